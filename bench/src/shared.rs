@@ -1,4 +1,4 @@
-//! What several benchmarks use: measuring, a stage with the lab and the roles on it, a census made
+//! Shared by several benchmarks: measurements, a stage with the lab and the roles, a census created
 //! at once, and the file of points for plots.
 
 pub mod cost;

@@ -1,4 +1,5 @@
-//! A client that trusts the lab: for its health check and for tests. It sends what it is told and reads what comes.
+//! A client that trusts the lab, for its health check and for tests. It sends given bytes and reads
+//! the raw answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,10 +13,10 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Connects to a persona over TLS, trusting the certificates of `ca_pem` alone.
+/// Connects to a persona over TLS, trusting only the certificates of `ca_pem`.
 ///
 /// # Errors
-/// When the connection or its handshake fails, or the PEM is none.
+/// Fails if the connection or its handshake fails, or if `ca_pem` is not PEM.
 pub async fn connect(
     address: SocketAddr,
     name: &str,
@@ -39,10 +40,10 @@ pub async fn connect(
         .await
 }
 
-/// Asks for a path with `Connection: close` and reads at most `bytes_max` of the raw answer.
+/// Requests a path with `Connection: close` and reads at most `bytes_max` of the raw answer.
 ///
 /// # Errors
-/// When the connection fails before the first byte of the answer.
+/// Fails if the connection fails before the first byte of the answer.
 pub async fn ask(
     address: SocketAddr,
     name: &str,

@@ -1,23 +1,26 @@
-//! A crowd of ordinary living instances, made from a number and a seed.
+//! A crowd of ordinary instances, generated from a number and a seed.
 //!
-//! They stand ten to a registered domain. The first of each ten is a relay: a Mastodon that names its own ten and two relays further on, so
-//! that the whole crowd is reached from the first in some steps; all name twenty to fifty others by chance, where their software lets them.
+//! Each registered domain has ten members. The first of each ten is a relay: a Mastodon that names
+//! its own ten and two further relays, so that the whole crowd can be reached from the first member
+//! in a few steps. Every member also names twenty to fifty random others, if its software has a
+//! list of peers.
 
 use crate::personas::shapes::{
     PEERS_PATH, flat, gotosocial, lemmy_federated, living, mbin, misskey_instances, peertube,
 };
 use crate::play::Play;
 
-/// Most members: a census of a million, all of them living.
+/// Most members: a census of a million, all of them responding.
 pub const CROWD_MAX: u32 = 1_000_000;
 
-/// Up to so many have a line each in the names file, whose 16 MiB they leave room in; a larger crowd has a line a domain.
+/// Largest crowd with one line per member in the names file, which leaves room in its 16 MiB. A
+/// larger crowd has one line per domain.
 const NAMED_MAX: u32 = 200_000;
 
-/// Members to a registered domain.
+/// Members per registered domain.
 const PER_DOMAIN: u32 = 10;
 
-/// Kinds of software with their weights in a thousand, roughly as in the wild.
+/// Kinds of software with their weights in thousandths, roughly as in the Fediverse.
 const SOFTWARE: [(&str, &str, u64); 17] = [
     ("mastodon", "4.5.2", 450),
     ("misskey", "2025.11.0", 100),
@@ -38,7 +41,7 @@ const SOFTWARE: [(&str, &str, u64); 17] = [
     ("hometown", "4.2.17", 5),
 ];
 
-/// A crowd: two numbers, from which all else follows.
+/// A crowd: two numbers that determine everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Crowd {
     size: u32,
@@ -54,12 +57,12 @@ impl Crowd {
         }
     }
 
-    /// All names.
+    /// The names of all members.
     pub fn names(self) -> impl Iterator<Item = String> {
         (1..=self.size).map(name)
     }
 
-    /// What the names file says of them: their names, or in a large crowd a pattern for each of their domains.
+    /// Their lines in the names file: their names, or in a large crowd a pattern per domain.
     pub fn patterns(self) -> impl Iterator<Item = String> {
         let (named, domains) = if self.size > NAMED_MAX {
             (0, self.size.div_ceil(PER_DOMAIN))
@@ -70,12 +73,12 @@ impl Crowd {
         (1..=named).map(name).chain(below)
     }
 
-    /// The names that the seed tells.
+    /// The members that the seed names.
     pub fn entrances(self) -> Vec<String> {
         (1..=self.size).take(1).map(name).collect()
     }
 
-    /// A member's behaviour; none for a name that is no member's.
+    /// A member's behaviour. `None` if the name is not a member's.
     pub fn play(self, host: &str) -> Option<Play> {
         let number = host.strip_prefix('n')?.split('.').next()?.parse().ok()?;
         if number == 0 || number > self.size || name(number) != host {
@@ -109,7 +112,7 @@ impl Crowd {
         })
     }
 
-    /// Name and version of what a member runs. They are counted from 1, as their names have it.
+    /// Name and version of a member's software. Members are counted from 1, like in their names.
     pub fn software(self, number: u32) -> (&'static str, &'static str) {
         if is_relay(number) {
             return ("mastodon", "4.5.2");
@@ -124,7 +127,7 @@ impl Crowd {
         ("mastodon", "4.5.2")
     }
 
-    /// The names that a member tells.
+    /// The peers that a member names.
     fn peers(self, number: u32) -> Vec<String> {
         let count = 20 + chance(self.seed, number, 1) % 31;
         let size = u64::from(self.size.max(1));
@@ -149,7 +152,7 @@ fn is_relay(number: u32) -> bool {
     number % PER_DOMAIN == 1
 }
 
-/// The name of the member of this number. They are counted from 1.
+/// The name of the member with this number, counted from 1.
 pub fn name(number: u32) -> String {
     let domain = (number.saturating_sub(1)) / PER_DOMAIN + 1;
     format!("n{number:05}.{}", domain_name(domain))
@@ -159,7 +162,8 @@ fn domain_name(domain: u32) -> String {
     format!("crowd-{domain}.test")
 }
 
-/// `SplitMix64` over three numbers: the same for the same seed on every machine and in every version, which no crate promises.
+/// `SplitMix64` of three numbers: the same for the same seed on every machine and in every version,
+/// which no crate promises.
 fn chance(seed: u64, number: u32, step: u64) -> u64 {
     let mut z = seed
         .wrapping_add(u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15))
@@ -184,7 +188,7 @@ mod tests {
             while let Some(host) = todo.pop() {
                 let digits = host.split_once('.').unwrap().0;
                 let number: u32 = digits.trim_start_matches('n').parse().unwrap();
-                // Only relays are sure to tell their peers.
+                // Only relays certainly publish their peers.
                 if is_relay(number) {
                     todo.extend(
                         crowd

@@ -1,53 +1,55 @@
-//! What the census should make of a persona.
+//! What the census should find about a persona.
 
 use protocol::{DeadReason, Host};
 use serde::{Deserialize, Serialize};
 
-/// What one persona should come out as.
+/// The expected findings about one persona.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expectation {
-    /// What a check says about it.
+    /// The expected verdict of a check.
     pub verdict: ExpectedVerdict,
-    /// Its state after the first verdict, as the census names it in snake case; `unknown` when it must have no row.
+    /// Its state after the first verdict, in the census's snake case. `unknown` if it must have no
+    /// row.
     pub state: String,
-    /// States that further checks may bring, in lab time or later.
+    /// Further states that later checks may cause.
     pub later: Vec<String>,
     /// Whether its name is in `nodes.json`.
     pub listed: bool,
     /// Whether it asks to be left out of statistics.
     pub hidden: bool,
-    /// Whether it plays a story in time: then its verdict and listing depend on the moment and only its state is compared.
+    /// Whether its behaviour changes over time. If so, verdict and listing depend on the moment,
+    /// and only its state is compared.
     pub changes: bool,
     /// Names that become candidates because of it.
     pub learns: Vec<Host>,
     /// Whether no connection for it may ever arrive.
     pub never_contacted: bool,
-    /// The only paths that may be asked of it, where that is the point.
+    /// The only paths that may be requested from it. `None` if that does not matter.
     pub asked_only: Option<Vec<String>>,
-    /// Paths that may never be asked of it.
+    /// Paths that may never be requested from it.
     pub never_asked: Vec<String>,
-    /// The lower-cased name of its software, where that is the point.
+    /// The lower-case name of its software. `None` if that does not matter.
     pub software: Option<String>,
-    /// What it says about registrations, where that is the point.
+    /// Its setting for registrations. `None` if that does not matter.
     pub registrations: Option<Registrations>,
-    /// What is worth knowing about this expectation.
+    /// A note about this expectation.
     pub note: String,
 }
 
-/// What a persona says about registrations.
+/// A persona's setting for registrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Registrations {
-    /// Anyone may register.
+    /// Registration is open to everyone.
     Open,
-    /// Not anyone may.
+    /// Registration is not open to everyone.
     Closed,
-    /// Nothing, or nothing that is true or false.
+    /// The setting is missing, or neither true nor false.
     NotSaid,
 }
 
 impl Registrations {
-    /// One word.
+    /// The setting's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -67,34 +69,35 @@ impl From<Option<bool>> for Registrations {
     }
 }
 
-/// What a check says about a persona.
+/// The verdict of a check of a persona.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectedVerdict {
-    /// It lives.
+    /// It responds.
     Alive,
-    /// It moved for good.
+    /// It moved permanently.
     Moved {
-        /// Where to.
+        /// The new host.
         to: Host,
     },
-    /// robots.txt asks us to stay away.
+    /// Its robots.txt forbids checks.
     OptedOut,
-    /// 410.
+    /// It answers 410.
     Gone,
-    /// Somebody is there and won't talk to us.
+    /// It responds, but refuses us.
     Refused,
-    /// Dead for one of these reasons. More than one stands where timing or transport decides which is seen first.
+    /// Dead for one of these reasons. There are several if timing or transport decides which one is
+    /// seen first.
     Dead {
         /// The accepted reasons, the likeliest first.
         reasons: Vec<DeadReason>,
     },
-    /// No check of it takes place.
+    /// It is not checked.
     NeverChecked,
 }
 
 impl ExpectedVerdict {
-    /// The verdict's name, as a finding gives it.
+    /// The verdict's name in a finding. `None` if there is no check.
     pub fn name(&self) -> Option<&'static str> {
         match self {
             Self::Alive => Some("alive"),
@@ -127,12 +130,12 @@ impl Expectation {
         }
     }
 
-    /// It lives and is listed.
+    /// It responds and is listed.
     pub fn alive() -> Self {
         Self::new(ExpectedVerdict::Alive, "alive", &[])
     }
 
-    /// It lives and asks to be left out of statistics.
+    /// It responds and asks to be left out of statistics.
     pub fn hidden() -> Self {
         Self {
             hidden: true,
@@ -141,7 +144,7 @@ impl Expectation {
         }
     }
 
-    /// It is dead for one of `reasons`; never having lived, it is dying at first.
+    /// It is dead for one of `reasons`. Because it never responded, its first state is dying.
     pub fn dead(reasons: &[DeadReason]) -> Self {
         let verdict = ExpectedVerdict::Dead {
             reasons: reasons.to_vec(),
@@ -149,7 +152,8 @@ impl Expectation {
         Self::new(verdict, "dying", &["dead"])
     }
 
-    /// It redirects to `to` for good. Whether `to` becomes a candidate is for [`Expectation::learning`].
+    /// It redirects to `to` permanently. [`Expectation::learning`] declares whether `to` becomes a
+    /// candidate.
     pub fn moved(to: &str) -> Self {
         let verdict = ExpectedVerdict::Moved {
             to: crate::personas::table::host(to),
@@ -157,7 +161,7 @@ impl Expectation {
         Self::new(verdict, "moving", &["moved"])
     }
 
-    /// robots.txt keeps us away, and only `asked_only` is ever asked.
+    /// Its robots.txt forbids checks, and only `asked_only` is ever requested.
     pub fn opted_out(asked_only: &[&str]) -> Self {
         Self {
             asked_only: Some(asked_only.iter().map(|&path| path.to_owned()).collect()),
@@ -170,17 +174,17 @@ impl Expectation {
         Self::new(ExpectedVerdict::Gone, "dying", &["dead"])
     }
 
-    /// It won't talk to us: a host never judged stays discovered, and is dead after a fortnight.
+    /// It refuses us: a host without any verdict stays discovered, and is dead after a fortnight.
     pub fn refused() -> Self {
         Self::new(ExpectedVerdict::Refused, "discovered", &["dead"])
     }
 
-    /// It must never be known, so never be asked.
+    /// It must never become known, and so never be contacted.
     pub fn never() -> Self {
         Self::new(ExpectedVerdict::NeverChecked, "unknown", &[])
     }
 
-    /// It plays a story: it begins alive and may be found in any of `states` afterwards.
+    /// Its behaviour changes: it is alive first, and may later be in any of `states`.
     pub fn changing(states: &[&str]) -> Self {
         Self {
             changes: true,
@@ -188,7 +192,7 @@ impl Expectation {
         }
     }
 
-    /// The same, and these names become candidates.
+    /// Adds names that become candidates.
     #[must_use]
     pub fn learning(mut self, hosts: &[&str]) -> Self {
         self.learns
@@ -196,28 +200,28 @@ impl Expectation {
         self
     }
 
-    /// The same, and `path` may never be asked.
+    /// Adds a path that may never be requested.
     #[must_use]
     pub fn never_asking(mut self, path: &str) -> Self {
         self.never_asked.push(path.to_owned());
         self
     }
 
-    /// The same, and this software is found.
+    /// Sets the expected software.
     #[must_use]
     pub fn running(mut self, software: &str) -> Self {
         self.software = Some(software.to_owned());
         self
     }
 
-    /// The same, and it is found to say this about registrations.
+    /// Sets the expected setting for registrations.
     #[must_use]
     pub fn saying(mut self, open_registrations: Option<bool>) -> Self {
         self.registrations = Some(open_registrations.into());
         self
     }
 
-    /// The same, with a note.
+    /// Sets the note.
     #[must_use]
     pub fn noting(mut self, note: &str) -> Self {
         note.clone_into(&mut self.note);

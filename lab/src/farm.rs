@@ -1,20 +1,22 @@
-//! A farm of invented hosts behind one domain, as wildcard DNS makes them, and the servers that name them all.
+//! A farm of invented hosts behind one domain with wildcard DNS, and the servers that name them
+//! all.
 //!
-//! All live: whoever asks one of them is answered as by any other instance. What they are good for is to show what they cost a census.
+//! All of them respond like any other instance. They show what such a farm costs a census.
 
 use crate::personas::shapes::{PEERS_PATH, flat, living, long_list};
 use crate::play::Play;
 
-/// The domain below which the hosts lie.
+/// The domain of the hosts.
 pub const DOMAIN: &str = "farm-of-names.test";
 
-/// The servers, each below a registered domain of its own.
+/// Number of servers, each below its own registered domain.
 pub const SERVERS: u32 = 50;
 
-/// Most names: a census takes 250 000 of one list.
+/// Most names: a census takes 250 000 from one list.
 pub const NAMES_MAX: u64 = 12_500_000;
 
-/// A farm: how many names its servers tell, in equal parts. None without names.
+/// A farm with this number of names, which its servers list in equal parts. Without names there are
+/// no servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Farm {
     names: u64,
@@ -34,7 +36,7 @@ impl Farm {
         (0..servers).map(server)
     }
 
-    /// What a server, or a host of the farm, does; none for any other name.
+    /// The behaviour of a server or a host of the farm. `None` for any other name.
     pub fn play(self, host: &str) -> Option<Play> {
         if self.names == 0 {
             return None;

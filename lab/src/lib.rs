@@ -1,10 +1,12 @@
 //! The lab: a Fediverse in a box (design §10).
 //!
-//! One TLS port plays any number of instances told apart by SNI: every kind of software, every odd or hostile behaviour that one server can
-//! play, and a crowd of ordinary ones. In: a table of personas. Out: the server, the gateway's names file, a CA, and the table of what a
-//! census should find, against which a finding is compared. Nothing here is part of the product; nothing here dials out.
+//! One TLS port serves any number of instances, distinguished by SNI: every kind of software, every
+//! odd or hostile behaviour of a single server, and a crowd of ordinary instances. From a table of
+//! personas the lab builds the server, the gateway's names file, a CA, and the table of expected
+//! findings for comparison. It is not part of the product, and makes no outgoing connections.
 //!
-//! Its bounds protect the machine that it runs on, not the census: whoever is checked by it is meant to be hurt.
+//! Its limits protect the machine on which it runs, not the census: it is meant to strain whatever
+//! checks it.
 
 pub mod expectation;
 pub mod play;

@@ -1,4 +1,4 @@
-//! `fedicensus-lab`: serves the lab, shows its table, and compares what a census found with it.
+//! `fedicensus-lab`: serves the lab, prints its table, and compares a census's findings with it.
 
 use std::fs;
 use std::io::{self, Read, Write as _};
@@ -17,10 +17,10 @@ use lab::state_dir::{CA_FILE, NAMES_FILE, Table};
 use lab::{Lab, LabError, Settings, request_log};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Longest file that is read: a table with the largest crowd stays below.
+/// Longest file that is read. A table with the largest crowd is shorter.
 const FILE_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-/// How long a health check waits.
+/// Timeout of a health check.
 const HEALTH_SECONDS_MAX: u64 = 5;
 
 /// A Fediverse in a box: instances of every kind, sound and hostile, behind one TLS port.

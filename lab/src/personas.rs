@@ -1,7 +1,8 @@
-//! The one table of personas: what each plays, which fact it answers, and what the census should make of it.
+//! The table of personas: what each plays, which fact it covers, and what the census should find.
 //!
-//! Nearly all are named by the peers list of `seed.lab.test`. The others are named by one persona alone, so that finding them proves that this
-//! persona was understood; and some must never be found at all.
+//! The peers list of `seed.lab.test` names most of them. Each of the others is named by only one
+//! persona, so that finding it proves that this persona was understood. Some must never be found at
+//! all.
 
 mod bodies;
 pub mod conversations;
@@ -23,7 +24,7 @@ pub use self::table::{Persona, Via};
 use self::table::{Table, host};
 use crate::expectation::Expectation;
 
-/// The persona that a census begins with.
+/// The persona with which a census begins.
 pub const SEED: &str = "seed.lab.test";
 
 /// All personas, the seed first. Without a crowd.
@@ -31,16 +32,16 @@ pub fn personas() -> Vec<Persona> {
     personas_and(&[])
 }
 
-/// All personas, whose seed names `further` hosts as well.
+/// All personas, with a seed that also names `further` hosts.
 pub fn personas_and(further: &[String]) -> Vec<Persona> {
     with_seed(table(), further)
 }
 
 /// The seed, these personas (all if `chosen` is empty) and the personas that they lead to: the
-/// names that become candidates because of them. Other names that they list are in no DNS.
+/// names that become candidates because of them. Their lists' other names are not in DNS.
 ///
 /// # Errors
-/// The first name that no persona has.
+/// Returns the first name without a persona.
 pub fn chosen_personas(chosen: &[String], further: &[String]) -> Result<Vec<Persona>, String> {
     if chosen.is_empty() {
         return Ok(personas_and(further));
@@ -53,7 +54,7 @@ pub fn chosen_personas(chosen: &[String], further: &[String]) -> Result<Vec<Pers
         led_to.push(row.ok_or_else(|| name.clone())?.host.clone());
     }
     while let Some(host) = led_to.pop() {
-        // Each is followed once: some name each other.
+        // Each is followed once, because some name each other.
         if kept.insert(host.clone())
             && let Some(row) = rows.iter().find(|row| row.host == host)
         {

@@ -1,6 +1,7 @@
-//! How a persona behaves: from DNS over the TLS handshake to the last byte of each answer.
+//! A persona's behaviour: from DNS over the TLS handshake to the last byte of each answer.
 //!
-//! Well-formed answers are [`Reply`]; everything that a sound HTTP library would not send is a script of [`Act`]s, byte for byte.
+//! Well-formed answers are [`Reply`]. Everything that a sound HTTP library would not send is a
+//! script of [`Act`]s, byte for byte.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,109 +10,110 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// A whole persona's behaviour.
+/// The whole behaviour of a persona.
 #[derive(Debug, Clone, Default)]
 pub struct Play {
-    /// What the gateway's names file says of it.
+    /// Its entry in the gateway's names file.
     pub dns: Dns,
     /// What happens before HTTP.
     pub handshake: Handshake,
-    /// Answers by path, without the query; the last one for a path counts.
+    /// Answers by path, without the query. The last one for a path applies.
     pub routes: Vec<(String, Answer)>,
-    /// The answer for any other path; 404 when there is none.
+    /// The answer for any other path. `None` for 404.
     pub otherwise: Option<Answer>,
     /// How it changes from check to check.
     pub story: Story,
 }
 
-/// What the names file says of a persona.
+/// A persona's entry in the names file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Dns {
     /// The lab's own address and port.
     #[default]
     Served,
-    /// The lab's own address and a port where nothing listens.
+    /// The lab's own address and a port without a listener.
     ClosedPort,
     /// The name doesn't exist.
     Nxdomain,
-    /// The name's servers are broken.
+    /// The name's servers return an error.
     Servfail,
     /// The name has no address.
     Nodata,
     /// The name's servers don't answer.
     Timeout,
-    /// It stands not in the file at all.
+    /// The name is not in the file.
     Absent,
 }
 
 /// What happens before HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Handshake {
-    /// A certificate of the lab's CA for the name.
+    /// A certificate for the name from the lab's CA.
     #[default]
     Sound,
-    /// One that ended long ago.
+    /// An expired certificate.
     Expired,
-    /// One whose validity begins in the far future.
+    /// A certificate that becomes valid in the far future.
     NotYetValid,
-    /// One that signed itself.
+    /// A self-signed certificate.
     SelfSigned,
-    /// One from an intermediate that is not sent.
+    /// A certificate from an intermediate CA whose certificate is not sent.
     IncompleteChain,
-    /// One for another name.
+    /// A certificate for another name.
     WrongName,
     /// Plain HTTP instead of TLS.
     PlainHttp,
-    /// Nothing after the hello.
+    /// Silence after the ClientHello.
     Silent,
-    /// A byte of the handshake every so often.
+    /// One byte of the handshake per this interval.
     Slow(Duration),
-    /// A reset right after the hello.
+    /// A reset right after the ClientHello.
     Reset,
 }
 
-/// How a persona changes from check to check, counted by its robots.txt, which each check asks for once.
+/// How a persona changes from check to check. Its robots.txt counts the checks, because each check
+/// requests it once.
 #[derive(Debug, Clone, Default)]
 pub enum Story {
-    /// It doesn't.
+    /// It does not change.
     #[default]
     Same,
-    /// After so many checks it is another one.
+    /// After this number of checks it behaves differently.
     After(u64, Box<Play>),
-    /// So many checks as itself, so many as the other one, and so on.
+    /// It alternates between two behaviours.
     Cycle {
-        /// Checks as itself.
+        /// Checks with its own behaviour.
         own: u64,
-        /// Checks as the other one.
+        /// Checks with the other one.
         other: u64,
-        /// The other one.
+        /// The other behaviour.
         play: Box<Play>,
     },
 }
 
-/// A request, as far as personas look at it.
+/// The parts of a request that personas use.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The name in the TLS hello.
+    /// The name in the ClientHello.
     pub host: String,
-    /// In upper case.
+    /// The method in upper case.
     pub method: String,
-    /// Without the query.
+    /// The path without the query.
     pub path: String,
-    /// After the question mark.
+    /// The part after the question mark.
     pub query: String,
     /// The `Accept` header.
     pub accept: String,
     /// The `User-Agent` header.
     pub agent: String,
-    /// The body, bounded by the reader.
+    /// The body, whose length the reader limits.
     pub body: Bytes,
-    /// The client wants the connection closed afterwards.
+    /// Whether the client wants the connection to close afterwards.
     pub close: bool,
 }
 
 impl Request {
-    /// The value of a query parameter, as it stands.
+    /// The value of a query parameter, not decoded.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.query
             .split('&')
@@ -119,7 +121,7 @@ impl Request {
             .find_map(|(key, value)| (key == name).then_some(value))
     }
 
-    /// A query parameter that is a number.
+    /// A query parameter as a number.
     pub fn number(&self, name: &str, otherwise: usize) -> usize {
         self.parameter(name)
             .and_then(|value| value.parse().ok())
@@ -127,22 +129,22 @@ impl Request {
     }
 }
 
-/// Makes an answer from a request.
+/// Creates an answer from a request.
 pub type Maker = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
 
-/// Makes the n-th piece of a body, until there is none.
+/// Creates the n-th piece of a body. `None` at the end.
 pub type Pieces = Arc<dyn Fn(u64) -> Option<Bytes> + Send + Sync>;
 
 /// The answer to a request.
 #[derive(Clone)]
 pub enum Answer {
-    /// A well-formed one, with its length; the connection is kept.
+    /// A well-formed answer with its length. The connection stays open.
     Reply(Reply),
-    /// A well-formed one in chunks, made as it is sent.
+    /// A well-formed answer in chunks that are created while sending.
     Chunked(Reply, Pieces),
-    /// Bytes as they are; then the connection is closed.
+    /// Exactly these bytes; then the connection closes.
     Script(Vec<Act>),
-    /// One that depends on the request.
+    /// An answer that depends on the request.
     Make(Maker),
 }
 
@@ -151,7 +153,7 @@ pub enum Answer {
 pub struct Reply {
     /// The status.
     pub status: u16,
-    /// Headers, less `Content-Length` and `Connection`.
+    /// Headers, except `Content-Length` and `Connection`.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Bytes,
@@ -160,15 +162,16 @@ pub struct Reply {
 /// A step of a script.
 #[derive(Debug, Clone)]
 pub enum Act {
-    /// These bytes.
+    /// Sends these bytes.
     Send(Bytes),
-    /// Nothing for a while.
+    /// Waits.
     Pause(Duration),
-    /// These bytes again and again, with a pause after each, until the connection's own bounds end it.
+    /// Sends these bytes repeatedly, with a pause after each, until the connection's own limits end
+    /// it.
     Repeat(Bytes, Duration),
-    /// A TCP reset.
+    /// Sends a TCP reset.
     Reset,
-    /// Nothing until the connection's own bound ends it.
+    /// Waits until the connection's own limit ends it.
     Hold,
 }
 
@@ -184,7 +187,7 @@ impl fmt::Debug for Answer {
 }
 
 impl Answer {
-    /// A well-formed answer of a content type.
+    /// A well-formed answer with this content type.
     pub fn typed(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
         Self::Reply(Reply {
             status,
@@ -213,7 +216,7 @@ impl Answer {
         Self::typed(status, "text/html; charset=utf-8", body)
     }
 
-    /// A status with a JSON error, as servers answer where there is nothing.
+    /// A status with a JSON error, as servers send for a missing resource.
     pub fn status(status: u16) -> Self {
         Self::typed(status, "application/json", r#"{"error":"no"}"#)
     }
@@ -223,17 +226,17 @@ impl Answer {
         Self::html(status, "<html></html>").with("Location", location)
     }
 
-    /// Made from the request.
+    /// An answer created from the request.
     pub fn make(maker: impl Fn(&Request) -> Self + Send + Sync + 'static) -> Self {
         Self::Make(Arc::new(maker))
     }
 
-    /// Bytes as they are.
+    /// Exactly these bytes.
     pub fn raw(bytes: impl Into<Bytes>) -> Self {
         Self::Script(vec![Act::Send(bytes.into())])
     }
 
-    /// The same with one more header; scripts have their own.
+    /// Adds a header. Scripts contain their own headers and stay unchanged.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         if let Self::Reply(reply) | Self::Chunked(reply, _) = &mut self {
@@ -244,7 +247,7 @@ impl Answer {
 }
 
 impl Play {
-    /// The answer for a path, the last one given for it.
+    /// The answer for a path: the last one added for it.
     pub fn answer(&self, request: &Request) -> Answer {
         let answer = self
             .routes
@@ -281,41 +284,41 @@ impl Play {
         }
     }
 
-    /// The same with an answer for a path.
+    /// Adds an answer for a path.
     #[must_use]
     pub fn route(mut self, path: &str, answer: Answer) -> Self {
         self.routes.push((path.to_owned(), answer));
         self
     }
 
-    /// The same with this robots.txt.
+    /// Adds this robots.txt.
     #[must_use]
     pub fn robots(self, text: &str) -> Self {
         self.route("/robots.txt", Answer::text(text.to_owned()))
     }
 
-    /// The same with this answer for whatever has none.
+    /// Sets the answer for all other paths.
     #[must_use]
     pub fn otherwise(mut self, answer: Answer) -> Self {
         self.otherwise = Some(answer);
         self
     }
 
-    /// The same with this handshake.
+    /// Sets the handshake.
     #[must_use]
     pub fn handshake(mut self, handshake: Handshake) -> Self {
         self.handshake = handshake;
         self
     }
 
-    /// The same with this story.
+    /// Sets the story.
     #[must_use]
     pub fn story(mut self, story: Story) -> Self {
         self.story = story;
         self
     }
 
-    /// A persona that only DNS knows.
+    /// A persona that exists only in DNS.
     pub fn dns_only(dns: Dns) -> Self {
         Self {
             dns,

@@ -1,6 +1,7 @@
-//! Compares what a census found with what it should have found.
+//! Compares a census's findings with the expected ones.
 //!
-//! In: the table, the findings, the published list, and the lab's own log of requests. Out: a line for each persona, and whether all is well.
+//! It takes the table, the findings, the published list, and the lab's log of requests. It returns
+//! a line for each persona, and whether everything matches.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,34 +12,34 @@ use crate::expectation::{ExpectedVerdict, Registrations};
 use crate::personas::Persona;
 use crate::state_dir::Table;
 
-/// Differences that are written out.
+/// Most differences that are written out.
 const DIFFERENCES_MAX: usize = 500;
 
-/// What a census knows of a host: an element of the array in `found.json`.
+/// A census's findings about a host: an element of the array in `found.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// The host.
     pub host: String,
     /// Its state, in snake case.
     pub state: String,
-    /// The last verdict's name in snake case, if there was one.
+    /// The last verdict's name in snake case. `None` if there was none.
     #[serde(default)]
     pub verdict: Option<String>,
-    /// The reason, with `dead`.
+    /// The reason, if the verdict is `dead`.
     #[serde(default)]
     pub reason: Option<String>,
     /// The software that was found.
     #[serde(default)]
     pub software: Option<String>,
-    /// What it was found to say about registrations.
+    /// The setting for registrations that was found.
     #[serde(default)]
     pub open_registrations: Option<bool>,
-    /// Whether it asks to be left out.
+    /// Whether it asks to be left out of statistics.
     #[serde(default)]
     pub hidden: Option<bool>,
 }
 
-/// Paths asked of each host, as the log has them.
+/// Requested paths of each host, from the log.
 pub type Asked = BTreeMap<String, BTreeSet<String>>;
 
 /// The outcome of a comparison.
@@ -46,13 +47,13 @@ pub type Asked = BTreeMap<String, BTreeSet<String>>;
 pub struct Report {
     /// The table, for people.
     pub text: String,
-    /// Personas and members of the crowd that came out as they should.
+    /// Personas and members of the crowd that match the expectation.
     pub well: usize,
-    /// What differs, a sentence each.
+    /// The differences, one sentence each.
     pub differences: Vec<String>,
 }
 
-/// Compares. Without a log nothing is said of requests.
+/// Compares the findings. Without a log, requests are not compared.
 pub fn compare(table: &Table, found: &[Found], nodes: &[String], asked: Option<&Asked>) -> Report {
     let rows: BTreeMap<&str, &Found> = found.iter().map(|row| (row.host.as_str(), row)).collect();
     let listed: BTreeSet<&str> = nodes.iter().map(String::as_str).collect();
@@ -250,7 +251,7 @@ fn crowd(
     ));
 }
 
-/// Names in the list that are nobody's.
+/// Names in the list that do not belong to the lab.
 fn strangers(report: &mut Report, table: &Table, nodes: &[String]) {
     let ours: BTreeSet<&str> = table
         .personas

@@ -1,7 +1,8 @@
-//! The one TLS port behind which all personas live.
+//! The TLS port that serves all personas.
 //!
-//! In: connections from a gateway. Out: whatever the persona that the TLS hello names would send. Connections, their life, and the requests on
-//! each are bounded; a hello without a name, or with one that nobody plays, is hung up on.
+//! It accepts connections from a gateway and sends whatever the persona in the ClientHello would
+//! send. Connections, their lifetime, and the requests on each are limited. It closes connections
+//! whose ClientHello has no name, or an unknown one.
 
 mod http;
 pub mod request_log;
@@ -35,41 +36,44 @@ use crate::personas::{Persona, chosen_personas};
 use crate::play::{Handshake, Play, Request};
 use crate::state_dir::{self, Table};
 
-/// Connections at once. A census of 64 checks holds about as many.
+/// Connections at once. A census with 64 checks opens about this many.
 const CONNECTIONS_MAX: usize = 1024;
 
-/// Life of a connection: longer than a check, so that the census and not the lab ends what drags on.
+/// Lifetime of a connection: longer than a check, so that the census and not the lab ends slow
+/// ones.
 const CONNECTION_SECONDS_MAX: u64 = 90;
 
 /// Requests on one connection: more than a check may make.
 const REQUESTS_MAX: usize = 64;
 
-/// How long an ended lab waits for its last connections.
+/// How long a stopped lab waits for its last connections.
 const END_SECONDS_MAX: u64 = 2;
 
-/// What a lab is started with.
+/// The settings of a lab.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Address and port to listen at; port 0 takes a free one.
+    /// Address and port to listen on. Port 0 selects a free one.
     pub listen: SocketAddr,
-    /// The address that the names file gives; else the one listened at, else that of the machine's first interface.
+    /// The address in the names file. `None` for the listening address or, failing that, the
+    /// machine's first interface.
     pub address: Option<IpAddr>,
-    /// Names of the personas to play, beside the seed and whom they lead to; all when there are none.
+    /// Names of the personas to play, in addition to the seed and the personas that they lead to.
+    /// Empty for all.
     pub personas: Vec<String>,
-    /// The crowd beside the personas.
+    /// The crowd, in addition to the personas.
     pub crowd: Crowd,
-    /// The farm of invented hosts beside them.
+    /// The farm of invented hosts, in addition to the personas.
     pub farm: Farm,
-    /// Where the files are written and the requests logged; nowhere when there is none.
+    /// The directory for files and the request log. `None` writes nothing.
     pub state: Option<PathBuf>,
-    /// Further lines of the names file, after all others, so that they win.
+    /// Additional lines for the names file. They come after all others and so take precedence.
     pub names_added: String,
-    /// Further certificates in the CA file, as PEM.
+    /// Additional certificates for the CA file, as PEM.
     pub ca_added: String,
 }
 
 impl Default for Settings {
-    /// A free port of the loopback, no crowd, no files.
+    /// A free port on loopback, no crowd, no files.
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -84,19 +88,19 @@ impl Default for Settings {
     }
 }
 
-/// Why a lab could not be started.
+/// Why a lab can't start.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The address can't be listened at.
+    /// It can't listen on this address.
     #[error("the lab cannot listen at {0}")]
     Listen(SocketAddr, #[source] io::Error),
-    /// No address was given and none was found.
+    /// No address was given, and none was found.
     #[error("the lab found no address of its own: name one with --address")]
     NoAddress,
-    /// A persona was asked for that there is none of.
+    /// There is no persona of this name.
     #[error("the lab has no persona {0:?}: `fedicensus-lab expect` lists them")]
     NoPersona(String),
-    /// The authority could not be made.
+    /// The authority could not be created.
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// A file of the state directory could not be written.
@@ -104,7 +108,7 @@ pub enum LabError {
     State(PathBuf, #[source] io::Error),
 }
 
-/// A running lab. Dropping it ends it.
+/// A running lab. Dropping it stops it.
 #[derive(Debug)]
 pub struct Lab {
     address: SocketAddr,
@@ -116,11 +120,11 @@ pub struct Lab {
     task: JoinHandle<()>,
 }
 
-/// A persona on the stage.
+/// A persona in the running lab.
 #[derive(Debug)]
 struct Stage {
     play: Play,
-    /// Checks begun, counted by robots.txt.
+    /// Number of checks begun, counted by requests for robots.txt.
     checks: AtomicU64,
 }
 
@@ -131,7 +135,7 @@ struct World {
     farm: Farm,
     authority: Authority,
     log: RequestLog,
-    /// What all of the crowd does before HTTP.
+    /// The handshake of the whole crowd.
     crowd_handshake: Mutex<Handshake>,
 }
 
@@ -139,7 +143,8 @@ impl Lab {
     /// Starts a lab: binds, writes its files, and serves until it is stopped or dropped.
     ///
     /// # Errors
-    /// When the address can't be listened at or isn't known, or the files can't be written.
+    /// Fails if it can't listen on the address, if the address is unknown, or if the files can't be
+    /// written.
     pub async fn start(settings: Settings) -> Result<Self, LabError> {
         let listener = TcpListener::bind(settings.listen)
             .await
@@ -188,22 +193,22 @@ impl Lab {
         self.address
     }
 
-    /// The CA file.
+    /// The content of the CA file.
     pub fn ca_pem(&self) -> &str {
         &self.ca_pem
     }
 
-    /// The names file for the gateway.
+    /// The content of the gateway's names file.
     pub fn names(&self) -> &str {
         &self.names
     }
 
-    /// What a census should find.
+    /// The expected findings.
     pub fn table(&self) -> &Table {
         &self.table
     }
 
-    /// From now on all of the crowd greets like this: to a census it looks as if something of its own were wrong.
+    /// Changes the handshake of the whole crowd. To a census this looks like its own failure.
     pub fn play_crowd(&self, handshake: Handshake) {
         *self.world.crowd_handshake() = handshake;
     }
@@ -211,7 +216,7 @@ impl Lab {
     /// Ends the lab and waits until its port is free.
     pub async fn stop(mut self) {
         self.end.take();
-        // A task that panicked has ended as well.
+        // A task that panicked has ended too.
         (&mut self.task).await.ok();
     }
 }
@@ -299,7 +304,7 @@ async fn serve(listener: TcpListener, world: Arc<World>, mut ended: oneshot::Rec
         };
         while connections.try_join_next().is_some() {}
         let Ok((tcp, _)) = accepted else {
-            // Out of descriptors, most likely: the connections that are there have to end first.
+            // Most likely out of descriptors: existing connections have to end first.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
@@ -315,7 +320,7 @@ async fn serve(listener: TcpListener, world: Arc<World>, mut ended: oneshot::Rec
     }
     drop(listener);
     let wait = async { while connections.join_next().await.is_some() {} };
-    // Those that drag on are meant to; they are dropped with the set.
+    // Some connections are slow on purpose; dropping the set ends them.
     timeout(Duration::from_secs(END_SECONDS_MAX), wait)
         .await
         .ok();

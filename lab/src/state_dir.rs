@@ -1,7 +1,7 @@
-//! The state directory: what the lab tells the gateway, the checkers and the report.
+//! The state directory: files for the gateway, the checkers and the report.
 //!
-//! `ca.pem`, `expectations.json` and, last, `names`: whoever sees `names` finds all three. Each is
-//! replaced as a whole.
+//! They are `ca.pem`, `expectations.json` and `names`. `names` is written last, so its presence
+//! means that all three are complete. Each file is replaced atomically.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use crate::farm::{self, Farm};
 use crate::personas::Persona;
 use crate::play::Dns;
 
-/// Port of the names whose port is closed: tcpmux, which no container has.
+/// Port of the names whose port is closed: tcpmux, which no container uses.
 const CLOSED_PORT: u16 = 1;
 
 /// The names file, for the gateway.
@@ -24,7 +24,7 @@ pub const NAMES_FILE: &str = "names";
 /// The lab's authority, for the checkers.
 pub const CA_FILE: &str = "ca.pem";
 
-/// What a census should find.
+/// The expected findings.
 pub const TABLE_FILE: &str = "expectations.json";
 
 /// The content of `expectations.json`.
@@ -32,9 +32,9 @@ pub const TABLE_FILE: &str = "expectations.json";
 pub struct Table {
     /// The personas.
     pub personas: Vec<Persona>,
-    /// The crowd: each lives and is listed.
+    /// The members of the crowd, all of which respond and are listed.
     pub crowd: Vec<String>,
-    /// Names put beside them by hand, of which nothing is expected.
+    /// Names added by hand, without expectations.
     #[serde(default)]
     pub added: Vec<String>,
 }
@@ -42,7 +42,7 @@ pub struct Table {
 impl Table {
     /// The table of these personas and this crowd.
     ///
-    /// `names_added` is what was put into the names file by hand.
+    /// `names_added` is the text added to the names file by hand.
     pub fn new(personas: &[Persona], crowd: Crowd, names_added: &str) -> Self {
         let first_words = names_added
             .lines()
@@ -58,7 +58,7 @@ impl Table {
     }
 }
 
-/// The gateway's names file: a line a name, or a pattern.
+/// The gateway's names file: one line per name or pattern.
 pub(crate) fn names(personas: &[Persona], crowd: Crowd, farm: Farm, address: SocketAddr) -> String {
     let (ip, port) = (address.ip(), address.port());
     let mut text = String::from("# NAME ADDRESS PORT, or NAME and what DNS says instead\n");
@@ -95,13 +95,13 @@ fn swap(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     files::replace(&dir.join(name), files::Mode::Public, bytes)
 }
 
-/// The address of this machine that others in its network see: the first that is not of the loopback.
+/// This machine's address in its network: the first that is not loopback.
 pub(crate) fn own_address() -> Option<IpAddr> {
     let table = fs::read_to_string("/proc/net/fib_trie").ok()?;
     local_addresses(&table).first().copied().map(IpAddr::V4)
 }
 
-/// The local addresses in the kernel's routing table, in its order, without the loopback's.
+/// The local addresses in the kernel's routing table, in its order, without loopback.
 fn local_addresses(table: &str) -> Vec<Ipv4Addr> {
     let mut found = Vec::new();
     let mut last = None;

@@ -1,4 +1,5 @@
-//! The program as a shell meets it. That this is here also has `cargo test` build it: scenarios start it from beside themselves.
+//! The program from a shell's point of view. This test also makes `cargo test` build the program,
+//! which scenarios start from their own directory.
 
 use std::process::Command;
 

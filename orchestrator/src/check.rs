@@ -1,5 +1,5 @@
-//! The life of one check: steps 2 to 4 of 7, from egress to verdict. Steps 5 and 6 follow in
-//! `commit_verdict`, once the verdict is not in doubt.
+//! One check, steps 2 to 4 of 7: from egress to verdict. Steps 5 and 6 follow in `commit_verdict`,
+//! once the verdict is confirmed.
 
 pub mod commit_verdict;
 pub mod egress;
@@ -31,14 +31,14 @@ use crate::check::outcome::Evidence;
 use crate::meters::labels::Phase;
 use crate::services::Services;
 
-/// The launcher ends a container at the check's deadline; when it has not said so by then, it is the launcher that hangs. What the engine
-/// needs to create, start, kill and remove is in it.
+/// After this, the launcher is taken to hang: it ends a container at the check's deadline. The 150
+/// s cover the engine's time to create, start, kill and remove the container.
 pub(crate) const OVERDUE_AFTER: Duration = Duration::from_secs(CHECK_SECONDS_MAX + 150);
 
 /// Runs the check to its end.
 ///
 /// # Errors
-/// A fault, which is ours and leaves the host's record as it was.
+/// A fault of ours; the host's record stays unchanged.
 pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fault> {
     let asked = Instant::now();
     let way = open(check, services).await?;
@@ -91,8 +91,8 @@ pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fau
     Ok(outcome::judged(verdict, evidence))
 }
 
-/// Keeps how the peers list ended: hosts without one are walked first. If that fails, only this
-/// knowledge is missing until the next list.
+/// Stores how the peers list ended: hosts without a list are walked first. A failure to store it is
+/// harmless: the next list sets it again.
 async fn keep_peers_outcome(check: &Check, outcome: PeersOutcome, services: &Services) {
     services.meters.peers_list(outcome);
     if let Err(error) = services.writer.remember_peers(&check.host, outcome).await {
@@ -100,17 +100,15 @@ async fn keep_peers_outcome(check: &Check, outcome: PeersOutcome, services: &Ser
     }
 }
 
-/// What a container reported.
 struct ContainerReport {
     report: Report,
-    /// When it said `alive`.
+    /// When it printed `alive`.
     lived: Option<Timestamp>,
-    /// Nothing when we ended it for a breach.
+    /// `None` if we ended it because it broke the protocol.
     end: Option<End>,
     stderr: Stderr,
 }
 
-/// Runs a container to its end.
 async fn run_container(
     check: &Check,
     egress: &mut Egress,
@@ -127,7 +125,8 @@ async fn run_container(
     .map_err(|_elapsed| Fault::Overdue)?
 }
 
-/// Reads the container to its end; a breach ends it at once, because dropping it kills it.
+/// Reads the container's output to its end. A breach of the protocol ends the container at once,
+/// because dropping it kills it.
 async fn read_output(
     check: &Check,
     mut container: Container,
@@ -144,7 +143,8 @@ async fn read_output(
             frame = container.next() => frame.map_err(Fault::Launcher)?,
             () = egress.lost() => return Err(Fault::GatewayLost),
         };
-        // Its `hello`, before the checker has touched the network: until then it was the engine alone that took its time.
+        // This is its `hello`, printed before the checker touches the network: the time until here
+        // is the engine's alone.
         if matches!(frame, Frame::Stdout(_)) && std::mem::take(&mut is_silent) {
             services.slots.first_output(check.number).await;
         }
@@ -186,7 +186,8 @@ async fn read_output(
     })
 }
 
-/// Takes a chunk of stdout. Names go on as they come, a line at a time: what is in memory doesn't grow with the list.
+/// Accepts a chunk of stdout. Names are passed on line by line, so memory doesn't grow with the
+/// list.
 async fn accept_lines(
     check: &Check,
     bytes: &[u8],
@@ -218,7 +219,8 @@ fn describe(end: End) -> String {
     format!("exit code {}{how}, {} ms", end.exit_code, end.millis)
 }
 
-/// A checker that breaks the wire's rules or prints to stderr is a bug of ours or an attack: the operator should see either.
+/// Logs a broken protocol and output on stderr: each is a bug of ours or an attack, which the
+/// operator should see.
 fn log_oddities(check: &Check, told: &ContainerReport) {
     let stderr = told.stderr.text(TEXT_BYTES_MAX);
     if told.report.breach().is_none() && stderr.is_empty() {

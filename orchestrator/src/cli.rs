@@ -1,7 +1,7 @@
 //! The command line: every command, its settings and its exit code.
 //!
-//! Exit codes: 0 done; 1 it failed, and the last line on stderr says what, where and what to do; 2 wrong usage or a setting that can't be used;
-//! 3 a part that was asked for is not there or not healthy.
+//! Exit codes: 0 success; 1 failure, and the last line on stderr says what failed, where, and what
+//! to do; 2 wrong usage or an unusable setting; 3 a part is missing or unhealthy.
 
 mod admission;
 mod ask;
@@ -30,16 +30,16 @@ use crate::roles;
 use crate::serve::control::{By, Request};
 use crate::services::clock::Random;
 
-/// Where the settings file is looked for when none is named.
+/// The settings file if none is named.
 const DEFAULT_FILE: &str = "/etc/fedicensus.toml";
 
-/// Done.
+/// Success.
 const OK: u8 = 0;
-/// It failed.
+/// Failure.
 const FAILED: u8 = 1;
-/// Wrong usage or a setting that can't be used.
+/// Wrong usage or an unusable setting.
 const USAGE: u8 = 2;
-/// A part is not there or not healthy.
+/// A part is missing or unhealthy.
 const UNAVAILABLE: u8 = 3;
 
 #[derive(Debug, Parser)]
@@ -51,6 +51,10 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// Below the help of commands that show no settings.
+const SETTINGS_HELP: &str =
+    "Settings are flags of every command: `fedicensus settings` lists them.";
 
 const AFTER_HELP: &str = "Every setting is a flag, an environment variable and a key of the settings file: `fedicensus settings` lists them.\n\
 Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 a part is not there or not healthy.";
@@ -97,11 +101,18 @@ enum Command {
         #[command(flatten)]
         output: Output,
     },
-    /// Show hosts by state, what is due and in flight, the last dump, the parts, an outage
+    /// Show hosts by state, due and running checks, the last publication, the parts and outages.
+    /// Exits with 3 if a part is missing
     Status {
-        /// All hosts with their states and last verdicts instead, as a JSON array
+        /// List all hosts with their states and last verdicts instead
         #[arg(long)]
         hosts: bool,
+        /// With --hosts: only hosts in this state, such as `alive`
+        #[arg(long, requires = "hosts")]
+        state: Option<String>,
+        /// With --hosts: only hosts with this software, such as `mastodon`
+        #[arg(long, requires = "hosts")]
+        software: Option<String>,
         #[command(flatten)]
         output: Output,
     },
@@ -254,11 +265,12 @@ enum Part {
     Push,
 }
 
+/// A host as people paste it.
 fn parse_host(text: &str) -> Result<Host, String> {
-    Host::parse(text).map_err(|error| error.to_string())
+    Host::parse(show::hosts::pasted(text)).map_err(|error| error.to_string())
 }
 
-/// Parses the process's arguments and does what they say.
+/// Parses the process's arguments and runs the command.
 pub fn main() -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
@@ -274,27 +286,42 @@ pub fn main() -> ExitCode {
     ))
 }
 
-/// Shows what clap has to say: help, the version, or what is wrong with the usage.
+/// Prints clap's output: help, the version, or what is wrong with the usage.
 fn shown(error: &clap::Error) -> u8 {
     let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
     match written(error.print()) {
         Err(error) if code == OK => complain(&told_once(&error), FAILED),
-        // Of wrong usage the exit code tells all the same.
+        // After wrong usage, the exit code is enough.
         Ok(()) | Err(_) => code,
     }
 }
 
-/// The command with a flag for every setting.
+/// Commands whose `--help` shows the settings. All others take them too.
+const ROLES: [&str; 6] = ["run", "launcher", "gateway", "intake", "console", "push"];
+
+/// The command with a flag for every setting, before and after each subcommand.
 fn command() -> clap::Command {
-    SETTINGS.iter().fold(Cli::command(), |command, setting| {
+    with_settings(Cli::command(), false)
+}
+
+fn with_settings(command: clap::Command, shows_them: bool) -> clap::Command {
+    let command = SETTINGS.iter().fold(command, |command, setting| {
         let flag = Arg::new(setting.key)
             .long(flag_name(setting.key))
             .value_name("VALUE")
             .help(setting.help)
             .help_heading("Settings")
             .hide_short_help(true)
-            .global(true);
+            .hide(!shows_them);
         command.arg(flag)
+    });
+    let command = match (shows_them, command.get_after_help().is_some()) {
+        (false, false) => command.after_help(SETTINGS_HELP),
+        (_, _) => command,
+    };
+    command.mut_subcommands(|below| {
+        let is_role = ROLES.contains(&below.get_name());
+        with_settings(below, is_role)
     })
 }
 
@@ -308,11 +335,18 @@ fn settle_settings(cli: &Cli, matches: &ArgMatches) -> Result<(Values, Config), 
         .config
         .clone()
         .or_else(|| default_file.exists().then_some(default_file));
-    let mut innermost = matches;
-    while let Some((_, below)) = innermost.subcommand() {
-        innermost = below;
+    let mut levels = vec![matches];
+    while let Some((_, below)) = levels.last().and_then(|level| level.subcommand()) {
+        levels.push(below);
     }
-    let flags = |key: &str| innermost.try_get_one::<String>(key).ok().flatten().cloned();
+    // The flag nearest to the end of the line counts.
+    let flags = |key: &str| {
+        let mut found = levels
+            .iter()
+            .rev()
+            .filter_map(|level| level.try_get_one::<String>(key).ok().flatten());
+        found.next().cloned()
+    };
     let values = Values::gather(flags, |name| std::env::var(name).ok(), file.as_deref())?;
     let config = Config::new(&values)?;
     Ok((values, config))
@@ -362,11 +396,17 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
             output,
         } => minoru::import(config, &file, output.json).await,
         Command::Import { file, output, .. } => ask::import(config, &file, output.json).await,
-        Command::Status { hosts: true, .. } => show::hosts(config),
         Command::Status {
-            hosts: false,
+            hosts: true,
+            state,
+            software,
             output,
-        } => show::status(config, output.json).await,
+        } => show::hosts::show(
+            config,
+            &show::hosts::Wanted { state, software },
+            output.json,
+        ),
+        Command::Status { output, .. } => show::status(config, output.json).await,
         Command::Explain { hosts, output } => show::explain(config, hosts, output.json),
         Command::Compare { list, output } => show::compare(config, &list, output.json).await,
         Command::Discover { host } => ask::discover(config, host).await,
@@ -437,12 +477,13 @@ fn start_log(values: &Values) -> Result<(), ConfigError> {
 
 fn complain(what: &str, code: u8) -> u8 {
     use std::io::Write as _;
-    // Nobody may be left to read it.
+    // The reader of stderr may be gone.
     writeln!(std::io::stderr(), "fedicensus: {what}").ok();
     code
 }
 
-/// The error with its causes, each told once: some errors name their cause in their own text, others leave it to whoever shows them.
+/// The error with its causes, without repetitions: some errors include their cause's text, others
+/// leave it to the caller.
 fn told_once(error: &anyhow::Error) -> String {
     let mut told = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -454,10 +495,10 @@ fn told_once(error: &anyhow::Error) -> String {
     told
 }
 
-/// Writes a line to stdout; a reader that closed the pipe early is no failure.
+/// Writes a line to stdout; a reader that closed the pipe early is not an error.
 ///
 /// # Errors
-/// It can't be written for another reason, such as a full disk.
+/// Writing fails for another reason, such as a full disk.
 fn say(text: &str) -> anyhow::Result<()> {
     put(format!("{text}\n").as_bytes())
 }
@@ -469,7 +510,7 @@ fn put(bytes: &[u8]) -> anyhow::Result<()> {
     written(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
-/// What became of something that was written to stdout.
+/// The result of a write to stdout; a closed pipe counts as success.
 fn written(outcome: std::io::Result<()>) -> anyhow::Result<()> {
     match outcome {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

@@ -1,8 +1,8 @@
 //! The shell around the scheduler: everything that can wake the daemon becomes an [`Event`], and
 //! each [`scheduler::Command`] becomes work.
 //!
-//! All that takes time runs in a task and ends in an event, so the loop never waits for a disk, a
-//! socket or a container.
+//! Everything that takes time runs in a task and ends in an event, so the loop never waits for a
+//! disk, a socket or a container.
 
 mod carry_out;
 mod checks;
@@ -49,26 +49,27 @@ pub use snapshot::{Live, LiveState, Pace};
 pub use state::Daemon;
 pub use take::{read_demand, read_load};
 
-/// The loop looks around at least this often: at the machine, the clock, the database's file, and
-/// what has waited too long.
+/// Longest time between two looks at the machine, the clock, the database's file, and whatever has
+/// waited too long.
 const TICK: Duration = Duration::from_secs(1);
 
-/// When no host is due, they are counted again after this: candidates come in while checks run, and
-/// some of them are due at once.
+/// Pause before due hosts are counted again when none was due: candidates are admitted while checks
+/// run, and some of them are due at once.
 const COUNT_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// Where the kernel describes the machine, in a container too.
 const PROC: &str = "/proc";
 
-/// At its end the daemon gives the hosts in flight back; what is not written by then is found in flight at the next start.
+/// Time to release the hosts in flight at shutdown. The next start finds those that were not
+/// released in flight.
 const RELEASE_WITHIN: Duration = Duration::from_secs(10);
 
 impl Daemon {
-    /// Continues where the last run ended: what it left in flight is due again, the seeds are
-    /// known, stale files are gone.
+    /// Continues where the last run ended: hosts left in flight become due again, the seeds are
+    /// admitted, and stale files are removed.
     ///
     /// # Errors
-    /// When the store or the public directory can't be used.
+    /// The store or the public directory can't be used.
     pub async fn new(
         config: Config,
         services: Services,
@@ -79,7 +80,7 @@ impl Daemon {
     ) -> anyhow::Result<Self> {
         dump::clear_stale(&config.public_dir).context("cannot publish")?;
         site::clear_stale(&config.public_dir).context("cannot publish")?;
-        // While the operator is looking; later a key that can't be used stops no publication.
+        // Now, while the operator is watching; later, an unusable key stops no publication.
         signature::keys(&config.data_dir).context("cannot sign what is published")?;
         let now = services.now();
         let interrupted = services
@@ -137,8 +138,7 @@ impl Daemon {
     /// Runs until `shutdown`.
     ///
     /// # Errors
-    /// When the store is closed or its file replaced, and when a task panics: the daemon can't go
-    /// on without.
+    /// The store is closed, its file was replaced, or a task panicked: the daemon can't continue.
     pub async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<()> {
         self.handle(Event::Tick);
         while let Some(wake) = self.wake(&shutdown).await? {
@@ -164,7 +164,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// What happens next; `None` at the end.
+    /// The next event; `None` at the end.
     async fn wake(&mut self, shutdown: &CancellationToken) -> anyhow::Result<Option<Wake>> {
         loop {
             let now = self.services.now();
@@ -172,7 +172,7 @@ impl Daemon {
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Ok(None),
-                // Before all that comes in a steady stream: a busy census must still publish and
+                // Before all that arrives in a steady stream: a busy census must still publish and
                 // obey.
                 _ = self.ticker.tick() => return Ok(Some(Wake::Tick)),
                 Some(order) = self.orders.recv() => return Ok(Some(Wake::Order(order))),
@@ -189,7 +189,7 @@ impl Daemon {
                     return Ok(Some(Wake::Event(joined.context("a task of the daemon panicked")??)));
                 }
                 Some(ended) = self.checks.next() => {
-                    // One that was aborted is `None`.
+                    // `None` is a check that was aborted.
                     if let Some(finished) = ended {
                         return Ok(Some(Wake::CheckEnded(finished)));
                     }
@@ -199,7 +199,7 @@ impl Daemon {
         }
     }
 
-    /// What the scheduler decides on an event is carried out.
+    /// Carries out the scheduler's commands for an event.
     fn handle(&mut self, event: Event) {
         let now = self.services.now();
         for command in self.scheduler.on(event, now) {
@@ -223,7 +223,7 @@ impl Daemon {
         self.handle(Event::Pressure(pressure::look(Path::new(PROC))));
         match self.store.location().check() {
             Ok(()) => {}
-            // Whoever supervises this process starts a new one, which opens the new file.
+            // The supervisor starts a new process, which opens the new file.
             Err(error @ StoreError::Replaced { .. }) => anyhow::bail!("{error}"),
             Err(error) => {
                 let what = Fault::Store(error).to_string();
@@ -257,7 +257,7 @@ impl Daemon {
         });
     }
 
-    /// Ends all checks and gives their hosts back. Dropping a check ends its container and its
+    /// Ends all checks and releases their hosts. Dropping a check ends its container and its
     /// egress.
     async fn release_all(&mut self) {
         tracing::info!(
@@ -280,7 +280,7 @@ impl Daemon {
             }
             while let Some(joined) = self.work.join_next().await {
                 if let Ok(Ok(event)) = joined {
-                    // Nothing is started any more: what the scheduler still wants is left.
+                    // The scheduler's further commands are dropped: nothing is started any more.
                     drop(self.scheduler.on(event, self.services.now()));
                 }
             }
@@ -296,7 +296,7 @@ impl Daemon {
     }
 }
 
-/// All that can wake the daemon.
+/// Everything that can wake the daemon.
 enum Wake {
     Tick,
     Event(Event),

@@ -1,4 +1,4 @@
-//! Text for an operator who asks how the census or one host is doing.
+//! Text for an operator who asks about the census or one host.
 
 pub mod compare;
 pub mod explain;

@@ -1,11 +1,11 @@
-//! The trusted part of Fedicensus: one folder a subject. A check's path through it:
+//! The trusted part of Fedicensus, with one folder per subject. A check passes through these steps:
 //!
 //! ```text
 //! due ─▶ egress ─▶ launch ─▶ lines ─▶ report ─▶ doubt ─▶ commit ─▶ publish
 //!  ①               ②          ③         ④                 ⑤ ⑥       ⑦
 //! ```
 //!
-//! `daemon` runs the loop (①), `check` is ② to ④ on one screen and commits its verdict (⑤ ⑥),
+//! `daemon` runs the loop (①), `check` contains ② to ④ on one screen and commits its verdict (⑤ ⑥),
 //! `publish` writes the files (⑦). ARCHITECTURE.md has the whole table.
 
 pub mod cli;

@@ -1,7 +1,9 @@
-//! Step 7 of 7: rows → dump → files behind nginx, swapped at once.
+//! Step 7 of 7: reads rows in one transaction, writes the set of files behind nginx, and swaps it
+//! in at once.
 //!
-//! In: one read transaction. Out: the set of published files, each whole. Refused: a list that lost more than 30 % of its names since the last one is
-//! held back until an operator says so (invariant I11); the old set then stands, less those who opted out since (invariant I7).
+//! A list that lost more than 30 % of its names since the last one is held back until an operator
+//! forces it (invariant I11). The old set then stays, without the hosts that opted out since
+//! (invariant I7).
 
 mod changes;
 mod day;
@@ -25,18 +27,18 @@ pub enum PublishError {
     /// The database could not be read.
     #[error("no new list was published, the old one stands: {0}")]
     Store(#[from] StoreError),
-    /// The new list is out, and the database does not know it.
+    /// The new list is published, but the database could not record it.
     #[error("the new list was published, but could not be recorded: {0}")]
     Unrecorded(#[source] StoreError),
     /// The files could not be written.
     #[error("no new list was published, the old one stands: {0}")]
     Dump(#[from] DumpError),
-    /// The files were written, and could not all be put in their places or made to stay there.
+    /// The files were written, but not all could be renamed or synced to the disk.
     #[error(
         "the new list is perhaps published in part, each file whole; the next one mends that: {0}"
     )]
     Half(#[source] DumpError),
-    /// What was just written came back otherwise.
+    /// Reading back what was just written gave something else.
     #[error(
         "no new list was published, the old one stands: {0}; see the system's log for the disk behind it"
     )]
@@ -44,67 +46,67 @@ pub enum PublishError {
     /// Too many names were lost at once.
     #[error(transparent)]
     HeldBack(#[from] HeldBack),
-    /// The list is out, without a signature.
+    /// The list is published without a signature.
     #[error("the new list was published, and is not signed: {0}")]
     Unsigned(#[source] KeyError),
-    /// The list is out, and its pages are not.
+    /// The list is published, but its pages are not.
     #[error("the new list was published, but its pages were not, and the old ones stand: {0}")]
     Pages(#[source] pages::PagesError),
 }
 
-/// Where a census publishes, and as whom.
+/// Where a census publishes, and under which name.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     /// The public folder.
     pub public_dir: PathBuf,
-    /// The private one, in which the signing key lies.
+    /// The private folder, which holds the signing key.
     pub data_dir: PathBuf,
-    /// What the files say of the census.
+    /// What the files say about the census.
     pub imprint: Imprint,
 }
 
-/// What the published files say of the census itself.
+/// What the published files say about the census itself.
 #[derive(Debug, Clone)]
 pub struct Imprint {
     /// Its name, one line.
     pub title: String,
-    /// Who runs it, one line.
+    /// Its operator, one line.
     pub operator: Option<String>,
-    /// A URL or a mail address. It tells this census from all others: the feed's ids are made from
-    /// it.
+    /// A URL or a mail address. It differs for each census: the feed's ids are derived from it.
     pub contact: String,
-    /// Where the site is read, without a slash at its end.
+    /// The site's address, without a slash at its end.
     pub address: Option<String>,
     /// Licence of the data, an SPDX expression.
     pub licence: String,
 }
 
-/// What a dump goes by.
+/// The inputs of one dump.
 #[derive(Debug, Clone, Copy)]
 pub struct Occasion<'a> {
-    /// When.
+    /// The time of the dump.
     pub now: Timestamp,
-    /// By which intervals.
+    /// The intervals in force.
     pub calendar: Calendar,
-    /// Whom the operator denies.
+    /// Hosts that the operator denies.
     pub deny: &'a DomainList,
-    /// Whether a list goes out that lost too many names.
+    /// Whether to publish a list that lost too many names.
     pub force: Force,
-    /// Whether it is to end before it is published.
+    /// Ends the dump before it is published.
     pub cancel: &'a Cancel,
 }
 
-/// A list that is out.
+/// A published list.
 #[derive(Debug)]
 pub struct Published {
-    /// Names on it.
+    /// Number of names in it.
     pub names: u64,
-    /// Why it is not signed, if so.
+    /// Why it is not signed; `None` if it is.
     pub unsigned: Option<KeyError>,
 }
 
 impl Publisher {
-    /// Writes the files of what is listed, less whom the operator denies, and swaps them in. Blocks; the caller records the dump.
+    /// Writes the files of the listed hosts, without those that the operator denies, and swaps them
+    /// in. Blocks; the caller records the dump.
     ///
     /// # Errors
     /// See [`PublishError`]. Each published file is then the old one or the new one, whole.
@@ -144,7 +146,6 @@ impl Publisher {
     }
 }
 
-/// One dump under way.
 struct Dump<'a> {
     publisher: &'a Publisher,
     reader: &'a Reader,
@@ -152,7 +153,8 @@ struct Dump<'a> {
 }
 
 impl Dump<'_> {
-    /// What follows the rows, the same for a new set and for one that names are taken off. Says why the set is not signed, if so.
+    /// The steps after the rows are written, the same for a new set and for one from which names
+    /// are removed. Returns why the set is not signed, if so.
     fn finish(&self, mut draft: dump::Draft) -> Result<Option<KeyError>, PublishError> {
         let Publisher {
             public_dir,
@@ -197,8 +199,9 @@ impl Dump<'_> {
         }
     }
 
-    /// Takes those who opted out, asked to be left out, or are denied off the set that stands: all files are made anew of its other rows, as they are.
-    /// Those who have no row may be named by what changed before: who died, and asks now to be left out.
+    /// Removes hosts that opted out, asked not to be listed, or are denied from the published set.
+    /// All files are written again from its remaining rows, unchanged. Hosts without a row may
+    /// still be named among former changes: hosts that died, and ask now not to be listed.
     fn retract(&self) -> Result<(), PublishError> {
         let directory = self.publisher.public_dir.as_path();
         let Some(mut rows) = dump::standing_rows(directory)? else {
@@ -211,7 +214,8 @@ impl Dump<'_> {
                 break;
             }
         }
-        // A crash between two renames may have left files of an older set, with names that these rows have not.
+        // A crash between two renames may have left files of an older set, with names that these
+        // rows don't have.
         if all_stay
             && rows.are_those_of_the_index(directory)
             && changes::stand(directory, &self.about(), &self.witness())?
@@ -232,7 +236,8 @@ impl Dump<'_> {
         Ok(())
     }
 
-    /// When the rows that stand were read from the database: as their index says, which a disk may have damaged; else they are those of the last list.
+    /// When the published rows were read from the database: as their index says, or at the last
+    /// dump if the disk has damaged the index.
     fn rows_read(&self) -> Result<Moment, PublishError> {
         if let Some(at) = dump::standing_rows_read(&self.publisher.public_dir) {
             return Ok(at);
@@ -247,7 +252,8 @@ impl Dump<'_> {
         Ok(!is_denied && !self.reader.is_withdrawn(name)?)
     }
 
-    /// The row, if it stays. One that the disk has damaged names nobody whom anybody could look up, and goes.
+    /// The row, if it stays. A row damaged by the disk is dropped: it names no host that could be
+    /// looked up.
     fn kept(&self, row: Result<Instance, RowError>) -> Result<Option<Instance>, PublishError> {
         match row {
             Ok(instance) => Ok(self.stays(&instance.host)?.then_some(instance)),
@@ -257,7 +263,7 @@ impl Dump<'_> {
     }
 }
 
-/// What the public gets to see of a listed host; nothing of one in a state in which nobody is listed.
+/// The public part of a listed host; `None` if its state is never listed.
 fn public(listed: Listed<'_>) -> Option<Instance> {
     let state = match listed.state {
         StateName::Alive => ListedState::Alive,

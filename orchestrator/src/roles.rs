@@ -78,7 +78,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let control = ControlSocket::open(&config.control_socket())?;
     let control = control.serve(handler, shutdown.clone());
     tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");
-    // When one fails, the process ends, and whoever watches it starts a new one.
+    // When one fails, the process ends, and its supervisor starts a new one.
     tokio::try_join!(
         control,
         if_there(intake.map(|server| server.serve(shutdown.clone()))),
@@ -103,7 +103,6 @@ async fn if_there(serving: Option<impl Future<Output = anyhow::Result<()>>>) -> 
     }
 }
 
-/// The intake's socket, where there is one.
 fn intake_server(
     config: &Config,
     store: &Store,
@@ -117,7 +116,6 @@ fn intake_server(
     IntakeServer::open(path, handler.clone(), store.reader()?, proofs).map(Some)
 }
 
-/// The console's socket, where there is one.
 fn console_server(
     config: &Config,
     store: &Store,
@@ -132,7 +130,6 @@ fn console_server(
     ConsoleServer::open(path, answers).map(Some)
 }
 
-/// Prometheus's socket, where there is one.
 fn metrics_server(
     config: &Config,
     store: &Store,
@@ -150,14 +147,14 @@ fn metrics_server(
     MetricsServer::open(path, Source::new(handler.clone(), services, surveyor)).map(Some)
 }
 
-/// The gate by these settings. A file that can't be in force is an error: a census that starts with
-/// other rules than its operator wrote would do damage.
+/// The gate with these settings. A file that can't be put in force is an error: a census with other
+/// rules than its operator wrote would do damage.
 pub(crate) async fn gate(config: &Config, store: &Store) -> anyhow::Result<NameGate> {
     let files = config.admission.clone();
     Ok(NameGate::open(store.writer(), config.names()?, files).await?)
 }
 
-/// SIGHUP reads the rules again. It is caught from here on, before the daemon says that it runs.
+/// SIGHUP reloads the rules. It is caught from here on, before the daemon reports that it runs.
 fn reload_on_hangup(
     gate: NameGate,
     shutdown: CancellationToken,
@@ -241,7 +238,7 @@ fn warn_lab_mode(config: &Config) {
     }
 }
 
-/// A moment as the limiter and the accounts have it.
+/// A moment in the type of the limiter and the accounts.
 pub(crate) fn since_epoch(now: census::time::Timestamp) -> limiter::login::record::Timestamp {
     let ms = u64::try_from(now.0).unwrap_or_default();
     limiter::login::record::Timestamp(std::time::Duration::from_millis(ms))

@@ -1,4 +1,4 @@
-//! What the daemon answers at its sockets: commands, the intake, the console, Prometheus.
+//! The daemon's sockets: commands, the intake, the console, Prometheus.
 
 pub mod console;
 pub mod control;

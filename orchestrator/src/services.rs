@@ -1,4 +1,5 @@
-//! What every check works with: the two ways out of the orchestrator, the store, the rule for names, time and chance.
+//! The services that every check uses: the two ways out of the orchestrator, the store, the rule
+//! for names, time and random numbers.
 
 pub mod clock;
 pub mod meters;
@@ -20,39 +21,39 @@ use crate::meters::Meters;
 use crate::names::gate::NameGate;
 use crate::services::clock::{Clock, Random};
 
-/// Peers are asked for at the first `alive` and at every third one after it, twice a week: most
+/// Peers are requested at the first `alive` and at every third one after it, twice a week: most
 /// names on a list are known by then.
 const PEERS_EVERY: u32 = 3;
 
-/// The services of the path. Cheap to clone: everything in it is shared.
+/// The services of a check. Cheap to clone: everything in it is shared.
 #[derive(Debug, Clone)]
 pub struct Services {
-    /// The only way out for a check.
+    /// The only way to the network for a check.
     pub gateway: GatewayClient,
     /// The only way to a container.
     pub launcher: LauncherClient,
-    /// The one writer.
+    /// The only writer of the database.
     pub writer: Writer,
-    /// The one way in for names.
+    /// The only gate for new names.
     pub gate: NameGate,
-    /// What time it is.
+    /// The current time.
     pub clock: Arc<dyn Clock>,
-    /// Chance.
+    /// Random numbers.
     pub random: Arc<Random>,
     /// All intervals.
     pub calendar: Calendar,
     /// Slots among the containers.
     pub slots: SlotQueue,
-    /// Who runs this census.
+    /// The contact of the census's operator.
     pub contact: Arc<str>,
-    /// Peers are asked for at the first `alive` and every so many after.
+    /// Peers are requested at the first `alive` and at every one of this number after it.
     pub peers_every: u32,
-    /// What is counted.
+    /// The counters.
     pub meters: Arc<Meters>,
 }
 
 impl Services {
-    /// The services that the settings ask for.
+    /// Builds the services from the settings.
     pub fn new(
         config: &Config,
         writer: Writer,
@@ -76,22 +77,22 @@ impl Services {
         }
     }
 
-    /// Now.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
-    /// Some time within the hour: when a host is due that no verdict came in for.
+    /// A moment within the hour, at which a host without a verdict is due again.
     pub fn again_soon(&self) -> Timestamp {
         self.now()
             .plus(self.calendar.again_soon(self.random.jitter()))
     }
 
-    /// Names that `by` lists or moved to become candidates, as far as the gate has room for them; a
-    /// known host's row is not touched (invariant I3).
+    /// Offers names that `by` lists, or to which it moved, to the gate as candidates. A known
+    /// host's row is not changed (invariant I3).
     ///
     /// # Errors
-    /// When the store does not take them.
+    /// The store fails.
     pub async fn learn(&self, hosts: Vec<Host>, by: &Host) -> Result<(), StoreError> {
         let (now, names) = (self.now(), self.gate.names());
         let candidates = hosts
@@ -102,7 +103,7 @@ impl Services {
         self.gate.named(candidates, by, now).await
     }
 
-    /// A name that is asked first within a day, if it enters now.
+    /// A candidate that is first checked within a day if it is admitted now.
     pub fn candidate(&self, host: Host, now: Timestamp) -> Candidate {
         Candidate {
             host,

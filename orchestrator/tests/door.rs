@@ -1,4 +1,4 @@
-//! Rules and lists in force, as a shell meets them.
+//! Rules and lists in force, through the command line.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that can't start the program fails"
@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// Commands over a data directory of their own, with files of rules and lists.
+/// Commands over a separate data directory, with files of rules and lists.
 struct Data(tempfile::TempDir);
 
 impl Data {
@@ -79,7 +79,7 @@ fn daemon_and_intake_warn_at_start_while_the_test_domain_is_taken() {
     let data = Data::new("not a rule\n", "");
     let trial = data.file("trial.toml").display().to_string();
     let on = ["--config", &trial];
-    // Neither gets further than its start: rules that are none, a directory that is not there.
+    // Neither gets beyond its start: the rules are invalid, the directory is missing.
     let warning = ["WARN", "test.sigsum.org"];
     data.check(&[&["run"], &on[..]].concat(), 1, &warning);
     let intake = ["intake", "--run-dir", "/nonexistent"];
@@ -109,9 +109,10 @@ fn what_is_held_is_told_with_its_reason_and_what_was_decided_is_kept() {
     data.check(&decide("allow", "good.net", "mine"), 0, &["its 0 hosts"]);
     let held = "farm.net: 12 hosts, held: nobody has looked at it, 12 hosts held back";
     data.check(&["groups", "list", "--held"], 0, &[held]);
+    // No daemon runs.
     data.check(
         &["status"],
-        0,
+        3,
         &["groups     1 held with 12 hosts held back, 0 denied"],
     );
     let why = "not listed, because its group `farm.net` has 12 hosts and nobody has looked at it";

@@ -1,4 +1,5 @@
-//! What the program says, as a shell meets it: each cause once, and no success when what was asked for could not be written.
+//! The program's output on the command line: each cause appears once, and a failed write is never a
+//! success.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that can't start the program fails"
@@ -24,7 +25,7 @@ fn fedicensus(arguments: &[&str], stdout: Stdio) -> Output {
         .unwrap()
 }
 
-/// That the command fails and says this alone.
+/// Asserts that the command fails with exactly this output.
 #[track_caller]
 fn says(arguments: &[&str], code: i32, expect: &str) {
     let output = fedicensus(arguments, Stdio::piped());
@@ -153,4 +154,76 @@ fn a_reader_who_has_gone_is_no_failure() {
         assert_eq!(output.status.code(), Some(0), "{command:?}: {output:?}");
         assert!(output.stderr.is_empty(), "{command:?}: {output:?}");
     }
+}
+
+/// A data directory with two hosts. No daemon runs.
+fn with_hosts(arguments: &[&str]) -> Output {
+    let data = tempfile::tempdir().unwrap();
+    let settings = data.path().join("fedicensus.toml");
+    std::fs::write(&settings, "[lab]\nreserved_suffixes = true\n").unwrap();
+    let run = |arguments: &[&str]| {
+        Command::new(env!("CARGO_BIN_EXE_fedicensus"))
+            .args(arguments)
+            .env_clear()
+            .env("FEDICENSUS_DATA_DIR", data.path())
+            .env("FEDICENSUS_CONFIG", &settings)
+            .output()
+            .unwrap()
+    };
+    let added = run(&["add", "https://a.lab.test/@x", "@x@b.lab.test"]);
+    assert!(added.status.success(), "{added:?}");
+    run(arguments)
+}
+
+#[test]
+fn hosts_are_a_table_that_can_be_filtered() {
+    let lines = |arguments: &[&str]| {
+        let output = with_hosts(arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let all = lines(&["status", "--hosts"]);
+    let names: Vec<_> = all.lines().map(|line| &line[..10]).collect();
+    assert_eq!(names, ["a.lab.test", "b.lab.test"]);
+    assert_eq!(lines(&["status", "--hosts", "--state", "discovered"]), all);
+    assert_eq!(
+        lines(&["status", "--hosts", "--state", "alive"]),
+        "no host\n"
+    );
+    let none = ["status", "--hosts", "--software", "mastodon", "--json"];
+    assert_eq!(lines(&none), "[]\n");
+    // A filter of nothing would be ignored.
+    assert_eq!(
+        with_hosts(&["status", "--state", "alive"]).status.code(),
+        Some(2)
+    );
+}
+
+#[test]
+fn a_part_that_is_missing_is_named_and_makes_the_exit_code() {
+    let output = with_hosts(&["status"]);
+    assert_eq!(output.status.code(), Some(3));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(told, "fedicensus: missing: daemon, gateway, launcher\n");
+}
+
+#[test]
+fn what_people_paste_is_explained() {
+    let output = with_hosts(&["explain", "https://a.lab.test/@somebody"]);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(told.starts_with("a.lab.test: not listed"), "{told}");
+}
+
+#[test]
+fn only_the_parts_help_shows_all_settings() {
+    let help = |command: &str| {
+        let output = fedicensus(&[command, "--help"], Stdio::piped());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(help("run").contains("--checks-max"));
+    let explain = help("explain");
+    assert!(!explain.contains("--checks-max"), "{explain}");
+    assert!(explain.contains("`fedicensus settings` lists them"));
+    let short = fedicensus(&["run", "-h"], Stdio::piped()).stdout;
+    assert!(short.split(|byte| *byte == b'\n').count() < 25);
 }

@@ -1,4 +1,5 @@
-//! The program as a shell meets it: exit codes, and errors of one line. Scenarios over a whole census stand in `tests/`.
+//! The program on the command line: exit codes, and errors of one line. Scenarios over a whole
+//! census are in `tests/`.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that can't start the program fails"
@@ -63,7 +64,7 @@ fn a_mistyped_log_level_is_refused_and_does_not_silence() {
     );
 }
 
-/// Commands over a data directory of their own, without a daemon.
+/// Commands over a separate data directory, without a daemon.
 struct Data(tempfile::TempDir);
 
 impl Data {
@@ -93,7 +94,7 @@ impl Data {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // One that reads nothing may have ended.
+        // A command that does not read stdin may have ended.
         child.stdin.take().unwrap().write_all(stdin).ok();
         child.wait_with_output().unwrap()
     }
@@ -210,7 +211,7 @@ fn a_database_of_a_newer_version_is_refused_by_every_command_and_left_alone() {
         data.check(command, 1, &format!("fedicensus restore {}", old.display()));
         assert_eq!(std::fs::read(data.database()).unwrap(), newer);
     }
-    // It can be saved all the same, and the copy that was named is what helps.
+    // It can still be saved, and the copy that the error names is what helps.
     let kept = data.0.path().join("kept.db");
     data.check(&["backup", text(&kept)], 0, "schema 99");
     data.check(&["restore", text(&old)], 0, &format!("schema {schema}"));
@@ -296,7 +297,8 @@ impl Files {
         path
     }
 
-    /// That the command, given `stdin`, ends with `code` and says this on stdout, and on stderr what holds that.
+    /// Asserts that the command, given `stdin`, ends with `code`, prints `stdout` exactly, and
+    /// prints `stderr` among its errors.
     #[track_caller]
     fn check(&self, arguments: &[&str], stdin: &str, code: i32, stdout: &str, stderr: &str) {
         let output = self.0.run(arguments, stdin.as_bytes());
@@ -338,7 +340,7 @@ fn rules_are_tried_on_requests_without_a_database() {
     let command = ["admission", "try", "--rules", &rules];
     files.check(&command, requests, 0, &answers, "");
 
-    // Another list than the one that the rules name, which need not be there.
+    // A list other than the one that the rules name, which need not exist.
     let elsewhere = files.write("elsewhere", "public /nonexistent/list.dat 1\n");
     let command = ["admission", "try", "--rules", &elsewhere];
     let request = "{\"t\":0,\"domain\":\"a.test.sigsum.org\"}\n";
@@ -488,7 +490,7 @@ fn names_are_shown_as_the_rules_compare_them() {
     let list = files.write("list.dat", "a.com\n");
     let command = ["admission", "name", "b.a.com", "com", "--suffixes", &list];
     files.check(&command, "", 0, "b.a.com\ta.com\tb.a.com\ncom\t-\t-\n", "");
-    // The census's own list, where a file replaces it.
+    // The census's own list, replaced by a file.
     files.write("public_suffix_list.dat", "a.com\n");
     let command = ["admission", "name", "a.com"];
     files.check(&command, "", 2, "", "is missing or out of order");
@@ -497,7 +499,8 @@ fn names_are_shown_as_the_rules_compare_them() {
     files.check(&command, "", 2, "", "is missing or out of order");
 }
 
-/// What `minisign -V` says of the index in `public`, verified by the key in `key`; skipped without that program, unless it is required.
+/// The output of `minisign -V` for the index in `public`, verified with the key in `key`. `None`
+/// without that program, unless it is required.
 fn verified(public: &Path, key: &str) -> Option<bool> {
     let verify = Command::new("minisign")
         .args(["-V", "-p", key, "-m", "index.json"])

@@ -1,4 +1,4 @@
-//! `fedicensus token` as a shell meets it: what is printed where, and exit codes.
+//! `fedicensus token` on the command line: what it prints where, and exit codes.
 #![expect(
     clippy::unwrap_used,
     reason = "a test that can't start the program fails"
@@ -18,12 +18,12 @@ fn token(arguments: &[&str], stdin: &[u8]) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // One that reads nothing may have ended.
+    // A command that does not read stdin may have ended.
     child.stdin.take().unwrap().write_all(stdin).ok();
     child.wait_with_output().unwrap()
 }
 
-/// What it says on standard output when all is well.
+/// Its standard output if it succeeds.
 fn said(arguments: &[&str], stdin: &str) -> String {
     let output = token(arguments, stdin.as_bytes());
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -70,7 +70,7 @@ fn a_key_and_a_token_are_made_and_the_token_is_good() {
     fails(&["key", "--new", file], "", 1, "is there already");
     fails(&["key", &format!("{file}.pub")], "", 1, "can't be read");
 
-    // The secret's words are in no output.
+    // No output contains the secret's words.
     let content = std::fs::read_to_string(file).unwrap();
     let secrets: Vec<_> = content
         .lines()
@@ -89,7 +89,7 @@ fn programs_get_json_and_an_exit_code() {
     std::fs::write(&file, format!("{:064x}\n", 1)).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     let file = file.to_str().unwrap();
-    // It is used all the same: some keepers of secrets hand them on so.
+    // The file is used anyway: some secret stores provide files like this.
     let output = token(&["key", file, "--json"], b"");
     assert!(String::from_utf8_lossy(&output.stderr).contains("chmod 600"));
     let key: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -158,7 +158,7 @@ fn wrong_usage_is_said_to_be_that() {
         1,
         "not 128 hex digits",
     );
-    // Cut off, it would be taken for what stands before the rest.
+    // A truncated input would be read as its first part.
     let long = " ".repeat(10_000);
     fails(&["verify", "--txt", "x"], &long, 1, "it is longer than");
 }

@@ -1,4 +1,4 @@
-//! The command line against a running daemon and without one.
+//! The command line with a running daemon and without one.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Podman's operators have the images only, and put this into a file.
+/// Operators of Podman have only the images, and write this output to a file.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_profile_that_is_printed_is_the_one_that_checks_are_held_by() -> anyhow::Result<()> {
     let world = World::prepare(Options::new(&[])).await?;
@@ -78,7 +78,7 @@ async fn an_operator_can_add_check_explain_and_publish() -> anyhow::Result<()> {
     assert!(dumped.status.success(), "{}", text(&dumped.stderr));
     assert!(world.nodes()?.contains(&"mastodon.lab.test".to_owned()));
 
-    // Without a daemon the same commands take the database themselves.
+    // Without a daemon, the same commands use the database themselves.
     world.stop(Role::Run).await?;
     let alone = world.command(&["add", "akkoma.lab.test"])?;
     assert!(text(&alone.stdout).starts_with("1 taken"), "{alone:?}");
@@ -92,7 +92,7 @@ async fn an_operator_can_add_check_explain_and_publish() -> anyhow::Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_work_is_said_in_one_line() -> anyhow::Result<()> {
     let world = World::prepare(Options::new(&[])).await?;
-    /// Settings, command, exit code, and what the line says.
+    /// Settings, command, exit code, and a part of the error line.
     type Case<'case> = (
         &'case [(&'case str, &'case str)],
         &'case [&'case str],

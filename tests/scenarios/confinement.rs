@@ -1,5 +1,5 @@
-//! A checker, or a gateway, that was taken over gets nowhere: containers, and the firewall behind
-//! the gateway.
+//! A checker or gateway that was taken over gets nowhere: containers, and the firewall behind the
+//! gateway.
 
 pub(crate) mod adversary;
 pub(crate) mod containers;

@@ -1,4 +1,4 @@
-//! Whatever of ours fails or is killed harms no host and loses no verdict (invariants I4 to I6).
+//! Our own failures and kills harm no host and lose no verdict (invariants I4 to I6).
 
 mod crashes;
 pub(crate) mod kills;

@@ -1,8 +1,8 @@
-//! Stories of the whole census in the lab, one module a subject.
+//! Scenarios over the whole census in the lab, one module per subject.
 //!
 //! They need no engine: checks are plain processes, unless `FEDICENSUS_LAB_ENGINE` names an
-//! engine's socket. What only containers promise stands in `confinement::containers`, which runs
-//! when `FEDICENSUS_LAB_ENGINE` is set and says so when it is not.
+//! engine's socket. What only containers guarantee is in `confinement::containers`, which runs if
+//! `FEDICENSUS_LAB_ENGINE` is set and otherwise prints that it is skipped.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
-//! What Prometheus is told: it moves with what happens, and Prometheus's own tool has nothing to say of it, nor of what we wrote for it.
+//! The metrics: they change with events, and Prometheus's own tool accepts both the page and our
+//! rules.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -13,7 +14,6 @@ use tests::{Need, Options, Role, World};
 
 const SOON: Duration = tests::PATIENCE;
 
-/// An answer of the socket: its head and its body.
 fn asked(socket: &Path, request: &str) -> anyhow::Result<(String, String)> {
     let mut stream = UnixStream::connect(socket)?;
     stream.set_read_timeout(Some(SOON))?;
@@ -98,7 +98,7 @@ async fn numbers_move_with_what_is_checked_and_are_those_of_status() -> anyhow::
     ] {
         assert_eq!(after.get(series), Some(&value), "{series}");
     }
-    // The same number at both places, between two looks.
+    // The same number in both, between two looks.
     let lives = |found: &BTreeMap<String, f64>| found.get(alive).copied().unwrap_or(0.0);
     let status = world.status()?["daemon"]["ended"]["alive"].as_f64();
     let status = status.context("status counts them too")?;
@@ -126,7 +126,7 @@ async fn a_part_that_is_gone_is_told_as_gone_and_comes_back() -> anyhow::Result<
         None,
         "an old number"
     );
-    // Nothing is due: somebody has to run into it.
+    // Nothing is due: a check must run into the failure.
     world.command(&["check", "mastodon.lab.test"])?;
     world
         .until("the outage is told", SOON, |_| {
@@ -139,7 +139,7 @@ async fn a_part_that_is_gone_is_told_as_gone_and_comes_back() -> anyhow::Result<
             Ok(up(&socket, "gateway")? && scraped(&socket)?.get("fedicensus_outage") == Some(&0.0))
         })
         .await?;
-    // One that is there and does not answer.
+    // A launcher that runs without answering.
     world.freeze(Role::Launcher)?;
     let told = up(&socket, "launcher");
     world.thaw(Role::Launcher)?;
@@ -147,7 +147,7 @@ async fn a_part_that_is_gone_is_told_as_gone_and_comes_back() -> anyhow::Result<
     Ok(())
 }
 
-/// The tool of Prometheus, if it is there.
+/// Prometheus's tool; `None` if it is missing.
 fn promtool(arguments: &[&str]) -> Option<Command> {
     let there = Command::new("promtool").arg("--version").output().is_ok();
     if !there {

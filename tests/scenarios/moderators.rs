@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tests::Need;
 
-/// Says which program is missing. `None` if one is.
+/// `None` if a program is missing, which is printed.
 pub(crate) fn is_there() -> Option<()> {
     for program in ["nginx", "chromium", "node"] {
         let found = Command::new("sh")

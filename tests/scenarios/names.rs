@@ -1,4 +1,4 @@
-//! How new names come in: the rules on them, groups, public suffixes and public lists.
+//! How new names are admitted: rules, groups, public suffixes and public lists.
 
 mod admission;
 mod groups;

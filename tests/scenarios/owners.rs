@@ -1,4 +1,4 @@
-//! What owners of instances ask for: opting out, by the operator or by a proof on their own host.
+//! Requests of instances' owners: opting out, through the operator or by a proof on their own host.
 
 mod buttons;
 mod optout;

@@ -1,4 +1,4 @@
-//! Every persona comes out as the lab's table says.
+//! Every persona gets the verdict in the lab's table.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use tests::{Engine, Options, PATIENCE, World};
 /// A look starts a program and reads the lab's whole log.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How fast time passes and how much is done at once. Time may pass only so fast that all are asked for the first time before most are asked again,
-/// or what is asked again and again keeps the rest waiting.
+/// How fast time passes, and how many checks run at once. All hosts must get their first check
+/// before most get their second; otherwise repeated checks keep the rest waiting.
 struct Pace {
     interval_divisor: u32,
     checks_max: u32,
@@ -19,12 +19,13 @@ struct Pace {
 impl Pace {
     fn of(engine: &Engine) -> Self {
         match engine {
-            // Tarpits hold their places for a minute and need nothing else: there are places for all of them.
+            // Tarpits hold their slots for a minute and need nothing more: there are slots for all
+            // of them.
             Engine::Process => Self {
                 interval_divisor: 2500,
                 checks_max: 32,
             },
-            // A container costs a third of a second of both processors.
+            // A container takes a third of a second of both processors.
             Engine::Socket(_) => Self {
                 interval_divisor: 1000,
                 checks_max: 8,
@@ -50,7 +51,7 @@ async fn every_persona_comes_out_as_the_table_says_and_the_list_holds_exactly_th
     let mut differences = Vec::new();
     let outcome = world
         .until_each(LOOK_EVERY, "all is as the table says", PATIENCE, |world| {
-            // A list is published only when nothing but the list is left to differ.
+            // A list is published only when nothing except the list differs.
             differences = compared(world, &expected_list(world))?;
             if differences.is_empty() {
                 world.command(&["dump"])?;
@@ -69,7 +70,7 @@ async fn every_persona_comes_out_as_the_table_says_and_the_list_holds_exactly_th
     }
 }
 
-/// The list as it should be, in its order.
+/// The expected list, in its order.
 fn expected_list(world: &World) -> Vec<String> {
     let table = world.lab().table();
     let listed = table

@@ -1,5 +1,4 @@
-//! What is published, as others read it: files, pages, and what the web server writes about
-//! visitors.
+//! What is published, as others read it: files, pages, and what the web server logs about visitors.
 
 mod consumers;
 mod files;

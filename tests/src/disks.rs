@@ -1,28 +1,29 @@
-//! Small disks of a world's own, which can be filled or made read-only: each a tmpfs, in a mount namespace that ends with the test.
+//! Small disks for a world, which can be filled or made read-only: each is a tmpfs in a mount
+//! namespace that ends with the test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Set for a test that runs in a mount namespace of its own.
+/// Set for a test that runs in a separate mount namespace.
 const INSIDE: &str = "FEDICENSUS_TEST_MOUNTS";
 
-/// Where a test is that needs mounts.
+/// Where a test that needs mounts runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// In a namespace of its own: it may mount.
+    /// In a separate namespace: it may mount.
     Inside,
     /// Outside; it was run inside and passed.
     Passed,
-    /// This machine lets nobody mount, so nothing was run.
+    /// This machine forbids mounts, so nothing was run.
     Impossible,
 }
 
-/// Runs the calling test, of this full name, once more in a mount namespace of its own.
+/// Runs the calling test, of this full name, once more in a separate mount namespace.
 ///
 /// # Errors
-/// When it failed in there.
+/// The test failed inside.
 pub fn inside(test: &str) -> anyhow::Result<Place> {
     if std::env::var_os(INSIDE).is_some() {
         return Ok(Place::Inside);
@@ -45,7 +46,7 @@ pub fn inside(test: &str) -> anyhow::Result<Place> {
         String::from_utf8_lossy(&ran.stdout),
         String::from_utf8_lossy(&ran.stderr),
     );
-    // A name that is no test's would pass as well.
+    // A name that matches no test would pass as well.
     if !ran.status.success() || !out.contains(" 1 passed") {
         bail!("{test} failed in a mount namespace of its own:\n{out}\n{err}");
     }
@@ -59,10 +60,10 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Mounts a disk of so many KiB. Only a test that is [`Place::Inside`] may.
+    /// Mounts a disk of `kib` KiB. Only a test that is [`Place::Inside`] may.
     ///
     /// # Errors
-    /// When it can't.
+    /// The mount fails.
     pub fn mount(directory: &Path, kib: u32) -> anyhow::Result<Self> {
         if std::env::var_os(INSIDE).is_none() {
             bail!("disks are mounted in a namespace of the test's own only");
@@ -82,15 +83,15 @@ impl Disk {
         })
     }
 
-    /// Mounts it anew, as `ro` or `rw`.
+    /// Mounts it again, as `ro` or `rw`.
     ///
     /// # Errors
-    /// When it is in use.
+    /// The disk is in use.
     pub fn remount(&self, way: &str) -> anyhow::Result<()> {
         mount(&["-o", &format!("remount,{way}")], &self.directory)
     }
 
-    /// The directory.
+    /// The directory at which it is mounted.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

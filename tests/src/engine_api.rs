@@ -1,7 +1,9 @@
-//! A container engine as a test meets it beside the launcher: what it says of a container, and containers and images of the test's own.
+//! A container engine as tests use it next to the launcher: its description of a container, and the
+//! tests' own containers and images.
 //!
-//! Over the engine's socket by HTTP/1.0, hence without any client program: Docker's and Podman's command lines print the same things in
-//! different forms, whereas this interface is one that both keep. Where they differ all the same, it is settled here and nowhere else.
+//! It speaks HTTP/1.0 over the engine's socket and needs no client program. The command lines of
+//! Docker and Podman print the same things in different forms, but both support this API. The
+//! remaining differences are handled in this module only.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -12,10 +14,10 @@ use anyhow::{Context, bail};
 use launcher::engine::EngineKind;
 use serde_json::{Value, json};
 
-/// The API version that is spoken: the oldest of the engines that are supported.
+/// The API version: the oldest of the supported engines.
 const API: &str = "/v1.41";
 
-/// Longest wait for an answer: to build an image of two layers takes a slow engine some seconds.
+/// Longest wait for an answer: a slow engine takes some seconds to build an image of two layers.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
 /// The engine behind a socket.
@@ -26,20 +28,20 @@ pub struct EngineApi {
     title: String,
 }
 
-/// Which containers are listed.
+/// Which containers to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
-    /// All there are.
+    /// All containers.
     All,
-    /// Those that run.
+    /// Running containers.
     Running,
 }
 
 impl EngineApi {
-    /// Asks the engine behind `socket` who it is.
+    /// Connects to the engine behind `socket` and asks for its version.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// The engine does not answer.
     pub fn connect(socket: &Path) -> anyhow::Result<Self> {
         let version: Value = serde_json::from_slice(&ask(socket, "GET", "/version", None)?)?;
         let kind = match text(&version, "/Components/0/Name") {
@@ -57,22 +59,22 @@ impl EngineApi {
         })
     }
 
-    /// Its socket.
+    /// The path of the engine's socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Which of the two it is.
+    /// Docker or Podman.
     pub fn kind(&self) -> EngineKind {
         self.kind
     }
 
-    /// Its name and version and its machine's kernel, for people.
+    /// Name and version of the engine, and its machine's kernel, for display.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// Its name in the names of files and in tables of expectations.
+    /// Its name in file names and in tables of expectations.
     pub fn word(&self) -> &'static str {
         match self.kind {
             EngineKind::Docker => "docker",
@@ -80,10 +82,10 @@ impl EngineApi {
         }
     }
 
-    /// Ids of the containers that carry all these labels.
+    /// Ids of the containers that have all these labels.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// The engine refuses.
     pub fn containers(&self, labels: &[&str], which: Listed) -> anyhow::Result<Vec<String>> {
         let filters = json!({ "label": labels }).to_string();
         let path = format!(
@@ -96,27 +98,28 @@ impl EngineApi {
         Ok(ids.map(|found| text(found, "/Id").to_owned()).collect())
     }
 
-    /// What the engine says of a container.
+    /// The engine's description of a container.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// The engine refuses.
     pub fn inspect(&self, id: &str) -> anyhow::Result<Value> {
         Ok(serde_json::from_slice(
             &self.get(&format!("/containers/{id}/json"))?,
         )?)
     }
 
-    /// Runs an ordinary container on the engine's default bridge, whose output can be read later: nothing like a check's. Gives its id.
+    /// Runs an ordinary container, unlike a check's, on the engine's default bridge, with readable
+    /// logs. Returns its id.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// The engine refuses.
     pub fn run(&self, image: &str, label: &str, arguments: &[&str]) -> anyhow::Result<String> {
         let (key, value) = label.split_once('=').unwrap_or((label, ""));
         let body = json!({
             "Image": image,
             "Cmd": arguments,
             "Labels": { key: value },
-            // Podman keeps logs in the journal otherwise, which not every user may read.
+            // Otherwise Podman keeps logs in the journal, which not every user may read.
             "HostConfig": { "NetworkMode": "bridge", "LogConfig": { "Type": "json-file" } },
         });
         let made = self.post("/containers/create", "application/json", body.to_string())?;
@@ -130,10 +133,10 @@ impl EngineApi {
         Ok(id)
     }
 
-    /// The exit code of a container, once it has ended.
+    /// Waits for a container to end, and returns its exit code.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// The engine refuses.
     pub fn wait(&self, id: &str) -> anyhow::Result<i64> {
         let path = format!("/containers/{id}/wait?condition=not-running");
         let answer: Value =
@@ -142,14 +145,14 @@ impl EngineApi {
         code.context("an exit code")
     }
 
-    /// What a container has printed on stdout.
+    /// The stdout of a container.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// The engine refuses.
     pub fn logs(&self, id: &str) -> anyhow::Result<String> {
         let framed = self.get(&format!("/containers/{id}/logs?stdout=true"))?;
         let (mut text, mut rest) = (Vec::new(), &framed[..]);
-        // Frames of a stream's number, three bytes of nothing and a length.
+        // Frames: a stream's number, three zero bytes and a length.
         while let Some((head, after)) = rest.split_first_chunk::<8>() {
             let [_, _, _, _, a, b, c, d] = *head;
             let length = usize::try_from(u32::from_be_bytes([a, b, c, d]))?;
@@ -162,23 +165,23 @@ impl EngineApi {
     /// Removes a container, running or not.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// The engine refuses.
     pub fn remove(&self, id: &str) -> anyhow::Result<()> {
         let path = format!("{API}/containers/{id}?force=true");
         ask(&self.socket, "DELETE", &path, None).map(drop)
     }
 
-    /// Builds an image from an archive with a `Containerfile` in it.
+    /// Builds an image from an archive that contains a `Containerfile`.
     ///
     /// # Errors
-    /// When it can't be built.
+    /// The build fails.
     pub fn build(&self, name: &str, archive: Vec<u8>) -> anyhow::Result<()> {
         let path = format!(
             "/build?dockerfile=Containerfile&rm=true&t={}",
             encoded(name)
         );
         let said = String::from_utf8(self.post(&path, "application/x-tar", archive)?)?;
-        // What goes wrong later is told after the status.
+        // Later errors are reported after the status.
         match said.lines().find(|line| line.contains("\"error\"")) {
             Some(error) => bail!("{name} does not build: {error}"),
             None => self.get(&format!("/images/{name}/json")).map(drop),
@@ -188,7 +191,7 @@ impl EngineApi {
     /// Gives an image another name.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// The engine refuses.
     pub fn tag(&self, image: &str, name: &str) -> anyhow::Result<()> {
         let (repository, tag) = name.rsplit_once(':').context("a name with a tag")?;
         let path = format!(
@@ -199,10 +202,10 @@ impl EngineApi {
         self.post(&path, "application/json", Vec::new()).map(drop)
     }
 
-    /// Takes an image's name away, and the image with its last name.
+    /// Removes a name of an image, and with its last name the image.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// The engine refuses.
     pub fn remove_image(&self, name: &str) -> anyhow::Result<()> {
         let path = format!("{API}/images/{name}?force=true&noprune=true");
         ask(&self.socket, "DELETE", &path, None).map(drop)
@@ -218,7 +221,7 @@ impl EngineApi {
     }
 }
 
-/// One request on a connection of its own, which ends with the answer.
+/// One request on a separate connection, which ends with the answer.
 fn ask(
     socket: &Path,
     method: &str,
@@ -237,7 +240,8 @@ fn ask(
     stream.write_all(&body)?;
     let mut answer = Vec::new();
     match stream.read_to_end(&mut answer) {
-        // An engine that left a part of the request unread, as the padding of an archive, ends the connection so.
+        // An engine that did not read the whole request, such as the padding of an archive, resets
+        // the connection.
         Err(error) if error.kind() == ErrorKind::ConnectionReset && !answer.is_empty() => {}
         read => drop(read.with_context(|| format!("{method} {path}"))?),
     }
@@ -257,7 +261,7 @@ fn ask(
     Ok(content)
 }
 
-/// A text in an answer; empty when there is none.
+/// A text in an answer; empty if there is none.
 fn text<'a>(answer: &'a Value, pointer: &str) -> &'a str {
     answer
         .pointer(pointer)
@@ -265,7 +269,7 @@ fn text<'a>(answer: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// A text as a part of a query.
+/// Encodes a text for a query.
 fn encoded(text: &str) -> String {
     let bytes = text.bytes().map(|byte| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {

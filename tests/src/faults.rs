@@ -1,8 +1,9 @@
-//! The fault table: what was taken away from a census, how long, and what came of it (invariant I5).
+//! The fault table: what failed in a census, for how long, and with what result (invariant I5).
 //!
-//! A story begins a [`Watch`] over hosts while all is well, plays its fault, calls [`Watch::over`], and lets [`Watch::recovers`] wait, judge and
-//! write the row. Stories that judge by themselves write a [`Row`]. Rows are kept apart as files, because stories run beside each other and in
-//! several programs; `target/tables/faults.md` is made anew from all of them each time.
+//! A test begins a [`Watch`] over hosts while nothing is wrong, plays its fault, and calls
+//! [`Watch::over`]. Then [`Watch::recovers`] waits, judges and writes the row. Tests that judge
+//! themselves write a [`Row`]. Each row is a separate file, because tests run concurrently and in
+//! several programs; `target/tables/faults.md` is rebuilt from all of them each time.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,29 +17,30 @@ use tokio::time::Instant;
 use crate::World;
 use crate::tables::directory;
 
-/// Verdicts that the store keeps a host.
+/// Verdicts that the store keeps per host.
 const HISTORY_MAX: usize = 10;
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// What was played, in a few words.
+    /// The fault, in a few words.
     pub fault: String,
-    /// How long.
+    /// Its duration.
     pub lasted: Duration,
-    /// Hosts whose state changed through it.
+    /// Hosts whose state changed because of it.
     pub states_changed_wrongly: usize,
-    /// Verdicts that were there before and are no more.
+    /// Verdicts that existed before and are missing now.
     pub verdicts_lost: usize,
-    /// Work went on without anybody's hand.
+    /// Work continued without intervention.
     pub recovered: bool,
 }
 
 impl Row {
-    /// Writes the row into the table, and fails when it tells of harm. Red rows are written as well.
+    /// Writes the row into the table, and fails if the row shows harm. Failed rows are written as
+    /// well.
     ///
     /// # Errors
-    /// When somebody was harmed, or the table can't be written.
+    /// A host was harmed, or the table can't be written.
     pub fn settle(&self) -> anyhow::Result<()> {
         write(&directory()?, self)?;
         if self.states_changed_wrongly > 0 || self.verdicts_lost > 0 || !self.recovered {
@@ -66,15 +68,15 @@ pub struct Watch {
     began: Instant,
     lasted: Option<Duration>,
     before: BTreeMap<String, Stored>,
-    /// How often each host had lived when the fault was over.
+    /// Number of `alive` verdicts of each host at the fault's end.
     lived_by_its_end: BTreeMap<String, u32>,
 }
 
 impl Watch {
-    /// Remembers all that is known of `names`; the fault begins now.
+    /// Remembers everything known about `names`; the fault begins now.
     ///
     /// # Errors
-    /// When one of them is not known, or the database can't be read.
+    /// One of the names is unknown, or the database can't be read.
     pub fn begin(
         world: &World,
         fault: &str,
@@ -97,18 +99,19 @@ impl Watch {
         })
     }
 
-    /// Hosts that are now in another state than before, or got a verdict of another kind since, with what is said of them.
+    /// Hosts that have another state than before, or got a verdict of another kind since, each with
+    /// a description.
     ///
     /// # Errors
-    /// When the database can't be read.
+    /// The database can't be read.
     pub fn wronged(&self, world: &World) -> anyhow::Result<Vec<String>> {
         self.each(world, wrong)
     }
 
-    /// Hosts that a verdict is missing of.
+    /// Hosts of which a verdict is missing.
     ///
     /// # Errors
-    /// When the database can't be read.
+    /// The database can't be read.
     pub fn lost(&self, world: &World) -> anyhow::Result<Vec<String>> {
         self.each(world, loss)
     }
@@ -116,7 +119,7 @@ impl Watch {
     /// The fault ends now.
     ///
     /// # Errors
-    /// When the database can't be read.
+    /// The database can't be read.
     pub fn over(&mut self, world: &World) -> anyhow::Result<()> {
         self.lasted = Some(self.began.elapsed());
         for name in self.before.keys() {
@@ -127,10 +130,10 @@ impl Watch {
         Ok(())
     }
 
-    /// Waits until every host has lived again since the fault was over, and settles the row.
+    /// Waits until every host was found alive since the end of the fault, and writes the row.
     ///
     /// # Errors
-    /// When somebody was wronged, a verdict was lost, or work did not go on in time.
+    /// A host was wronged, a verdict was lost, or work did not continue in time.
     pub async fn recovers(self, world: &World, within: Duration) -> anyhow::Result<()> {
         let lasted = self.lasted.context("the fault was never over")?;
         let waited = world
@@ -178,7 +181,7 @@ impl Watch {
     }
 }
 
-/// How many verdicts came after the newest of `before`; all of them, when that has been pushed out.
+/// Number of verdicts after the newest of `before`; all of them if that one has been displaced.
 fn newer(before: &Stored, after: &Stored) -> usize {
     before
         .history
@@ -223,7 +226,7 @@ fn write(tables: &Path, row: &Row) -> anyhow::Result<()> {
             }
         })
         .collect();
-    // One program after the other, or the last to rename could be the first to have looked.
+    // One program after the other: otherwise the last one to rename might have read the rows first.
     let turn = File::create(tables.join("faults.lock"))?;
     turn.lock()?;
     fs::write(rows.join(name), row.line())?;

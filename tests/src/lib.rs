@@ -1,4 +1,4 @@
-//! What the scenarios stand on: a whole census in a temporary directory, with the lab as its Fediverse.
+//! What the scenarios use: a whole census in a temporary directory, with the lab as its Fediverse.
 
 pub mod disks;
 pub mod engine_api;

@@ -1,6 +1,7 @@
-//! A network namespace with a lab in it, whose network can be taken away without harm to anybody else.
+//! A network namespace with a lab in it, whose network can be removed without harm to others.
 //!
-//! It lives in a process that waits for its input's end, so nothing is left when the test ends, however it ends. It takes root.
+//! A process keeps it until its input ends, so nothing is left when the test ends, however it ends.
+//! Needs root.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -11,10 +12,10 @@ use anyhow::{Context, bail};
 
 use crate::world::program;
 
-/// Where the lab listens inside, at the loopback addresses of both families.
+/// Port of the lab inside, at the loopback addresses of both families.
 const LAB_PORT: u16 = 8443;
 
-/// A namespace with nothing but a loopback.
+/// A namespace with only a loopback.
 #[derive(Debug)]
 pub struct Namespace {
     holder: Child,
@@ -22,10 +23,10 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// A new one.
+    /// Creates a namespace.
     ///
     /// # Errors
-    /// When there is no right to make one, or a tool is missing: `unshare`, `nsenter`, `ip`.
+    /// There is no permission to create one, or a tool is missing: `unshare`, `nsenter`, `ip`.
     pub fn new() -> anyhow::Result<Self> {
         let mut holder = Command::new("unshare")
             .args([
@@ -49,16 +50,16 @@ impl Namespace {
         Ok(Self { holder, lab: None })
     }
 
-    /// What goes before a command that is to run inside.
+    /// The prefix of a command that is to run inside.
     pub fn entrance(&self) -> Vec<String> {
         let namespace = format!("--net=/proc/{}/ns/net", self.holder.id());
         vec!["/usr/bin/nsenter".to_owned(), namespace, "--".to_owned()]
     }
 
-    /// Runs a shell's script inside.
+    /// Runs a shell script inside.
     ///
     /// # Errors
-    /// When it fails.
+    /// The script fails.
     pub fn run(&self, script: &str) -> anyhow::Result<()> {
         let output = self.command("sh")?.args(["-ec", script]).output()?;
         if !output.status.success() {
@@ -67,10 +68,10 @@ impl Namespace {
         Ok(())
     }
 
-    /// Starts a lab inside, with a crowd of this size; its files come into `state`.
+    /// Starts a lab inside, with a crowd of this size; its files are written to `state`.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// The lab can't be started.
     pub fn start_lab(&mut self, state: &Path, crowd: u32) -> anyhow::Result<()> {
         std::fs::create_dir(state)?;
         let listen = SocketAddr::from(([0_u16; 8], LAB_PORT)).to_string();
@@ -85,7 +86,7 @@ impl Namespace {
         Ok(())
     }
 
-    /// Where the lab is reached inside, over IPv4 and over IPv6, as a names file has it.
+    /// The lab's addresses inside, IPv4 and IPv6, in the format of a names file.
     pub fn lab_places() -> [String; 2] {
         [format!("127.0.0.1 {LAB_PORT}"), format!("::1 {LAB_PORT}")]
     }

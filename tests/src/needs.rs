@@ -1,20 +1,22 @@
-//! What a story needs that not every machine has: without it the story is skipped, says so, and fails where it must not be skipped.
+//! Requirements of a test that not every machine meets: without one, the test is skipped with a
+//! message, or fails if it must not be skipped.
 
 /// What may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// A container engine; required by `FEDICENSUS_E2E=required`.
     Engine,
-    /// Root and some programs, for namespaces, firewalls and disks; required by `FEDICENSUS_E2E=required` and `FEDICENSUS_PRIVILEGES=required`.
+    /// Root and some programs, for namespaces, firewalls and disks; required by
+    /// `FEDICENSUS_E2E=required` and `FEDICENSUS_PRIVILEGES=required`.
     Privileges,
-    /// Programs that others wrote and that read what we publish; required by `FEDICENSUS_E2E=required`.
+    /// Other people's programs that read what we publish; required by `FEDICENSUS_E2E=required`.
     Programs,
 }
 
-/// Says that a story is skipped.
+/// Prints that a test is skipped.
 ///
 /// # Panics
-/// When what it needs is required.
+/// The missing thing is required.
 #[expect(
     clippy::panic,
     clippy::print_stderr,

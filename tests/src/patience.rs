@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-/// Longest that a test waits for what happens within seconds or minutes on an idle machine. It only
-/// ends a test that would wait for ever: no test judges by it how fast anything is.
+/// Longest wait for something that takes seconds or minutes on an idle machine. It only ends a test
+/// that would otherwise wait forever: no test uses it to judge how fast anything is.
 pub const PATIENCE: Duration = Duration::from_mins(20);
 
-/// A limit, multiplied by the whole number that `FEDICENSUS_TEST_PATIENCE` says, as for an emulated machine.
+/// A limit, multiplied by the whole number in `FEDICENSUS_TEST_PATIENCE`, as for an emulated
+/// machine.
 ///
-/// It is for waits that only end a test that has failed anyway. What is promised to hosts and operators is never multiplied.
+/// It is for waits that only end a test that has failed anyway. What is promised to hosts and
+/// operators is never multiplied.
 pub fn patient(limit: Duration) -> Duration {
     limit.saturating_mul(factor())
 }
 
-/// How much a story asks for, such as what a day is divided by or how many checks run at once; on a slow machine that much less: else who lives is
-/// asked again before all others were asked once, and nothing is ever at its end.
+/// Scales a test's demand, such as what a day is divided by or the number of checks at once: a slow
+/// machine gets less. Otherwise responding hosts would be checked again before all others had their
+/// first check, and nothing would ever be complete.
 pub fn unhurried(much: u32) -> u32 {
     much.checked_div(factor()).unwrap_or(1).max(1)
 }

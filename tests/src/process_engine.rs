@@ -1,7 +1,8 @@
-//! An engine for tests that have none: each check is a plain process of the checker.
+//! An engine for tests without one: each check is a plain process of the checker.
 //!
-//! It stands behind the launcher's own trait, so everything but the container is the product's code. It promises none of a container's limits and
-//! answers the probe with those that were asked for; tests of the limits therefore need a real engine.
+//! It implements the launcher's own trait, so everything except the container is the product's
+//! code. It enforces none of a container's limits and answers the probe with the requested ones;
+//! tests of the limits therefore need a real engine.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,20 +21,21 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, watch};
 
-/// Bytes of a chunk, as an engine hands them over.
+/// Bytes of a chunk, as engines deliver them.
 const CHUNK_BYTES: usize = 8 * 1024;
 
 /// 128 and SIGKILL.
 const EXIT_CODE_KILLED: i64 = 137;
 
-/// Chunks on their way: an unread stream holds its process back.
+/// Chunks in transit: an unread stream blocks its process.
 const CHUNKS_MAX: usize = 8;
 
-/// The engine. `stands_still` and the like are played by the checker's stand-ins, not here.
+/// The engine. Checkers that hang or misbehave are simulated by other programs, not here.
 #[derive(Debug)]
 pub struct ProcessEngine {
     checker: PathBuf,
-    /// While this file is there, the calls whose names it holds fail; `every` is all of them, `down` an engine that is not there.
+    /// While this file exists, the calls it names fail; `every` means all of them, `down` a missing
+    /// engine.
     trouble: Option<PathBuf>,
     containers: Mutex<HashMap<String, Slot>>,
     next: Mutex<u64>,
@@ -59,7 +61,7 @@ impl ProcessEngine {
         }
     }
 
-    /// Has trouble while this file is there, of the kind that it holds.
+    /// Fails while this file exists, in the way that it names.
     pub fn in_trouble(self, file: PathBuf) -> Self {
         Self {
             trouble: Some(file),
@@ -190,7 +192,7 @@ impl Engine for ProcessEngine {
         let Some(EgressSource::Directory(egress)) = &spec.egress else {
             return Err(refused("start", "no egress directory"));
         };
-        // A process has no mounts: the directory itself, in place of where it would be mounted.
+        // A process has no mounts, so it gets the directory itself instead of the mount point.
         let egress = egress.display().to_string();
         let of_process = |argument: &String| match argument.strip_prefix(EGRESS_MOUNT) {
             Some(below) => format!("{egress}{below}"),
@@ -262,7 +264,7 @@ impl Engine for ProcessEngine {
     }
 }
 
-/// A process's life, with a container's exit codes.
+/// Runs a process to its end, with a container's exit codes.
 async fn live(
     mut child: Child,
     output: mpsc::Sender<Result<Chunk, EngineError>>,
@@ -287,7 +289,7 @@ async fn live(
         }
     };
     let code = status.ok().map_or(EXIT_CODE_KILLED, exit_code);
-    // What the process had printed is delivered before its end, unless nobody reads.
+    // The process's output is delivered before its end, unless nothing reads it.
     let was_killed = *killed.borrow();
     if !was_killed {
         out.await.ok();
@@ -296,7 +298,7 @@ async fn live(
     exited.send_replace(Some(code));
 }
 
-/// As engines tell it: a signal's number comes on top of 128.
+/// The exit code as engines report it: a signal's number is added to 128.
 fn exit_code(status: std::process::ExitStatus) -> i64 {
     use std::os::unix::process::ExitStatusExt as _;
     let signal = || status.signal().map(|signal| 128 + i64::from(signal));

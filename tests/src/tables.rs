@@ -1,6 +1,8 @@
-//! Tables for people, written by the tests that assert what stands in them: `target/tables/NAME.md`, joined from the parts that several tests give.
+//! Tables for readers, written by the tests that assert their content: `target/tables/NAME.md`,
+//! joined from the parts of several tests.
 //!
-//! What a check's confinement did on an engine is written for a program as well, which lays the engines' side by side: [`Found`].
+//! What a check's confinement did on an engine is also written for a program, which compares the
+//! engines: [`Found`].
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -8,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-/// A table that is being filled: a heading, the columns, the rows.
+/// A table in progress: a heading, the columns, the rows.
 #[derive(Debug, Clone)]
 pub struct Table {
     text: String,
 }
 
 impl Table {
-    /// An empty table with a heading above it.
+    /// An empty table below a heading.
     pub fn new(heading: &str, columns: &[&str]) -> Self {
         let mut table = Self {
             text: format!("## {heading}\n\n"),
@@ -25,7 +27,7 @@ impl Table {
         table
     }
 
-    /// Adds a row. What would end a cell is escaped.
+    /// Adds a row. Characters that would end a cell are escaped.
     pub fn row<T: AsRef<str>>(&mut self, cells: &[T]) {
         for cell in cells {
             let cell = cell.as_ref().replace('|', "\\|").replace('\n', " ");
@@ -35,35 +37,36 @@ impl Table {
         self.text.push_str("|\n");
     }
 
-    /// Adds a sentence below.
+    /// Adds a sentence below the table.
     pub fn note(&mut self, text: &str) {
         write!(self.text, "\n{text}\n").ok();
     }
 
-    /// Writes it as a part of `name`; the parts stand in the order of their names.
+    /// Writes it as a part of `name`; the parts are sorted by their names.
     ///
     /// # Errors
-    /// When the directory can't be written.
+    /// The directory can't be written.
     pub fn write(&self, name: &str, part: &str) -> anyhow::Result<()> {
         join(&directory()?, name, part, &self.text)
     }
 }
 
-/// What came of each attempt on an engine: a line each of item, expectation and outcome, with tabs between.
+/// The result of each attempt on an engine: one line each, with item, expectation and outcome,
+/// separated by tabs.
 #[derive(Debug, Clone)]
 pub struct Found {
     text: String,
 }
 
 impl Found {
-    /// Nothing yet, of the engine of this title, for the table with this heading.
+    /// Empty results for the engine with this title and the table with this heading.
     pub fn new(engine: &str, heading: &str) -> Self {
         Self {
             text: format!("{engine}\n{heading}\n"),
         }
     }
 
-    /// Adds an attempt.
+    /// Adds an attempt and its result.
     pub fn add(&mut self, item: &str, expected: &str, happened: &str) {
         let line = [item, expected, happened].map(|text| text.replace(['\t', '\n'], " "));
         self.text.push_str(&line.join("\t"));
@@ -73,7 +76,7 @@ impl Found {
     /// Writes `target/tables/confinement/ENGINE/PART.tsv`.
     ///
     /// # Errors
-    /// When the directory can't be written.
+    /// The directory can't be written.
     pub fn write(&self, engine: &str, part: &str) -> anyhow::Result<()> {
         let folder = directory()?.join("confinement").join(engine);
         fs::create_dir_all(&folder)?;
@@ -84,7 +87,7 @@ impl Found {
 fn join(tables: &Path, name: &str, part: &str, text: &str) -> anyhow::Result<()> {
     let parts = tables.join(name);
     fs::create_dir_all(&parts)?;
-    // Tests run beside each other: the last to write must have seen the parts of all others.
+    // Tests run concurrently: the last one to write must have read the parts of all others.
     let turn = File::create(tables.join(format!("{name}.lock")))?;
     turn.lock()?;
     fs::write(parts.join(part), text)?;
@@ -102,10 +105,10 @@ fn join(tables: &Path, name: &str, part: &str, text: &str) -> anyhow::Result<()>
     Ok(fs::rename(beside, tables.join(format!("{name}.md")))?)
 }
 
-/// `tables` in the directory that this test was built into.
+/// `tables` in the directory where this test was built.
 ///
 /// # Errors
-/// When the test does not run from there.
+/// The test does not run from there.
 pub fn directory() -> anyhow::Result<PathBuf> {
     let test = std::env::current_exe()?;
     let target = test

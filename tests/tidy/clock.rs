@@ -1,12 +1,12 @@
-//! No test judges by the wall clock: a machine that does other work is slower, and nothing is wrong
-//! with what it tests.
+//! No test judges by the wall clock: a busy machine is slower, and that is no error in what it
+//! tests.
 
 use crate::tree::{none, read, rust_files};
 
-/// How a comparison begins.
+/// The start of a comparison.
 const JUDGES: &str = concat!(".elapsed()", " <");
 
-/// Comparisons that stand in test code, with the line's number.
+/// Comparisons in test code, with their line numbers.
 fn judgements(path: &str, text: &str) -> Vec<String> {
     let is_test = path.starts_with("tests/") || path.contains("/tests");
     let lines: Vec<&str> = text.lines().collect();
@@ -19,7 +19,7 @@ fn judgements(path: &str, text: &str) -> Vec<String> {
     };
     let mut found = Vec::new();
     for (number, line) in lines.iter().enumerate().skip(begin) {
-        // A loop that lasts, or a wait that only ends what hangs.
+        // A loop with a duration, or a wait that only ends what hangs.
         let is_wait = line.trim_start().starts_with("while ") || line.contains("PATIENCE");
         if line.contains(JUDGES) && !is_wait && !is_paused(&lines, number) {
             found.push(format!("{path}:{}: {}", number + 1, line.trim()));
@@ -29,7 +29,7 @@ fn judgements(path: &str, text: &str) -> Vec<String> {
 }
 
 /// Whether the test around this line has paused time; for a helper above the first test, whether
-/// that one has.
+/// the first test has.
 fn is_paused(lines: &[&str], number: usize) -> bool {
     let is_test = |line: &&&str| {
         let line = line.trim_start();

@@ -2,11 +2,11 @@
 //!
 //! A file imports another if its product code names something that the other defines: in a `use`,
 //! or by a path that starts with `crate`, `self` or `super` ([`graph`] resolves them). A parent
-//! that declares its child modules, or calls `child::run()`, imports nothing: it puts them
-//! together. Its `use child::Thing` is an import, since it makes the child's name its own.
+//! that declares its child modules, or calls `child::run()`, imports nothing: it assembles them.
+//! Its `use child::Thing` is an import, because it makes the child's name its own.
 //!
-//! Files that all import each other, directly or through others, are one cycle: none of them can
-//! be understood, tested or moved without the rest.
+//! Files that all import each other, directly or through others, are one cycle: none of them can be
+//! understood, tested or moved without the rest.
 
 mod graph;
 
@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use crate::tree::{manifests, none, root};
 use graph::{Graph, Import};
 
-/// A pair that shares a type with a helper is still read together; four files are a subject that
+/// A pair that shares a type with a helper is still read together; among four files, the subject
 /// has no direction.
 const FILES_MAX: usize = 3;
 
@@ -79,8 +79,8 @@ fn long_cycles(graph: &Graph) -> Vec<String> {
         .collect()
 }
 
-/// The import without which the largest cycle that remains is smallest; among equals, the one
-/// with the fewest paths.
+/// The import whose removal leaves the smallest largest cycle; among equals, the one with the
+/// fewest paths.
 fn weakest<'a>(graph: &'a Graph, cycle: &BTreeSet<usize>) -> &'a Import {
     let within: Vec<_> = graph
         .imports
@@ -138,7 +138,7 @@ fn cycles(files: usize, imports: &[Import]) -> Vec<BTreeSet<usize>> {
     found
 }
 
-/// The long cycles of a made-up crate.
+/// The long cycles of an invented crate.
 fn of_crate(files: &[(&str, &str)]) -> Vec<String> {
     let graph = Graph::of("src/lib.rs", &|path| {
         let text = files.iter().find(|(name, _)| *name == path);

@@ -37,13 +37,13 @@ fn is_published_locally(name: &str, port: u16) {
     assert!(unit.contains(&format!("\nEnvironment={variable}=127.0.0.1:{port}\n")));
     let settings = read("deploy/quadlet/fedicensus.env");
     assert!(settings.contains(&format!("\n#{variable}=127.0.0.1:{port}\n")));
-    // Off unless an operator sets it up.
+    // Off unless an operator configures it.
     let published = |text: &str| text.contains(&format!(":{port}"));
     assert!(!published(&read("compose.yaml")));
     assert!(!published(&read("deploy/quadlet/fedicensus-web.container")));
 }
 
-/// Volumes of sockets, with the part that makes the socket in each.
+/// Volumes of sockets, each with the part that creates its socket.
 const SOCKETS: [(&str, &str); 10] = [
     ("gateway", "gateway"),
     ("launcher", "launcher"),
@@ -57,7 +57,7 @@ const SOCKETS: [(&str, &str); 10] = [
     ("push-http", "push"),
 ];
 
-/// All that Compose starts a census from.
+/// The compose files from which a census starts.
 const COMPOSE_FILES: [&str; 4] = [
     "compose.yaml",
     "deploy/compose.intake.yaml",
@@ -73,7 +73,7 @@ const VOLUMES_OF_CONSOLE: [&str; 3] = ["accounts", "console", "console-http"];
 /// and the gateway are in others.
 const VOLUMES_OF_PUSH: [&str; 4] = ["public", "push", "push-data", "push-http"];
 
-/// A part that connects to a socket can neither take it away nor fill the volume.
+/// A part that connects to a socket can neither remove it nor fill the volume.
 #[test]
 fn only_the_part_that_makes_a_socket_may_write_to_its_volume() {
     let (compose, units) = mounts();
@@ -84,7 +84,7 @@ fn only_the_part_that_makes_a_socket_may_write_to_its_volume() {
             .iter()
             .filter(|mount| mount.volume == volume)
             .collect();
-        // Its maker and at least one other part, by Compose and by Quadlet.
+        // Its creator and at least one other part, in Compose and in Quadlet.
         assert!(of_volume.len() >= 4, "{volume}: {of_volume:?}");
         breaches.extend(
             of_volume
@@ -104,7 +104,7 @@ fn the_console_mounts_accounts_and_its_two_sockets_and_no_other_part_mounts_acco
     has_volumes_of_its_own("console", &VOLUMES_OF_CONSOLE, "accounts");
 }
 
-/// A push service that somebody has taken over reaches neither a network nor the census's data.
+/// A push service that was taken over reaches neither a network nor the census's data.
 #[test]
 fn the_push_service_has_no_network_and_nothing_of_the_census_but_what_is_published() {
     has_volumes_of_its_own("push", &VOLUMES_OF_PUSH, "push-data");
@@ -117,7 +117,8 @@ fn the_push_service_has_no_network_and_nothing_of_the_census_but_what_is_publish
     }
 }
 
-/// A part without a network that mounts these volumes and nothing else, one of them alone.
+/// Asserts that a part has no network and mounts exactly these volumes, of which no other part
+/// mounts `own`.
 fn has_volumes_of_its_own(name: &str, expected: &[&str], own: &str) {
     let (compose, units) = mounts();
     for mounts in [compose, units] {
@@ -128,7 +129,7 @@ fn has_volumes_of_its_own(name: &str, expected: &[&str], own: &str) {
         let parts: Vec<_> = of_own.map(|mount| mount.part.as_str()).collect();
         assert_eq!(parts, [name]);
     }
-    // Nothing of the machine's either.
+    // And nothing of the machine.
     let unit = read(&format!(
         "deploy/quadlet/{name}/fedicensus-{name}.container"
     ));
@@ -178,7 +179,7 @@ fn compose_mounts(file: &str) -> Vec<Mount> {
             Some(rest) => rest.split(',').next(),
             None => entry.split_once(":/").map(|(volume, _)| volume),
         };
-        // And no path of the machine's.
+        // And no path on the machine.
         let is_named = |name: &&str| !name.contains(['/', '$', '.']);
         if let Some(volume) = volume.filter(is_named) {
             found.push(Mount {
@@ -230,7 +231,7 @@ fn every_backup_that_a_document_types_is_readable_by_its_owner_alone() {
     none("others may read these", &breaches);
 }
 
-/// The parts' lines in the journal are how an operator learns of opt-outs.
+/// Operators learn of opt-outs from the parts' lines in the journal.
 #[test]
 fn a_flood_of_requests_pushes_no_other_parts_lines_out_of_the_log() {
     let unit = read("deploy/quadlet/fedicensus-web.container");

@@ -1,10 +1,11 @@
-//! What documents name is there: paths, commands, variables, and the tests that hold a promise.
+//! Everything that documents name exists: paths, commands, variables, and the tests that prove a
+//! promise.
 
 use std::collections::BTreeSet;
 
 use crate::tree::{files, none, read, root, rust_files};
 
-/// Documents at the top that make promises; all below [`FOLDERS_OF_DOCUMENTS`] do.
+/// Documents at the root that make promises, as do all below [`FOLDERS_OF_DOCUMENTS`].
 const DOCUMENTS: [&str; 4] = [
     "README.md",
     "ARCHITECTURE.md",
@@ -15,10 +16,10 @@ const DOCUMENTS: [&str; 4] = [
 /// Folders whose documents make promises.
 const FOLDERS_OF_DOCUMENTS: [&str; 4] = ["docs", "deploy", "migrations", "tests"];
 
-/// Where a variable of ours is read or handed on, beside the documents that name it.
+/// Where one of our variables is read or passed on, apart from the documents that name it.
 const FOLDERS_OF_VARIABLES: [&str; 5] = ["orchestrator", "deploy", "lab", "tests", "xtask"];
 
-/// A test is named by a statement: that many words at least.
+/// A test's name is a statement, with at least this many words.
 const WORDS_OF_A_TEST_MIN: usize = 4;
 
 #[test]
@@ -48,7 +49,7 @@ fn markdown_code_and_links_are_taken_for_paths_only_when_they_look_like_ours() {
     assert_eq!(paths_named(text).into_iter().collect::<Vec<_>>(), expect);
 }
 
-/// A promise whose test was renamed or removed is a claim that nobody checks any more.
+/// A promise whose test was renamed or removed is no longer checked.
 #[test]
 fn tests_that_documents_name_exist() {
     let all: String = rust_files().iter().map(|path| read(path)).collect();
@@ -64,7 +65,7 @@ fn tests_that_documents_name_exist() {
     none("documents name tests that aren't there", &breaches);
 }
 
-/// An operator who types what a document says must not learn from the program that there is no such thing.
+/// A command in a document must not be rejected by the program as unknown.
 #[test]
 fn commands_and_variables_that_documents_name_exist() {
     let commands = commands(&read("orchestrator/src/cli.rs"));
@@ -105,7 +106,6 @@ fn words_after_the_programs_name_are_taken_for_commands_and_capitals_for_variabl
     assert_eq!(commands(cli), commands_there);
 }
 
-/// The paths of all documents that make promises.
 fn documents() -> Vec<String> {
     let mut found: Vec<_> = DOCUMENTS.map(str::to_owned).into();
     for folder in FOLDERS_OF_DOCUMENTS {
@@ -114,7 +114,7 @@ fn documents() -> Vec<String> {
     found
 }
 
-/// The commands that the command line declares: the variants of its enum, as they are typed.
+/// The commands of the command line: the variants of its enum, in the form in which they are typed.
 fn commands(cli: &str) -> BTreeSet<String> {
     let variants = cli
         .split_once("enum Command {\n")
@@ -141,7 +141,8 @@ fn commands(cli: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What stands behind the program's or its image's name in code, on the same line, and reads like a command.
+/// The words after the name of the program or its image, in code and on the same line, that look
+/// like a command.
 fn commands_named(text: &str) -> BTreeSet<String> {
     let blocks = text.lines().filter_map(|line| line.strip_prefix("    "));
     let spans = text
@@ -173,7 +174,6 @@ fn commands_named(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Environment variables of ours.
 fn variables_named(text: &str) -> BTreeSet<String> {
     text.split(|letter: char| !(letter == '_' || letter.is_ascii_uppercase()))
         .filter(|word| word.starts_with("FEDICENSUS_"))
@@ -188,7 +188,7 @@ fn a_statement_in_backticks_is_taken_for_a_test() {
     assert_eq!(tests_named(text).into_iter().collect::<Vec<_>>(), expect);
 }
 
-/// What stands in backticks, after a path and two colons or alone, and reads like a test's name.
+/// The words in backticks, alone or after a path and two colons, that look like a test's name.
 fn tests_named(text: &str) -> BTreeSet<String> {
     text.split('`')
         .skip(1)
@@ -198,14 +198,15 @@ fn tests_named(text: &str) -> BTreeSet<String> {
             name.bytes()
                 .all(|byte| byte == b'_' || byte.is_ascii_lowercase() || byte.is_ascii_digit())
                 && name.split('_').count() >= WORDS_OF_A_TEST_MIN
-                // A metric, which is looked after in `metrics`.
+                // A metric, which `metrics` checks.
                 && !name.starts_with("fedicensus_")
         })
         .map(str::to_owned)
         .collect()
 }
 
-/// What stands in backticks, in a link's parentheses or as the program in a block of code, and begins with one of our folders.
+/// The texts in backticks, in a link's parentheses or as the program in a block of code that begin
+/// with one of our folders.
 fn paths_named(text: &str) -> BTreeSet<String> {
     let folders: BTreeSet<String> = [
         "orchestrator",

@@ -1,4 +1,4 @@
-//! A folder of sources has at most a dozen names: more means that two subjects share it.
+//! A folder of sources has at most a dozen names: with more, it holds more than one subject.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -7,7 +7,7 @@ use crate::tree::{files, none, root};
 
 const NAMES_MAX: usize = 12;
 
-/// Ends of names of source files. A script without any begins with [`SHEBANG`].
+/// Endings of source files. A script without an ending begins with [`SHEBANG`].
 const SOURCES: [&str; 5] = [".rs", ".sh", ".js", ".mjs", ".py"];
 
 const SHEBANG: [u8; 2] = *b"#!";
@@ -74,7 +74,7 @@ fn a_thirteenth_name_is_found_and_a_module_counts_once_with_its_folder() {
         crowded(&sources),
         ["src: 13 names, at most 12: a, b, c, d, e, f, g, h, i, j, k, l, m"]
     );
-    // Thirteen crates beside each other are no folder of sources.
+    // Thirteen crates next to each other are not a folder of sources.
     let crates: Vec<_> = ('a'..='m')
         .map(|name| format!("crates/{name}/lib.rs"))
         .collect();

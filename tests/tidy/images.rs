@@ -1,4 +1,4 @@
-//! What the Containerfiles, compose.yaml, the Quadlet units and the workspace say of each other.
+//! Agreement of the Containerfiles, compose.yaml, the Quadlet units and the workspace.
 
 use crate::tree::{files, manifests, none, read};
 
@@ -33,7 +33,7 @@ fn the_build_stage_is_the_same_in_every_containerfile() {
     }
 }
 
-/// Cargo builds no member of a workspace that lacks another one's manifest.
+/// Cargo builds no member of a workspace in which another member's manifest is missing.
 #[test]
 fn every_manifest_is_among_what_images_are_built_from() {
     let ignored = read(".dockerignore");
@@ -94,7 +94,8 @@ fn the_base_image_has_the_pinned_toolchain() {
     );
 }
 
-/// One part at another level could use nobody's socket where `SELinux` is in force, which is nowhere that tests run.
+/// Under `SELinux`, a part at another level could use no other part's socket, and no test runs
+/// under `SELinux`.
 #[test]
 fn all_parts_and_checks_have_one_selinux_level() {
     let compose = read("compose.yaml");
@@ -113,7 +114,7 @@ fn all_parts_and_checks_have_one_selinux_level() {
     ] {
         for (service, options) in security_options(&read(file)) {
             let right = match service.as_str() {
-                // Mounts nothing and talks to nobody.
+                // Mounts nothing and connects to nothing.
                 "checker-image" => !options.contains("label="),
                 "launcher" => options.contains("\"label=disable\""),
                 _ => options.contains(&option),
@@ -141,7 +142,8 @@ fn all_parts_and_checks_have_one_selinux_level() {
     none("other levels", &breaches);
 }
 
-/// Invariant I10: nginx tells errors of what it passes on with the client's address, unless it is told to stay silent there.
+/// Invariant I10: nginx logs the client's address with errors of proxied requests, unless error
+/// logging is off there.
 #[test]
 fn the_web_server_tells_nobodys_address_when_it_passes_a_request_on() {
     let conf = read("deploy/nginx/nginx.conf");
@@ -161,7 +163,7 @@ fn the_web_server_tells_nobodys_address_when_it_passes_a_request_on() {
         .collect();
     none("locations that log addresses", &breaches);
     assert!(conf.contains("access_log off;"));
-    // What is logged all the same says nothing of whoever asks.
+    // The remaining log lines say nothing about the client.
     let format = |file: &str, name: &str| {
         file.split(&format!("log_format {name} "))
             .nth(1)
@@ -183,7 +185,7 @@ fn the_web_server_tells_nobodys_address_when_it_passes_a_request_on() {
     );
 }
 
-/// Without its file the server starts, and has no such port.
+/// Without its file, the server starts but lacks the port.
 #[test]
 fn the_web_servers_image_has_each_file_that_its_configuration_includes() {
     let containerfile = read("deploy/nginx/Containerfile");

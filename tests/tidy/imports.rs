@@ -1,10 +1,12 @@
-//! Who may import whom, read off the manifests. `deny.toml` says the same of the crates that open doors.
+//! Which crate may import which, by the manifests. `deny.toml` has the same rules for crates with
+//! dangerous powers.
 
 use std::collections::BTreeSet;
 
 use crate::tree::{manifests, none, read};
 
-/// For each member: which of ours it may depend on, and which of others it never may. Tests of a crate may use more.
+/// For each member: which of our crates it may depend on, and which external ones it never may.
+/// Tests of a crate may use more.
 const RULES: &[(&str, &[&str], &[&str])] = &[
     (
         "protocol",
@@ -45,7 +47,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["protocol"],
         &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
     ),
-    // A file of its own, which the census never opens.
+    // A separate file, which the census never opens.
     (
         "accounts",
         &["limiter"],
@@ -57,7 +59,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["accounts", "limiter", "local-socket"],
         &["rusqlite", "reqwest", "bollard"],
     ),
-    // Nothing of the census: it reads published files alone.
+    // Nothing of the census: it reads published files only.
     (
         "push",
         &["local-socket"],
@@ -173,7 +175,8 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["reqwest"],
     ),
-    // Plays a census over a virtual clock, with all parts but those that speak to engines and hosts.
+    // Simulates a census over a virtual clock, with all parts except those that talk to engines and
+    // hosts.
     (
         "simulation",
         &[
@@ -190,7 +193,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["bollard", "rusqlite", "reqwest", "hickory-resolver"],
     ),
-    // Calls parsers of strangers' bytes.
+    // Calls the parsers of untrusted bytes.
     (
         "fuzz-targets",
         &[
@@ -206,7 +209,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["bollard", "rusqlite", "reqwest", "hickory-resolver"],
     ),
-    // Draws what the two before found.
+    // Draws the results of the two before.
     ("chart", &[], &["tokio", "rusqlite", "reqwest", "bollard"]),
     ("xtask", &[], &["tokio"]),
 ];
@@ -249,7 +252,7 @@ fn every_crate_imports_only_what_it_may() {
     none("imports go one way", &breaches);
 }
 
-/// As cargo-deny finds it, and within a second.
+/// The same rule as cargo-deny's, checked within a second.
 #[test]
 fn only_the_wrappers_that_deny_toml_names_use_what_opens_doors() {
     let deny: toml::Table = read("deny.toml").parse().expect("TOML");
@@ -300,7 +303,7 @@ fn name(manifest: &toml::Table) -> String {
         .to_owned()
 }
 
-/// What the product itself is made of: ordinary, target's and build dependencies.
+/// The dependencies of the product itself: ordinary, per-target and build dependencies.
 fn dependencies(manifest: &toml::Table) -> Vec<String> {
     let mut tables: Vec<&toml::Value> = ["dependencies", "build-dependencies"]
         .iter()

@@ -1,7 +1,8 @@
-//! The tree's own rules, read off the tree: who may import whom, how long a file may be, what may stand where, and that what is said twice is
-//! said the same; and that the scripts find whichever engine and compose tool there is.
+//! Rules of the repository, checked by reading its files: which crate may import which, how long a
+//! file may be, what may appear where. Repeated statements must agree. The scripts must find
+//! whichever engine and compose tool exists.
 //!
-//! In: the repository's files as they are. Out: a failed test that names each file and rule. Needs neither engine nor network.
+//! A failed test names each file and rule. Needs neither engine nor network.
 
 #![expect(
     clippy::expect_used,

@@ -1,4 +1,5 @@
-//! What the rules, the dashboard, the documentation and the web server say of the metrics, against the program's own table.
+//! Compares the metrics in the rules, the dashboard, the documentation and the web server's
+//! configuration with the program's own table.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ const RULES_TESTS: [&str; 2] = [
 ];
 const DASHBOARD: &str = "deploy/grafana/fedicensus.json";
 
-/// All names that a scrape may hold: a histogram has three.
+/// All names that a scrape may contain: a histogram has three.
 fn names() -> BTreeSet<String> {
     ALL.iter()
         .flat_map(|metric| match metric.kind {
@@ -28,7 +29,7 @@ fn names() -> BTreeSet<String> {
         .collect()
 }
 
-/// The push service's metrics, which a scrape of it adds.
+/// The push service's metrics, which a scrape of that service adds.
 fn names_of_push() -> Vec<String> {
     let told = read("crates/push/src/serve/meters.rs");
     let names: Vec<_> = told
@@ -40,7 +41,7 @@ fn names_of_push() -> Vec<String> {
     names
 }
 
-/// The words that begin as our metrics do.
+/// The words with the prefix of our metrics.
 fn named(text: &str) -> BTreeSet<String> {
     text.split(|letter: char| letter != '_' && !letter.is_ascii_alphanumeric())
         .filter(|word| word.starts_with("fedicensus_"))
@@ -63,7 +64,8 @@ fn expressions(value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// A rule over a name that is not told never fires, and a plot of one is empty: neither says so.
+/// A rule over a metric that does not exist never fires, and a plot of one is empty: neither
+/// reports an error.
 #[test]
 fn rules_and_dashboard_use_what_is_told_and_nothing_else() {
     let told = names();
@@ -123,7 +125,7 @@ fn rules_about_the_console_use_what_the_login_limiter_counts() {
     none("the limiter counts no such thing", &breaches);
 }
 
-/// Every label in a rule or a plot is one that the metric has, or that a scrape adds.
+/// Every label in a rule or a plot belongs to the metric, or a scrape adds it.
 #[test]
 fn labels_that_are_asked_for_are_there() {
     let known: BTreeSet<&str> = ALL
@@ -217,7 +219,7 @@ fn the_metrics_are_at_a_port_of_their_own_and_never_at_the_public_one() {
         "the public port's headers let any page read it"
     );
 
-    // Nobody publishes it further than this machine, unless he says so.
+    // Only this machine can reach it, unless the operator sets an address.
     let (compose, unit) = (
         read("compose.yaml"),
         read("deploy/quadlet/fedicensus-web.container"),
@@ -227,7 +229,7 @@ fn the_metrics_are_at_a_port_of_their_own_and_never_at_the_public_one() {
     assert!(unit.contains("\nEnvironment=FEDICENSUS_METRICS_PORT=127.0.0.1:9464\n"));
     let settings = read("deploy/quadlet/fedicensus.env");
     assert!(settings.contains("\nFEDICENSUS_METRICS_PORT=127.0.0.1:9464\n"));
-    // The web server may ask at the socket, and neither take it away nor put another in its place.
+    // The web server may connect to the socket, and can neither remove nor replace it.
     assert!(compose.contains("source: metrics, target: /run/metrics, read_only: true"));
     assert!(unit.contains("\nVolume=fedicensus-metrics.volume:/run/metrics:ro,nocopy\n"));
 }

@@ -1,4 +1,4 @@
-//! What the shell scripts below `deploy/` find on a machine, over programs that stand in for the
+//! What the shell scripts below `deploy/` find on a machine, with fake programs in place of the
 //! machine's own.
 
 mod engine;

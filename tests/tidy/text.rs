@@ -1,13 +1,13 @@
-//! Lengths, and words that belong into one crate only.
+//! Lengths, and words that belong in one crate only.
 
 use std::process::Command;
 
 use crate::tree::{files, none, read, root, rust_files};
 
-/// Longest source file, in lines: beyond that nobody reads it whole.
+/// Longest source file, in lines: no one reads a longer one completely.
 const LINES_MAX: usize = 600;
 
-/// Words that begin SQL statements, as they stand in source.
+/// Words that begin SQL statements in source code.
 const SQL: [&str; 6] = [
     "INSERT INTO ",
     "DELETE FROM ",
@@ -115,7 +115,7 @@ fn released_migrations_are_never_edited() {
     );
 }
 
-/// Lines of the product's source outside `home` for which `is` holds; unit tests may say anything.
+/// Lines of the product's source outside `home` for which `is` holds; unit tests are exempt.
 fn found_outside(home: &str, is: impl Fn(&str) -> bool) -> Vec<String> {
     let mut breaches = Vec::new();
     for path in rust_files()

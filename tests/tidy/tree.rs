@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-/// Folders that hold nothing of ours, by name, at any depth.
+/// Folders without files of ours, by name, at any depth.
 const NOT_OURS: [&str; 3] = ["target", ".git", "build"];
 
-/// The repository's root.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -13,12 +12,13 @@ pub(crate) fn root() -> PathBuf {
         .to_owned()
 }
 
-/// A file of ours, as text; names the file when it can't be read.
+/// One of our files, as text; panics with its name if it can't be read.
 pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// All files below `folder` whose names end with `end`, relative to the root, sorted. None when there is no such folder.
+/// All files below `folder` whose names end with `end`, relative to the root, sorted. Empty if
+/// there is no such folder.
 pub(crate) fn files(folder: &str, end: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -52,7 +52,6 @@ pub(crate) fn files(folder: &str, end: &str) -> Vec<String> {
     found
 }
 
-/// All Rust files of ours.
 pub(crate) fn rust_files() -> Vec<String> {
     let found: Vec<_> = [
         "orchestrator",
@@ -71,7 +70,7 @@ pub(crate) fn rust_files() -> Vec<String> {
     found
 }
 
-/// The manifest's folder and content of every member, the root's left out.
+/// Folder and content of every member's manifest, without the root's.
 pub(crate) fn manifests() -> Vec<(String, toml::Table)> {
     let found: Vec<_> = [
         "orchestrator",

@@ -1,8 +1,10 @@
-//! The `bench` chore: all benchmarks, one after the other, in Markdown as `bench/RESULTS.md` has it, and their plots.
+//! The `bench` chore: all benchmarks, one after the other, in Markdown for `bench/RESULTS.md`, and
+//! their plots.
 //!
-//! In: how much time there is. Out: on stdout the machine, the versions, and of each benchmark its command, the load before and after it, and its tables;
-//! plots as files. Refused: nothing is left out silently; what needs an engine comes last and is told when there is none. One that fails is told, and
-//! the others run.
+//! Prints the machine and the versions, and for each benchmark its command, the load before and
+//! after it, and its tables. Plots are written to files. A benchmark that can't run is reported,
+//! never silently left out; those that need an engine come last. After a failed benchmark, the
+//! others still run.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
@@ -15,48 +17,48 @@ use anyhow::{Context as _, bail};
 use crate::engine::Engine;
 use crate::step::{output, passes, say, target_folder};
 
-/// What is built: the benchmarks, and what some of them start as processes from beside themselves.
+/// What is built: the benchmarks, and the programs next to them that some of them start.
 const BUILD: &str =
     "build --release --locked -p orchestrator -p lab -p bench -p fedicensus-checker -p tests";
 
-/// Where `bench-dead` has its hosts: a name's address is dialled at this port only, which not everybody may bind.
+/// Address of the hosts of `bench-dead`: a host is dialled at this port only, which not every user
+/// may bind.
 const DEAD_HOSTS: (Ipv4Addr, u16) = (Ipv4Addr::new(127, 98, 0, 1), 443);
 
-/// Draws what they found.
+/// Draws the results.
 const PLOTS: [&str; 2] = ["bench-scale", "plots"];
 
-/// What a benchmark needs beside its program.
+/// What a benchmark needs in addition to its program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Nothing,
-    /// That [`DEAD_HOSTS`] may be bound.
+    /// Permission to bind [`DEAD_HOSTS`].
     Port,
-    /// A container engine with the checker's image (`deploy/build` makes it).
+    /// A container engine with the checker's image (`deploy/build` builds it).
     Engine,
 }
 
-/// Whether a benchmark leaves points of plots, in the file that it is told by `--data`.
+/// Whether a benchmark writes points for plots, into the file given by `--data`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Plotted {
     Yes,
     No,
 }
 
-/// A benchmark.
 struct Benchmark {
     program: &'static str,
-    /// With less time it is left out.
+    /// The shortest run that includes it.
     least: Extent,
-    /// Arguments when there are ten minutes.
+    /// Arguments of the ten-minute run.
     quick: &'static [&'static str],
-    /// Arguments when there is more.
+    /// Arguments of longer runs.
     whole: &'static [&'static str],
     needs: Needs,
     plotted: Plotted,
 }
 
-/// In the order in which they run. Sizes are those of the targets; where that takes more than some minutes on two cores, less is said here and
-/// `bench/README.md` has the whole.
+/// In the order in which they run. Sizes are those of the targets. If a target's size takes more
+/// than some minutes on two cores, a smaller one runs here, and `bench/README.md` has the full one.
 const ALL: [Benchmark; 10] = [
     Benchmark {
         program: "bench-scale",
@@ -158,14 +160,14 @@ const ALL: [Benchmark; 10] = [
     },
 ];
 
-/// How much time there is, the least first.
+/// The length of a run, the shortest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extent {
-    /// Ten minutes: small sizes, which show that all of it runs and little else.
+    /// Ten minutes: small sizes, which show little more than that everything runs.
     Quick,
     /// More than an hour and a half on two idle cores.
     Whole,
-    /// And a census of a million hosts for half an hour after it.
+    /// Also a census of a million hosts for half an hour afterwards.
     Soak,
 }
 
@@ -181,7 +183,7 @@ impl Benchmark {
     }
 }
 
-/// How a run of an extent is asked for.
+/// The command that requests a run of this length.
 fn asked_for(extent: Extent) -> &'static str {
     match extent {
         Extent::Quick => "cargo xtask bench --quick",
@@ -190,10 +192,10 @@ fn asked_for(extent: Extent) -> &'static str {
     }
 }
 
-/// Runs them.
+/// Runs the benchmarks.
 ///
 /// # Errors
-/// When they can't be built, or at least one of them failed; the others have run.
+/// They can't be built, or at least one of them failed; the others have run.
 pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<()> {
     let mut build = Command::new(env!("CARGO"));
     passes(build.args(BUILD.split(' ')).current_dir(root))?;
@@ -226,16 +228,16 @@ pub(crate) fn run(root: &Path, extent: Extent) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a run goes by.
+/// The state of a run.
 struct Bench<'root> {
     root: &'root Path,
     engine: anyhow::Result<Engine>,
-    /// Holds the points of plots and the plots.
+    /// Holds the plots and their points.
     folder: PathBuf,
 }
 
 impl<'root> Bench<'root> {
-    /// Begins a run, without what the one before it left.
+    /// Begins a run, and removes what the previous one left.
     fn begin(root: &'root Path) -> anyhow::Result<Self> {
         let folder = target_folder(root).join("benchmarks");
         if folder.exists() {
@@ -249,7 +251,7 @@ impl<'root> Bench<'root> {
         })
     }
 
-    /// Whether there is what a benchmark needs.
+    /// Checks that a benchmark's needs are met.
     fn has(&self, needs: Needs) -> anyhow::Result<()> {
         match (needs, &self.engine) {
             (Needs::Engine, Err(error)) => bail!("{error:#}"),
@@ -271,7 +273,7 @@ impl<'root> Bench<'root> {
         self.folder.join("data.tsv")
     }
 
-    /// Runs one of them, and gives how it ended.
+    /// Runs one benchmark, and returns how it ended.
     fn measure(
         &self,
         benchmark: &Benchmark,
@@ -295,7 +297,7 @@ impl<'root> Bench<'root> {
         Ok(ended)
     }
 
-    /// Draws the plots of whatever left points, and tells where they lie.
+    /// Draws the plots of all points, and prints where they are.
     fn draw(&self) -> anyhow::Result<()> {
         print("\n## Plots\n")?;
         let [program, plots] = PLOTS;
@@ -313,7 +315,7 @@ fn machine(root: &Path, engine: Option<&Engine>) -> anyhow::Result<String> {
         let value = line.unwrap_or("unknown");
         Ok(value.trim_start_matches([' ', '\t', ':']).to_owned())
     };
-    // What a machine does not have is no reason not to measure.
+    // A missing program is no reason not to measure.
     let told = |command: &mut Command| {
         output(command).map_or_else(|_| "none".to_owned(), |text| text.trim().to_owned())
     };
@@ -378,18 +380,18 @@ fn told_name(engine: &Engine) -> String {
         .into_owned()
 }
 
-/// Programs that ran or wanted to, over one minute, five and fifteen.
+/// Processes that ran or were ready to run, averaged over one, five and fifteen minutes.
 fn load() -> anyhow::Result<String> {
     let text = std::fs::read_to_string("/proc/loadavg")?;
     let averages: Vec<&str> = text.split(' ').take(3).collect();
     Ok(averages.join(", "))
 }
 
-/// A line of what is to be kept.
+/// Prints a line of the results.
 fn print(line: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "{line}")?;
-    // What the benchmark writes next comes after it.
+    // Flushed, so that the benchmark's own output comes after it.
     Ok(out.flush()?)
 }
 
@@ -417,7 +419,7 @@ mod tests {
         assert_eq!(left_out(Extent::Soak), [""; 0]);
     }
 
-    /// A benchmark that was renamed or forgotten would be missed when all of them run.
+    /// A benchmark that was renamed or forgotten would be missing from a full run.
     #[test]
     fn each_program_of_the_benchmarks_is_there() {
         let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/Cargo.toml");
@@ -427,12 +429,12 @@ mod tests {
         programs.sort_unstable();
         let mut there: Vec<_> = ALL.iter().map(|one| one.program).collect();
         there.sort_unstable();
-        // Some of them do two things.
+        // Some programs are two benchmarks.
         there.dedup();
         assert_eq!(there, programs);
     }
 
-    /// A benchmark that knows no plots would end at once when it is told where to leave points.
+    /// A benchmark without plots would exit at once when it gets a file for points.
     #[test]
     fn those_that_are_plotted_take_a_file_of_points() {
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../bench/src");

@@ -1,7 +1,8 @@
-//! A browser's look at the pages of the whole stack, as the lab's script started it.
+//! Examines the pages of the whole stack, as the lab's script started it, in a browser.
 //!
-//! In: the port of the stack. Out: what it found, in a line; screenshots in the target folder, `pictures`. Refused: a wrong answer, a message on the
-//! console, a request elsewhere, a breach of accessibility.
+//! Prints one line about the results; screenshots are in the target folder, `pictures`. A wrong
+//! answer, a message on the console, a request to another server or a breach of accessibility is an
+//! error.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +12,8 @@ use serde_json::Value;
 
 use crate::step::{Outcome, output, passes, say, target_folder};
 
-/// Where the story of the pages looks for the accessibility checker: cargo's `CARGO_TARGET_TMPDIR`, below the target folder.
+/// Where the scenario of the pages expects the accessibility checker: cargo's
+/// `CARGO_TARGET_TMPDIR`, below the target folder.
 const AXE: &str = "tmp/axe.js";
 
 /// The answer for every host that opted out or hides.
@@ -25,10 +27,10 @@ const ANSWERS: [(&str, &str); 4] = [
     ("never-heard-of.lab.test", "We do not know this name."),
 ];
 
-/// Puts the accessibility checker in its place.
+/// Installs the accessibility checker.
 ///
 /// # Errors
-/// When it can't be had, or is another one.
+/// It can't be downloaded, or is another file.
 pub(crate) fn fetch_axe(root: &Path) -> anyhow::Result<Outcome> {
     let place = target_folder(root).join(AXE);
     std::fs::create_dir_all(place.parent().context("a file in a folder")?)?;
@@ -37,10 +39,10 @@ pub(crate) fn fetch_axe(root: &Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Looks at all pages at `http://127.0.0.1:PORT`.
+/// Examines all pages at `http://127.0.0.1:PORT`.
 ///
 /// # Errors
-/// What is refused.
+/// A page has one of the errors above.
 pub(crate) fn look(root: &Path, port: &str) -> anyhow::Result<()> {
     let target = target_folder(root);
     let (pictures, profile) = (target.join("pictures"), target.join("browser"));
@@ -53,7 +55,7 @@ pub(crate) fn look(root: &Path, port: &str) -> anyhow::Result<()> {
             .arg("pages")
             .args(ANSWERS.map(|(host, _)| host)),
     );
-    // Of a browser that did not start there is none.
+    // If the browser did not start, the folder does not exist.
     std::fs::remove_dir_all(&profile).ok();
     let found: Value = serde_json::from_str(&found?)?;
     for (host, says) in ANSWERS {
@@ -86,10 +88,10 @@ pub(crate) fn look(root: &Path, port: &str) -> anyhow::Result<()> {
 /// Instances and days of the invented census that the README shows.
 const INVENTED: [&str; 2] = ["30000", "1096"];
 
-/// Takes the README's pictures.
+/// Takes the README's screenshots.
 ///
 /// # Errors
-/// When the site can't be made, or there is no browser.
+/// The site can't be generated, or there is no browser.
 pub(crate) fn pictures(root: &Path) -> anyhow::Result<()> {
     let target = target_folder(root);
     let (site, profile) = (target.join("invented-site"), target.join("browser"));

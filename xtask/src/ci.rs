@@ -1,9 +1,9 @@
-//! `cargo xtask ci`: what has to pass before a change is taken, the same on a laptop and in CI.
+//! `cargo xtask ci`: what has to pass before a change is merged, the same on a laptop and in CI.
 //!
-//! `tiers` has the steps. Each runs as a process of its own, so that all of its output is in
-//! `target/ci/NAME.log`. A step that fails ends nothing but the steps that need it. The whole of it
-//! needs a container engine and a compose tool, and fails without them: what was not run must not
-//! look like what passed.
+//! `tiers` has the steps. Each runs as a separate process, so that all of its output is in
+//! `target/ci/NAME.log`. After a failed step, only the steps that need it are left out. A complete
+//! run fails without a container engine and a compose tool. A step that did not run must not look
+//! like one that passed.
 
 mod extent;
 mod images;
@@ -26,7 +26,7 @@ use extent::{FREE_BYTES_MIN, Tier};
 use step::{Context, Course, Step};
 use tiers::STEPS;
 
-/// The last step, of this process: what was there before the first one has to be known.
+/// The last step. It runs in this process, because it must know what existed before the first step.
 const LEFTOVERS: &str = "leftovers";
 
 /// What to run.
@@ -35,18 +35,18 @@ pub(crate) struct Plan {
     tier: Tier,
     engine: bool,
     list: bool,
-    /// Steps by their names; none: all of the tier.
+    /// Names of the steps; empty for all of the tier.
     steps: Vec<String>,
-    /// The step that this process is for.
+    /// The step that this process runs.
     only: Option<String>,
 }
 
 impl Plan {
-    /// `[--full] [--no-engine] [--step NAME]… [--list]`, and `--only NAME` for the process of one
-    /// step.
+    /// Parses `[--full] [--no-engine] [--step NAME]… [--list]`, and `--only NAME` for the process
+    /// of one step.
     ///
     /// # Errors
-    /// When it is something else.
+    /// The arguments are different.
     pub(crate) fn parse(arguments: &[&str]) -> anyhow::Result<Self> {
         let mut plan = Self {
             tier: Tier::Quick,
@@ -79,7 +79,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Named steps are run whatever their tier is.
+    /// Whether a step is part of the plan; steps named on the command line run in any tier.
     fn has(&self, step: &Step) -> bool {
         let is_wanted = if self.steps.is_empty() {
             step.tier <= self.tier
@@ -97,8 +97,8 @@ impl Plan {
 /// Runs the steps, and prints how long each took and which failed.
 ///
 /// # Errors
-/// The steps that failed. Without an engine, packages or room on the disk: at once, before the
-/// first step.
+/// Names the failed steps. Without an engine, packages or disk space, it fails before the first
+/// step.
 pub(crate) fn run(root: &Path, plan: &Plan) -> anyhow::Result<()> {
     if plan.list {
         return list();
@@ -121,7 +121,7 @@ pub(crate) fn run(root: &Path, plan: &Plan) -> anyhow::Result<()> {
     disk(plan, root, engine.as_ref())?;
     if plan.is_whole() {
         packages(plan, root)?;
-        // Rows of an earlier run would be taken for this one's.
+        // Rows of an earlier run would count as this one's.
         let tables = target_folder(root).join("tables");
         if tables.exists() {
             std::fs::remove_dir_all(&tables)?;
@@ -134,7 +134,7 @@ pub(crate) fn run(root: &Path, plan: &Plan) -> anyhow::Result<()> {
     }
     course.wait()?;
     if let (Some(engine), Some(before)) = (&engine, &before) {
-        // Looked at after a failure too: that is when things are left behind.
+        // Checked after a failure too, because that is when things are left behind.
         course.record(LEFTOVERS, || leftovers(engine, before))?;
     }
     course.conclude(began)
@@ -157,8 +157,8 @@ fn list() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints the free room on the disks of the build and of the engine. A full disk in the middle of
-/// an image build is a failure that looks like many others.
+/// Prints the free space on the disks of the build and of the engine. When a disk becomes full in
+/// the middle of an image build, the error looks like many others.
 fn disk(plan: &Plan, root: &Path, engine: Option<&Engine>) -> anyhow::Result<()> {
     let mut folders = vec![root.to_owned()];
     folders.extend(engine.and_then(Engine::folder));
@@ -188,7 +188,7 @@ fn free_bytes(folder: &Path) -> anyhow::Result<u64> {
     number.parse().with_context(|| format!("df says {text}"))
 }
 
-/// Ends with the one command that installs all that is missing, instead of failing step by step.
+/// Fails with the one command that installs everything missing, instead of failing step by step.
 fn packages(plan: &Plan, root: &Path) -> anyhow::Result<()> {
     let mut groups = vec!["test"];
     if plan.engine {
@@ -209,7 +209,6 @@ fn packages(plan: &Plan, root: &Path) -> anyhow::Result<()> {
     passes(bash.current_dir(root))
 }
 
-/// Names what was left behind.
 fn leftovers(engine: &Engine, before: &Belongings) -> anyhow::Result<()> {
     let left = engine.belongings()?.left_over(before);
     if left.is_empty() {

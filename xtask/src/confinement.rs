@@ -1,7 +1,9 @@
-//! `cargo xtask confinement [--update]`: what a taken-over checker tried on each engine, found against committed, and the document that shows it.
+//! `cargo xtask confinement [--update]`: compares what a taken-over checker tried on each engine
+//! with the committed results, and writes the document that shows them.
 //!
-//! In: `confinement/ENGINE/PART.tsv`, which the adversaries' scenarios write among the tables, and the same files as committed. Out: a difference fails;
-//! with `--update`, what was found is taken over, and `docs/confinement.md` is written anew below its mark. Refused: outcomes that nobody expected.
+//! The adversaries' scenarios write `confinement/ENGINE/PART.tsv` among the tables. A difference
+//! from the committed files fails; with `--update`, the new results replace them, and
+//! `docs/confinement.md` is written again below its mark. Unexpected outcomes are rejected.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,32 +14,32 @@ use anyhow::{Context, bail};
 
 use crate::step::{Outcome, say, target_folder};
 
-/// What was found on each engine when it was last taken over.
+/// The committed results of each engine.
 const COMMITTED: &str = "tests/fixtures/adversary/found";
 
 const DOCUMENT: &str = "docs/confinement.md";
 
-/// What stands below it in the document is written by this chore.
+/// This chore writes everything below the mark in the document.
 const MARK: &str = "<!-- Below: `cargo xtask confinement --update`. -->\n";
 
-/// Where a run on this machine's engine leaves what it found, below the build's folder.
+/// The results of a run on this machine's engine, below the build's folder.
 const HERE: &str = "tables/confinement";
 
-/// The same on the virtual machine's engine.
+/// The results of a run on the virtual machine's engine, below the build's folder.
 const IN_MACHINE: &str = "rootless/results/tables/confinement";
 
-/// The engines in the order of their columns: names of folders and words for people.
+/// The engines in the order of their columns: folder names, and names for readers.
 const ENGINES: [(&str, &str); 2] = [("docker", "Docker"), ("podman", "Rootless Podman")];
 
-/// What is done with what was found.
+/// What to do with new results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// It is compared with what is committed.
+    /// Compare them with the committed ones.
     Compare {
-        /// The virtual machine's too, and not this machine's alone.
+        /// Whether to include the virtual machine's results.
         machine: bool,
     },
-    /// It takes its place.
+    /// Replace the committed ones.
     Update,
 }
 
@@ -54,10 +56,10 @@ struct Found {
 /// All tables of an engine, by the name of their part.
 type Parts = BTreeMap<String, Found>;
 
-/// Compares, or takes over, what the last runs found.
+/// Compares or replaces the results of the last runs.
 ///
 /// # Errors
-/// When nothing was found, or it is not what is committed, or not what is expected.
+/// There are no results, or they differ from the committed ones or from the expectations.
 pub(crate) fn run(root: &Path, purpose: Use) -> anyhow::Result<Outcome> {
     let mut places = vec![target_folder(root).join(HERE)];
     if purpose != (Use::Compare { machine: false }) {
@@ -144,7 +146,7 @@ fn parse(text: &str) -> anyhow::Result<Found> {
     })
 }
 
-/// All parts in a folder; none when there is no folder.
+/// All parts in a folder; empty if there is no folder.
 fn read(folder: &Path) -> anyhow::Result<Parts> {
     let mut parts = Parts::new();
     if !folder.exists() {
@@ -166,7 +168,7 @@ fn take_over(found: &Path, committed: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A test marks what it did not expect, and fails; its files stay.
+/// A test marks unexpected results, and fails; its files stay.
 fn as_expected(found: &Found) -> anyhow::Result<()> {
     let strange = found
         .rows
@@ -178,7 +180,8 @@ fn as_expected(found: &Found) -> anyhow::Result<()> {
     }
 }
 
-/// Item by item. Another version of engine or kernel may refuse the same thing with another of the errors that are expected.
+/// The differences, item by item. Another version of engine or kernel may refuse the same thing
+/// with another of the expected errors.
 fn differences(committed: &Found, found: &Found) -> Vec<String> {
     let same_machine = committed.title == found.title;
     let by_item = |found: &Found| -> BTreeMap<String, (String, String)> {
@@ -208,7 +211,7 @@ fn differences(committed: &Found, found: &Found) -> Vec<String> {
     differences
 }
 
-/// The document shows what is committed.
+/// Updates or checks the document, which shows the committed results.
 fn document(root: &Path, purpose: Use) -> anyhow::Result<()> {
     let path: PathBuf = root.join(DOCUMENT);
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -229,7 +232,17 @@ fn document(root: &Path, purpose: Use) -> anyhow::Result<()> {
     }
 }
 
-/// A table a part, with a column for each engine.
+/// Attempts in one area with the same expectation and outcomes: a row of a table.
+struct Group<'a> {
+    /// What precedes the colon in an item; empty if there is none.
+    area: &'a str,
+    attempts: Vec<&'a str>,
+    expected: String,
+    /// One for each engine.
+    outcomes: Vec<&'a str>,
+}
+
+/// A table for each part, with a column for each engine.
 fn tables(engines: &[Parts]) -> String {
     let mut text = String::new();
     let mut parts: Vec<&String> = engines.iter().flat_map(Parts::keys).collect();
@@ -251,26 +264,53 @@ fn tables(engines: &[Parts]) -> String {
         write!(text, "\n## {heading}\n\n").ok();
         row(&mut text, "tried", "expected", &titles);
         row(&mut text, "---", "---", &["---"; ENGINES.len()]);
-        let mut items: Vec<&String> = found
-            .iter()
-            .flatten()
-            .flat_map(|found| found.rows.iter().map(|[item, _, _]| item))
-            .collect();
-        items.sort();
-        items.dedup();
-        for item in items {
-            let of_item: Vec<Option<&[String; 3]>> = found
-                .iter()
-                .map(|found| found.and_then(|found| found.rows.iter().find(|row| row[0] == *item)))
-                .collect();
-            let outcomes: Vec<&str> = of_item
-                .iter()
-                .map(|row| row.map_or("not tried", |row| &row[2]))
-                .collect();
-            row(&mut text, item, &expectation(&of_item), &outcomes);
+        for group in groups(&found) {
+            let attempts = group.attempts.join("; ");
+            let tried = match group.area {
+                "" => attempts,
+                area => format!("{area}: {attempts}"),
+            };
+            row(&mut text, &tried, &group.expected, &group.outcomes);
         }
     }
     text
+}
+
+/// The rows of a table, each where its first item would be.
+fn groups<'f>(found: &[Option<&'f Found>]) -> Vec<Group<'f>> {
+    let mut items: Vec<&'f String> = found
+        .iter()
+        .flatten()
+        .flat_map(|found| found.rows.iter().map(|[item, _, _]| item))
+        .collect();
+    items.sort();
+    items.dedup();
+    let mut groups: Vec<Group<'f>> = Vec::new();
+    for item in items {
+        let of_item: Vec<Option<&[String; 3]>> = found
+            .iter()
+            .map(|found| found.and_then(|found| found.rows.iter().find(|row| row[0] == *item)))
+            .collect();
+        let outcomes: Vec<&str> = of_item
+            .iter()
+            .map(|row| row.map_or("not tried", |row| &row[2]))
+            .collect();
+        let expected = expectation(&of_item);
+        let (area, attempt) = item.split_once(": ").unwrap_or(("", item.as_str()));
+        let same = groups.iter_mut().find(|group| {
+            group.area == area && group.expected == expected && group.outcomes == outcomes
+        });
+        match same {
+            Some(group) => group.attempts.push(attempt),
+            None => groups.push(Group {
+                area,
+                attempts: vec![attempt],
+                expected,
+                outcomes,
+            }),
+        }
+    }
+    groups
 }
 
 /// One expectation, or one for each engine where they differ.
@@ -348,7 +388,27 @@ mod tests {
              | c | Docker: x; Rootless Podman: y: why | x | y |\n"
         );
         let alone = tables(&[parts(docker), Parts::new()]);
-        assert!(alone.contains("| c | x | x | not tried |"), "{alone}");
+        assert!(
+            alone.contains("| a\\|b; c | x | x | not tried |"),
+            "{alone}"
+        );
         assert!(alone.contains("| Docker 1 | Rootless Podman |"), "{alone}");
+    }
+
+    #[test]
+    fn attempts_in_one_area_with_the_same_outcomes_share_a_row() {
+        let rows = [
+            ["read: b", "x", "x"],
+            ["read: a", "x", "x"],
+            ["read: c", "x or y", "x"],
+            ["write: a", "x", "x"],
+        ];
+        let parts = Parts::from([("1".to_owned(), found("Docker 1", &rows))]);
+        let text = tables(&[parts.clone(), parts]);
+        let (_, shown) = text.split_once("| --- | --- | --- | --- |\n").unwrap();
+        assert_eq!(
+            shown,
+            "| read: a; b | x | x | x |\n| read: c | x or y | x | x |\n| write: a | x | x | x |\n"
+        );
     }
 }

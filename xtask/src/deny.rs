@@ -1,4 +1,5 @@
-//! The `deny` step: licences, sources and bans always; advisories where their database can be reached, and it is said when it can't.
+//! The `deny` step: licences, sources and bans always; advisories if their database can be reached,
+//! and a message if not.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,13 +8,13 @@ use anyhow::Context as _;
 
 use crate::step::{Outcome, passes, say};
 
-/// The version that `deny.toml` is written for.
+/// The version of cargo-deny for which `deny.toml` is written.
 const VERSION: &str = "0.20.2";
 
 /// Checks the dependencies by `deny.toml`.
 ///
 /// # Errors
-/// When a check fails, or cargo-deny can be neither found nor built.
+/// A check fails, or cargo-deny can be neither found nor built.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Outcome> {
     let program = tool(root)?;
     passes(
@@ -28,7 +29,8 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Outcome> {
             ])
             .current_dir(root),
     )?;
-    // A database that can't be fetched would fail the check itself in the same way as an advisory does: ask for it first.
+    // If the database can't be fetched, the check would fail as if there were an advisory, so fetch
+    // it first.
     let fetched = Command::new(&program)
         .args(["fetch", "db"])
         .current_dir(root)
@@ -48,7 +50,7 @@ pub(crate) fn check(root: &Path) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// cargo-deny from the PATH, else one that is built once into the cache directory, which outlives
+/// cargo-deny from the PATH, or one that is built once into the cache directory, which outlives
 /// target folders.
 fn tool(root: &Path) -> anyhow::Result<PathBuf> {
     let cache = cache_folder()?;
@@ -82,7 +84,7 @@ fn tool(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(own)
 }
 
-/// `XDG_CACHE_HOME` or `~/.cache`, and below it a folder of this version.
+/// A folder for this version, below `XDG_CACHE_HOME` or `~/.cache`.
 fn cache_folder() -> anyhow::Result<PathBuf> {
     let cache = match std::env::var_os("XDG_CACHE_HOME").filter(|set| !set.is_empty()) {
         Some(cache) => PathBuf::from(cache),

@@ -1,4 +1,4 @@
-//! The container engine as CI sees it: which one, its API socket, and what of ours is in it.
+//! The container engine as CI sees it: which one, its API socket, and which of our objects it has.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,25 +8,24 @@ use anyhow::{Context, bail};
 
 use crate::step::output;
 
-/// Label on everything of ours; its value is the installation's name.
+/// Label of all our objects; its value is the installation's name.
 const LABEL: &str = "org.fedicensus";
 
 /// An engine that answers.
 pub(crate) struct Engine {
     program: String,
-    /// Its API socket.
     pub(crate) socket: PathBuf,
 }
 
-/// Containers, networks and volumes that carry our label: what it is, and whose.
+/// Containers, networks and volumes with our label: what each is, and its installation.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Belongings(BTreeSet<(String, String)>);
 
 impl Engine {
-    /// Docker, else Podman; `ENGINE` and `ENGINE_SOCKET` say otherwise.
+    /// Docker, or Podman without Docker; `ENGINE` and `ENGINE_SOCKET` override this.
     ///
     /// # Errors
-    /// When none answers, and what to do about it.
+    /// No engine answers; the error says what to do.
     pub(crate) fn find() -> anyhow::Result<Self> {
         let candidates = match text("ENGINE") {
             Some(program) => vec![program],
@@ -57,7 +56,7 @@ impl Engine {
         Command::new(&self.program)
     }
 
-    /// Where it keeps images and containers, if that is on this machine.
+    /// The folder of its images and containers, if it is on this machine.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         let format = if self.program.ends_with("podman") {
             "{{.Store.GraphRoot}}"
@@ -68,10 +67,10 @@ impl Engine {
         Some(PathBuf::from(answer.trim())).filter(|folder| folder.is_dir())
     }
 
-    /// All of ours that is there now.
+    /// All of our objects that exist now.
     ///
     /// # Errors
-    /// When the engine does not answer.
+    /// The engine does not answer.
     pub(crate) fn belongings(&self) -> anyhow::Result<Belongings> {
         let mut found = BTreeSet::new();
         let format = format!("{{{{.Label \"{LABEL}\"}}}}");
@@ -97,7 +96,8 @@ impl Engine {
 }
 
 impl Belongings {
-    /// What is here and was not `before`, but for what belongs to installations that were there already and go on with their work.
+    /// Objects that did not exist `before`, except those of installations that existed then and
+    /// still run.
     pub(crate) fn left_over(&self, before: &Self) -> Vec<String> {
         let others: BTreeSet<&String> = before.0.iter().map(|(_, instance)| instance).collect();
         self.0

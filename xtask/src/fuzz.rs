@@ -1,8 +1,10 @@
-//! The `fuzz` chore: every target below `fuzz/targets` is built once and run for a bounded number of executions, its seeds first.
+//! The `fuzz` chore: every target below `fuzz/targets` is built once and run for a bounded number
+//! of executions, its seeds first.
 //!
-//! In: targets' names, and how many executions. Out: a line a target, and `target/tables/fuzz.md`. Refused: unknown targets, a machine without a
-//! nightly compiler, seeds that are missing, a target that executes less than it should. Where chance begins is the commit's, so that each explores
-//! anew; it is printed, and with the same one what failed fails again.
+//! Prints one line per target and writes `target/tables/fuzz.md`. Errors are unknown targets, a
+//! missing nightly compiler, missing seeds, and a target that executes less than it should. The
+//! random seed comes from the commit, so that each commit explores something else. The seed is
+//! printed, and reproduces a failure.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,56 +17,57 @@ use anyhow::{Context, bail};
 
 use crate::step::{Outcome, output, passes, say, target_folder};
 
-/// Executions of a target unless told otherwise: some seconds each, so that all of them are run for every change.
+/// Default executions of a target: some seconds each, so that every change runs all targets.
 pub(crate) const RUNS: u64 = 10_000;
 
-/// Targets that do much in one execution, and the part of the executions that they get.
+/// Targets that do much in one execution, and the divisor of their executions.
 const SLOW: [(&str, u64); 3] = [("lists", 10), ("peers", 10), ("suffix_list", 20)];
 
-/// Longest input in bytes. Longer ones are found by no chance, only executed slower; the bounds that lie beyond have tests of their own.
+/// Longest input in bytes. Random search does not find longer ones, it only gets slower; limits
+/// beyond this length have separate tests.
 const INPUT_BYTES_MAX: u32 = 4096;
 
-/// Seconds for one input: a thousand times what the slowest takes, for machines that are busy.
+/// Time limit of one input in seconds: a thousand times what the slowest takes, for busy machines.
 const INPUT_SECONDS_MAX: u32 = 20;
 
-/// Megabytes of a target: the instrumentation alone takes some 100.
+/// Memory limit of a target in megabytes: the instrumentation alone takes some 100.
 const MEGABYTES_MAX: u32 = 1024;
 
-/// Megabytes that one allocation may ask for: no parser has a reason to ask for more than its input many times over.
+/// Limit of one allocation in megabytes: no parser needs many times its input.
 const ALLOCATION_MEGABYTES_MAX: u32 = 64;
 
-/// Lines of a failed target's output that are shown.
+/// Most lines of a failed target's output that are shown.
 const LINES_SHOWN: usize = 60;
 
-/// What `cargo fuzz` sets as well, so that both find the same: coverage for libFuzzer, and a watch
-/// over memory.
+/// The same flags as `cargo fuzz`, so that both find the same: coverage for libFuzzer, and a check
+/// of memory accesses.
 const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
 --cfg fuzzing -Zsanitizer=address";
 
-/// A small store of freed memory, which is kept to catch its use: it is the most of what a target takes. Leaks are looked for by tracing, which
-/// containers forbid, and do no harm in a process that lives for one check.
+/// A small quarantine of freed memory, which catches its use: it takes most of a target's memory.
+/// Leak detection uses tracing, which containers forbid, and leaks do no harm in a process that
+/// lives for one check.
 const ASAN_OPTIONS: &str = "quarantine_size_mb=16:detect_leaks=0";
 
 /// What to run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Executions of each; slow ones get fewer.
+    /// Executions of each target; slow ones get fewer.
     pub(crate) runs: u64,
-    /// Where chance begins; the commit's own when not said.
+    /// The random seed; `None` for the commit's own.
     pub(crate) seed: Option<u32>,
-    /// Which; all when empty.
+    /// The targets; empty for all.
     pub(crate) targets: Vec<String>,
 }
 
-/// How long and from where on chance is tried, in one run of all.
+/// Length and seed of a run of all targets.
 #[derive(Debug, Clone, Copy)]
 struct Chance {
     runs: u64,
     seed: u32,
 }
 
-/// How a target came out.
 struct Ran {
     target: String,
     seeds: usize,
@@ -84,10 +87,10 @@ impl Plan {
         }
     }
 
-    /// `[--runs N] [--seed N] [TARGET…]`.
+    /// Parses `[--runs N] [--seed N] [TARGET…]`.
     ///
     /// # Errors
-    /// When it is something else.
+    /// The arguments are different.
     pub(crate) fn parse(arguments: &[&str]) -> anyhow::Result<Self> {
         let mut plan = Self::whole();
         let mut rest = arguments.iter();
@@ -99,7 +102,7 @@ impl Plan {
                 }
                 "--seed" => {
                     let seed = rest.next().and_then(|seed| seed.parse().ok());
-                    // libFuzzer takes 0 for "choose one".
+                    // libFuzzer reads 0 as "choose one".
                     let seed = seed.filter(|seed| *seed > 0);
                     plan.seed = Some(seed.context("--seed wants a number above 0")?);
                 }
@@ -111,10 +114,10 @@ impl Plan {
     }
 }
 
-/// Builds and runs what the plan says.
+/// Builds and runs the plan's targets.
 ///
 /// # Errors
-/// When a target fails, can't be built, or there is no nightly compiler.
+/// A target fails or can't be built, or there is no nightly compiler.
 pub(crate) fn run(root: &Path, plan: &Plan) -> anyhow::Result<Outcome> {
     let known = targets(root)?;
     let mut wanted = Vec::new();
@@ -180,7 +183,7 @@ fn targets(root: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     Ok(found)
 }
 
-/// Builds the targets and says in which folder their programs are.
+/// Builds the targets and returns the folder of their programs.
 fn build(root: &Path, wanted: &[(String, String)]) -> anyhow::Result<PathBuf> {
     let nightly = std::env::var_os("FEDICENSUS_NIGHTLY").map_or_else(
         || "nightly".to_owned(),
@@ -202,7 +205,8 @@ fn build(root: &Path, wanted: &[(String, String)]) -> anyhow::Result<PathBuf> {
     command
         .args(["run", &nightly, "cargo", "build", "--release", "--locked"])
         .args(["--manifest-path", "fuzz/Cargo.toml"])
-        // Named even though it is this machine: build scripts and macros must not be instrumented.
+        // Given explicitly, even though it is this machine: build scripts and macros must not be
+        // instrumented.
         .args(["--target", host])
         .env("RUSTFLAGS", RUSTFLAGS)
         .env("CARGO_TARGET_DIR", &target_folder)
@@ -215,7 +219,6 @@ fn build(root: &Path, wanted: &[(String, String)]) -> anyhow::Result<PathBuf> {
     Ok(target_folder.join(host).join("release"))
 }
 
-/// Runs one target to its end.
 fn execute(
     root: &Path,
     programs: &Path,
@@ -235,7 +238,8 @@ fn execute(
     let runs = chance.runs.div_ceil(part);
     let artifacts = root.join("fuzz/artifacts").join(target);
     std::fs::create_dir_all(&artifacts)?;
-    // libFuzzer puts what it finds worth keeping into the first folder: empty at each start, so that every run is the same.
+    // libFuzzer writes inputs worth keeping into the first folder: empty at each start, so that
+    // every run is the same.
     let finds = target_folder(root).join("fuzz/finds").join(target);
     if finds.exists() {
         std::fs::remove_dir_all(&finds)?;
@@ -271,7 +275,7 @@ fn execute(
     })
 }
 
-/// Why a target did not hold, if it did not: a run that ends well before its time has shown nothing.
+/// Why a target failed, if it did: a run that ends successfully but too early has shown nothing.
 fn failure(is_success: bool, executed: u64, runs: u64, said: &str) -> Option<String> {
     if is_success && executed >= runs {
         return None;
@@ -286,7 +290,7 @@ fn failure(is_success: bool, executed: u64, runs: u64, said: &str) -> Option<Str
     })
 }
 
-/// Where chance begins for the commit that is checked out; 1 where there is none, as in an archive.
+/// The random seed of the commit that is checked out; 1 if there is none, as in an archive.
 pub(crate) fn seed_of_commit(root: &Path) -> u32 {
     let commit = output(
         Command::new("git")
@@ -296,7 +300,7 @@ pub(crate) fn seed_of_commit(root: &Path) -> u32 {
     commit.map_or(1, |commit| seed_of(commit.trim()))
 }
 
-/// The beginning of a commit's name as a number above 0, which libFuzzer takes for "choose one".
+/// The start of a commit's name as a number above 0, which libFuzzer reads as "choose one".
 fn seed_of(commit: &str) -> u32 {
     let digits = commit.get(..8).unwrap_or_default();
     u32::from_str_radix(digits, 16).map_or(1, |seed| seed.max(1))
@@ -410,7 +414,6 @@ mod tests {
         }
     }
 
-    /// Each package's versions.
     fn locked_versions(lock: &str) -> BTreeMap<String, BTreeSet<String>> {
         let text = std::fs::read_to_string(root().join(lock)).unwrap();
         let mut found = BTreeMap::<String, BTreeSet<String>>::new();

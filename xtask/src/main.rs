@@ -2,7 +2,7 @@
 //! […]`, `cargo xtask seccomp`, `cargo xtask confinement […]`, `cargo xtask bench
 //! [--quick|--soak]`.
 //!
-//! In: a chore's name and its arguments. Out: the chore's own output, and exit code 0 when all went well. Refused: unknown names and arguments.
+//! The exit code is 0 if the chore succeeded. Unknown names and arguments are rejected.
 
 mod bench;
 mod browser;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nothing is left to report to when stderr is gone.
+            // If stderr is closed, there is nowhere left to report to.
             let _written = writeln!(std::io::stderr(), "xtask: {error:#}");
             ExitCode::FAILURE
         }
@@ -75,7 +75,7 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-/// The repository's root: this package lies directly below it.
+/// The repository's root: this package is directly below it.
 fn root() -> anyhow::Result<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()

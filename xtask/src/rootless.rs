@@ -1,7 +1,9 @@
-//! The `rootless` chore: the census under an unprivileged user's Podman and systemd, in a virtual machine (tests/rootless).
+//! The `rootless` chore: the census under an unprivileged user's Podman and systemd, in a virtual
+//! machine (tests/rootless).
 //!
-//! In: which steps, and how many of the lab's personas. Out: the steps' findings as they come, and the table `rootless.md` beside the tests' tables.
-//! Refused: unknown steps; a machine that can't make or boot the virtual one.
+//! Prints the results of the steps as they come, and writes the table `rootless.md` next to the
+//! tests' tables. Unknown steps are rejected; so is a machine that can't create or boot the virtual
+//! one.
 
 use std::path::Path;
 use std::process::Command;
@@ -11,37 +13,38 @@ use anyhow::{Context, bail};
 use crate::fuzz::seed_of_commit;
 use crate::step::{output, passes, say, target_folder};
 
-/// Personas that a census is shown that is emulated: one of each of some two dozen kinds, drawn anew for each commit, and a few more.
+/// Personas of an emulated census: one of each of some two dozen kinds, drawn again for each
+/// commit, and a few more.
 const SAMPLE: u32 = 30;
 
-/// What CI runs, with those that they need: from images to the end of an installation. The others take as long again, and are run when what they
-/// look at changes.
+/// The steps in CI, with those that they need: from images to the removal of an installation. The
+/// others take as long again, and run when their subject changes.
 const IN_CI: [&str; 5] = ["suite", "quadlet", "kills", "reboot", "uninstall"];
 
-/// Longest time for a boot in CI, in seconds: on a machine that built and tested beside it, the first took four fifths of it.
+/// Longest boot in CI, in seconds: on a machine that built and tested at the same time, the first
+/// took four fifths of it.
 const CI_SECONDS_MAX: u32 = 2400;
-/// The same by hand, with every step or all personas: under emulation a check takes two seconds, and failures are asked twice.
+/// Longest boot by hand, with every step or all personas, in seconds: under emulation a check takes
+/// two seconds, and failures are checked twice.
 const SECONDS_MAX: u32 = 9000;
 
-/// Programs that it needs, and the Debian packages that hold them.
+/// Programs that the chore needs, and the Debian packages that contain them.
 const PROGRAMS: [(&str, &str); 2] = [
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("mmdebstrap", "mmdebstrap"),
 ];
 
-/// What is to be run.
+/// What to run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// All personas, and not a sample.
+    /// Whether to use all personas and not a sample.
     whole: bool,
-    /// Longest time for a boot, in seconds.
     boot_seconds_max: u32,
-    /// Steps; none: all.
+    /// The steps; empty for all.
     steps: Vec<String>,
 }
 
 impl Plan {
-    /// What CI runs.
     pub(crate) fn in_ci() -> Self {
         Self {
             whole: false,
@@ -50,10 +53,10 @@ impl Plan {
         }
     }
 
-    /// `[--whole] [STEP…]`.
+    /// Parses `[--whole] [STEP…]`.
     ///
     /// # Errors
-    /// When there is an option that it doesn't know.
+    /// An option is unknown.
     pub(crate) fn parse(arguments: &[&str]) -> anyhow::Result<Self> {
         let mut plan = Self {
             whole: false,
@@ -73,10 +76,10 @@ impl Plan {
     }
 }
 
-/// Runs it.
+/// Runs the steps.
 ///
 /// # Errors
-/// When a step found something wrong, or nothing; when the machine can't be made or doesn't boot.
+/// A step found an error, or nothing; or the virtual machine can't be created or doesn't boot.
 pub(crate) fn run(root: &Path, plan: &Plan) -> anyhow::Result<()> {
     if let Some(lack) = lack()? {
         bail!("{lack}");
@@ -104,7 +107,7 @@ pub(crate) fn run(root: &Path, plan: &Plan) -> anyhow::Result<()> {
     outcome
 }
 
-/// What this machine lacks for it, and what brings it.
+/// What this machine lacks for the chore, and how to get it.
 fn lack() -> anyhow::Result<Option<String>> {
     for (program, package) in PROGRAMS {
         if Command::new(program).arg("--version").output().is_err() {

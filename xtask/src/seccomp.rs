@@ -1,8 +1,10 @@
-//! `cargo xtask seccomp`: is the profile of a check still what the checker needs?
+//! `cargo xtask seccomp`: does the profile of a check still match the checker's needs?
 //!
-//! In: the release checker as the image holds it, run under strace for every persona of the lab, over real egress sockets; and the profile.
-//! Out: what was called and would be refused, which fails; and what is allowed and was not called, with the profile's own reason, for people to
-//! look at. To be run after the checker, a dependency of its or the toolchain has changed. It sees this machine's architecture only.
+//! Runs the release checker, as the image contains it, under strace for every persona of the lab,
+//! over real egress sockets. A call that the profile would refuse is an error. Allowed calls that
+//! were not made are printed with the profile's own reason, for a person to review. Run it after a
+//! change to the checker, one of its dependencies or the toolchain. It covers this machine's
+//! architecture only.
 
 mod trace;
 
@@ -17,16 +19,17 @@ use serde_json::Value;
 
 use crate::step::{output, passes, say};
 
-/// The profile, whose groups carry their reasons.
+/// The profile, whose groups contain their reasons.
 const PROFILE: &str = "crates/launcher/src/container/seccomp.json";
 
-/// Groups of calls that only others make: their reasons begin so, and nobody wonders that the checker does not.
+/// Groups of calls that only other programs make: their reasons begin like this, and it is normal
+/// that the checker does not make them.
 const OF_OTHERS: [&str; 3] = ["probe", "runtime", "rare"];
 
 /// Traces the checker and compares.
 ///
 /// # Errors
-/// When a call was made that the profile refuses, when nothing was traced, or when a program is missing.
+/// The checker made a call that the profile refuses, nothing was traced, or a program is missing.
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     output(Command::new("strace").arg("--version"))
         .context("strace is missing (Debian: apt-get install strace)")?;
@@ -76,7 +79,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     report(&profile, checks, &seen, &refused)
 }
 
-/// What the scenario needs, and the checker as `Containerfile.checker` builds it.
+/// Builds what the scenario needs, and the checker as `Containerfile.checker` builds it.
 fn build(root: &Path) -> anyhow::Result<std::path::PathBuf> {
     let mut parts = Command::new(env!("CARGO"));
     parts.args("build --locked -p orchestrator -p lab -p fedicensus-checker".split(' '));

@@ -9,30 +9,30 @@ use anyhow::{Context, bail};
 
 /// How a step ended that did not fail.
 pub(crate) enum Outcome {
-    /// All of it passed.
+    /// Everything passed.
     Passed,
-    /// It passed, but for a part that could not be looked at here: which, and why.
+    /// It passed, except for a part that could not be checked here: which, and why.
     Partly(String),
 }
 
-/// A line on stderr, in order with what the steps' programs write there.
+/// Prints a line on stderr, in order with the output of the steps' programs.
 #[cfg(not(test))]
 pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     Ok(writeln!(std::io::stderr(), "{line}")?)
 }
 
-/// A line of a test, which is shown only when the test fails: steps that tests make up must not look
-/// like steps of CI in its log.
+/// Prints a line of a test, which is shown only if the test fails. Steps that tests invent must not
+/// look like steps of CI in its log.
 #[cfg(test)]
 pub(crate) fn say(line: &str) -> anyhow::Result<()> {
     eprintln!("{line}");
     Ok(())
 }
 
-/// Runs a program to its end, its output shown as it comes.
+/// Runs a program to its end, and shows its output as it comes.
 ///
 /// # Errors
-/// When it can't be started or ends otherwise than with 0; names the program and its arguments.
+/// It can't be started or ends with another code than 0; names the program and its arguments.
 pub(crate) fn passes(command: &mut Command) -> anyhow::Result<()> {
     let line = line(command);
     let status = command
@@ -44,10 +44,10 @@ pub(crate) fn passes(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a program to its end and gives its stdout.
+/// Runs a program to its end and returns its stdout.
 ///
 /// # Errors
-/// As [`passes`], with what it wrote to stderr.
+/// Like [`passes`], with what it wrote to stderr.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let line = line(command);
     let output = command
@@ -72,7 +72,7 @@ fn line(command: &Command) -> String {
     line
 }
 
-/// Where cargo builds, and tests write their tables.
+/// Where cargo builds, and where tests write their tables.
 pub(crate) fn target_folder(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |own| root.join(own))
 }

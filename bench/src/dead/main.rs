@@ -1,11 +1,14 @@
-//! What hosts cost that nobody answers for, in the whole census over a DNS server and a lab of its own (`bench/README.md`).
+//! The cost of unreachable hosts to the whole census, with its own DNS server and lab
+//! (`bench/README.md`).
 //!
-//! In: the release binaries; a machine on which port 443 of loopback addresses is free and may be bound. Out: a table: verdicts a second, processor time
-//! a verdict, memory, and how long living hosts waited meanwhile.
+//! It needs the release binaries, and a machine on which port 443 of loopback addresses is free and
+//! may be bound. It prints a table: verdicts per second, processor time per verdict, memory, and
+//! how long living hosts waited during that time.
 //!
-//! The database is full of dead hosts that are due. Half of them have no name, the others refuse the connection or never answer. Beside them living hosts
-//! come due one after the other, whose checks are processes: they bear the witness without which no failure counts, and show whether they are kept
-//! waiting. No engine is needed.
+//! The database is full of dead hosts that are due. By default half of them have no name; the
+//! others refuse the connection or never answer. In addition, living hosts come due one after the
+//! other, and their checks run as processes. They are the witnesses without which no failure
+//! counts, and show whether they have to wait. No engine is needed.
 
 mod names;
 mod process;
@@ -32,22 +35,23 @@ use tokio::process::Command;
 
 use crate::names::{Kind, NameServer};
 
-/// Where the lab serves: the only port that is dialled for a name out of DNS.
+/// Address of the lab, at the only port that is dialled for a name from DNS.
 const LAB: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::new(127, 98, 0, 1)), 443);
 
-/// Longest wait for a connection that is refused or made at once.
+/// Longest wait for a connection that is refused or established at once.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// A connection that nobody has answered by then is not answered: on loopback an answer takes microseconds.
+/// A connection without an answer within this time gets none: on loopback an answer takes
+/// microseconds.
 const UNANSWERED_AFTER: Duration = Duration::from_millis(500);
 
-/// Living hosts come due for so much longer, since the parts have to come up first.
+/// Additional time for which living hosts come due, because the parts have to start first.
 const START_SECONDS_MAX: u32 = 60;
 
-/// Between two looks at how many hosts are open.
+/// Interval between two samples of the number of open hosts.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How long the dead have been dead.
+/// Time since dead hosts failed.
 const LONG_AGO: Duration = Duration::from_hours(24 * 365);
 
 /// Measures what hosts cost that nobody answers for.
@@ -148,7 +152,8 @@ async fn main() -> Result<()> {
     lab.stop().await
 }
 
-/// Somebody who never answers: his queue of connections is full, and the kernel drops whatever else comes.
+/// A server that never answers: its queue of connections is full, and the kernel drops further
+/// packets.
 #[derive(Debug)]
 struct Silence {
     address: SocketAddr,
@@ -191,7 +196,8 @@ async fn refuses(address: Ipv4Addr) -> Result<()> {
     Ok(())
 }
 
-/// The dead, all of them due since a while ago, and the living, who come due one after the other from now on.
+/// Fills the database with dead hosts, all overdue, and living hosts, which come due one after the
+/// other from now on.
 async fn fill(
     database: &Path,
     arguments: &Arguments,
@@ -207,14 +213,14 @@ async fn fill(
         let due = now.minus(Duration::from_millis((arguments.hosts - number).into()));
         records.push(Record {
             state: State::Dead,
-            // It lived once: what never did is given up, and its row goes.
+            // It responded once: hosts that never did are given up, and their rows deleted.
             last_alive: Some(long_ago),
             last_checked: Some(now.minus(LONG_AGO / 12)),
             ..Record::discovered(host, long_ago, due)
         });
     }
     store.writer().import(std::mem::take(&mut records)).await?;
-    // The dead took their time: nobody is late yet.
+    // Filling took some time, so no host may be overdue yet.
     let begins = SystemClock.now();
     let pause = Duration::from_secs(1) / arguments.living.max(1);
     let mut known = Vec::new();
@@ -227,7 +233,7 @@ async fn fill(
             software: Some("mastodon".to_owned()),
             last_alive: Some(day_ago),
             last_checked: Some(day_ago),
-            // Between two turns to be asked for peers.
+            // Between two requests for its peers.
             alive_count: 1,
             ..Record::discovered(host, now.minus(LONG_AGO), due)
         });
@@ -262,20 +268,20 @@ fn fedicensus(arguments: &Arguments, folder: &Path, resolver: SocketAddr) -> Res
         ("FEDICENSUS_RUN_DIR", at("run")),
         ("FEDICENSUS_EGRESS_VOLUME", String::new()),
         ("FEDICENSUS_RESOLVERS", resolver.to_string()),
-        // The lab's crowd lies below few registered domains.
+        // The lab's crowd is below few registered domains.
         ("FEDICENSUS_GROUP_THRESHOLD", "1000000".to_owned()),
-        // A line for each check would be most of what the disk is written.
+        // One log line per check would be most of the disk writes.
         ("FEDICENSUS_LOG", "warn".to_owned()),
     ]);
     if arguments.pace_divisor == 1 {
-        // All of it is one block: what is left is the pace of all dials.
+        // All hosts are in one block, so only the pace of all dials remains.
         let spacings = ["GROUP", "ADDRESS"];
         command.envs(spacings.map(|of| (format!("FEDICENSUS_{of}_PACE_MS"), "0")));
     }
     Ok(command)
 }
 
-/// The lab, with a crowd of so many living instances.
+/// The lab, with a crowd of this size.
 fn start_lab(arguments: &Arguments, folder: &Path, crowd: u32) -> Result<Role> {
     let mut command = Command::new(arguments.programs.join("fedicensus-lab"));
     command
@@ -288,7 +294,7 @@ fn start_lab(arguments: &Arguments, folder: &Path, crowd: u32) -> Result<Role> {
     Role::start("lab", &mut command, folder)
 }
 
-/// The launcher over an engine whose containers are plain processes.
+/// The launcher with an engine that runs containers as plain processes.
 fn process_launcher(arguments: &Arguments, folder: &Path) -> Command {
     let mut command = Command::new(arguments.programs.join("fedicensus-process-launcher"));
     command
@@ -300,23 +306,23 @@ fn process_launcher(arguments: &Arguments, folder: &Path) -> Command {
     command
 }
 
-/// What is looked at.
+/// The parts that are measured.
 #[derive(Debug)]
 struct Parts {
     gateway: GatewayClient,
     gateway_pid: u32,
     census_pid: u32,
     database: PathBuf,
-    /// The living, and when each of them comes due.
+    /// Living hosts, and when each of them comes due.
     living: Vec<(Host, Timestamp)>,
     begins: Timestamp,
 }
 
-/// A moment.
+/// A sample.
 #[derive(Debug)]
 struct Look {
     at: Timestamp,
-    /// Verdicts about the dead by then.
+    /// Verdicts about dead hosts until then.
     dead: u32,
     opens: u64,
     dials: u64,
@@ -342,7 +348,7 @@ impl Parts {
         })
     }
 
-    /// Hosts that the gateway had open for `span`: on average, and the most.
+    /// The number of hosts that the gateway had open during `span`: average and maximum.
     async fn open_meanwhile(&self, span: Duration) -> Result<(f64, u32)> {
         let ends = SystemClock.now().plus(span);
         let (mut looks, mut sum, mut most) = (0_u32, 0_u32, 0);
@@ -356,8 +362,8 @@ impl Parts {
         Ok((f64::from(sum) / f64::from(looks.max(1)), most))
     }
 
-    /// Of the living who came due from `from` on and before `until`: how long each waited from then until it was settled, shortest first, and how many
-    /// are not settled yet.
+    /// For living hosts that came due at or after `from` and before `until`: how long each waited
+    /// for its verdict, shortest first, and how many still wait.
     fn waits(&self, from: Timestamp, until: Timestamp) -> Result<(Vec<Duration>, usize)> {
         let reader = self.reader()?;
         let mut statement = reader.prepare("SELECT last_checked FROM hosts WHERE name = ?1")?;

@@ -1,6 +1,7 @@
-//! The names of hosts that nobody answers for, and a DNS server that knows them.
+//! The names of unreachable hosts, and a DNS server for them.
 //!
-//! In: queries over UDP. Out: one address for a name that has one, NXDOMAIN for all others. Refused: what is no query with one question.
+//! The server answers queries over UDP with one address for a name that has one, and NXDOMAIN for
+//! all others. It ignores whatever is not a query with one question.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -9,19 +10,19 @@ use anyhow::{Context as _, Result};
 use protocol::Host;
 use tokio::net::UdpSocket;
 
-/// Where nobody answers.
+/// An address that never answers.
 pub(crate) const SILENT: Ipv4Addr = Ipv4Addr::new(127, 99, 0, 1);
 
-/// Bytes of a query at most: a name of 255, and what stands around it.
+/// Longest query in bytes: a name of 255, and the fields around it.
 const QUERY_BYTES_MAX: usize = 1024;
 
 /// Bytes before the question (RFC 1035 §4.1.1).
 const HEADER_BYTES: usize = 12;
 
-/// Type and class behind a question's name.
+/// Length of type and class after a question's name.
 const TYPE_AND_CLASS_BYTES: usize = 4;
 
-/// An answer to a query of somebody who wanted recursion (RFC 1035 §4.1.1).
+/// Flags of an answer to a query with recursion desired (RFC 1035 §4.1.1).
 const RESPONSE: u8 = 0x81;
 const RECURSION: u8 = 0x80;
 const NO_SUCH_NAME: u8 = 3;
@@ -29,13 +30,13 @@ const NO_SUCH_NAME: u8 = 3;
 /// The type and class of an IPv4 address.
 const A_IN: [u8; 4] = [0, 1, 0, 1];
 
-/// The name of the question, once more.
+/// A pointer to the question's name.
 const SAME_NAME: [u8; 2] = [0xc0, HEADER_BYTES as u8];
 
 /// Ten minutes: longer than any run needs an answer.
 const TTL_S: [u8; 4] = [0, 0, 2, 88];
 
-/// How a host is dead.
+/// How a host fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// It has no name.
@@ -47,9 +48,10 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// That of a host by its number, of a hundred of whom so many have a name and so many of these never answer; all kinds evenly mixed.
+    /// The kind of the host with this number. Of a hundred hosts, `named` have a name, and `silent`
+    /// of these never answer. All kinds are evenly mixed.
     pub(crate) fn of(number: u32, named: u32, silent: u32) -> Self {
-        // 37 has no divisor in common with 100, so that each of a hundred comes once.
+        // 37 and 100 have no common divisor, so each of a hundred values occurs once.
         match number.wrapping_mul(37) % 100 {
             place if place < silent => Self::Silent(number),
             place if place < named => Self::Refusing(number),
@@ -57,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// Its name: a registered domain of its own.
+    /// Its name, below its own registered domain.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Nameless(number) => format!("nameless-{number}.test"),
@@ -67,7 +69,8 @@ impl Kind {
     }
 }
 
-/// The names of the lab's crowd, all of whom live, out of the file that it makes for gateways without DNS.
+/// The names of the lab's crowd, all of which respond, from the lab's file for gateways without
+/// DNS.
 pub(crate) fn crowd(names_file: &Path) -> Result<Vec<Host>> {
     std::fs::read_to_string(names_file)?
         .lines()
@@ -77,21 +80,21 @@ pub(crate) fn crowd(names_file: &Path) -> Result<Vec<Host>> {
         .collect()
 }
 
-/// An address at which nobody serves, one of 65 536.
+/// An address without a server, one of 65 536.
 pub(crate) fn refusing(number: u32) -> Ipv4Addr {
     let [_, _, third, fourth] = number.to_be_bytes();
     Ipv4Addr::new(127, 100, third, fourth)
 }
 
-/// The server; it ends with its last query's task.
+/// The DNS server. Dropping it stops it.
 #[derive(Debug)]
 pub(crate) struct NameServer {
-    /// Where it is asked.
+    /// The address for queries.
     pub(crate) address: SocketAddr,
 }
 
 impl NameServer {
-    /// Serves from now on: the lab's crowd at `lab`, and the silent at `silent`.
+    /// Starts the server. The lab's crowd is at `lab`, and the silent hosts are at `silent`.
     pub(crate) async fn start(lab: SocketAddr, silent: SocketAddr) -> Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = socket.local_addr()?;
@@ -100,7 +103,7 @@ impl NameServer {
             while let Ok((bytes, from)) = socket.recv_from(&mut buffer).await {
                 let query = buffer.get(..bytes).unwrap_or_default();
                 if let Some(answer) = answer(query, |name| address_of(name, lab, silent)) {
-                    // Whoever asked may have gone.
+                    // The client may be gone.
                     socket.send_to(&answer, from).await.ok();
                 }
             }
@@ -123,7 +126,7 @@ fn address_of(name: &str, lab: SocketAddr, silent: SocketAddr) -> Option<Ipv4Add
     }
 }
 
-/// The answer to a query with one question; nothing to anything else.
+/// The answer to a query with one question. `None` for anything else.
 fn answer(query: &[u8], address_of: impl Fn(&str) -> Option<Ipv4Addr>) -> Option<Vec<u8>> {
     let (name, question) = question(query)?;
     let address = address_of(&name);
@@ -151,7 +154,7 @@ fn answer(query: &[u8], address_of: impl Fn(&str) -> Option<Ipv4Addr>) -> Option
     Some(answer)
 }
 
-/// The name that is asked for, and the question's bytes.
+/// The name in the question, and the question's bytes.
 fn question(query: &[u8]) -> Option<(String, &[u8])> {
     let behind = query.get(HEADER_BYTES..)?;
     let mut labels = Vec::new();

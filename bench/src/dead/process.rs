@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 
-/// Fields of `/proc/PID/stat` behind the name, which ends with the last bracket: before user and system time stand eleven (`man 5 proc_pid_stat`).
+/// Fields of `/proc/PID/stat` between the name, which ends with the last bracket, and user and
+/// system time: eleven (`man 5 proc_pid_stat`).
 const FIELDS_BEFORE: usize = 11;
 
-/// What a process has used, its own and the kernel's for it, in seconds.
+/// Processor time of a process in seconds, user and system.
 pub(crate) fn cpu_seconds(pid: u32) -> Result<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let ticks_per_second = u32::try_from(rustix::param::clock_ticks_per_second())?;

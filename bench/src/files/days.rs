@@ -1,4 +1,4 @@
-//! Files of earlier days.
+//! Adds files of earlier days.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -11,8 +11,8 @@ use dump::changes::{CHANGES_A_DAY_MAX, Change, Counts, Header, Row, Section, Sha
 
 const DAY_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-/// Puts a file for each of so many days before `now` beside a published set, each of as many changes as a day may have, no host twice while there are
-/// others.
+/// Adds one file for each of this many days before `now` to a published set. Each has as many
+/// changes as a day may have, and no host twice while there are others.
 pub(crate) fn fill(public: &Path, now: Timestamp, days: u16) -> Result<()> {
     let rows = public.join("data/instances.ndjson");
     let mut lines = lines(&rows)?;

@@ -1,6 +1,7 @@
-//! What publishing costs (`bench/README.md`).
+//! The cost of publishing (`bench/README.md`).
 //!
-//! In: nothing. Out: a table: how long a dump of many instances takes, files and pages, and the most memory and room while it is made.
+//! It prints a table: how long a dump of many instances takes, files and pages, and the maximum
+//! memory and disk space during that time.
 
 mod days;
 mod verdicts;
@@ -29,13 +30,14 @@ use store::Store;
 
 use crate::verdicts::Verdicts;
 
-/// Hosts that come in, and are found alive, in one go: as many as the store takes at once.
+/// Hosts added and found alive at once: as many as the store accepts together.
 const AT_ONCE: u32 = 1000;
 
-/// Until all hosts are due again: the checks beside a dump are of this time.
+/// A time at which all hosts are due again: the checks during a dump happen then.
 const LATER: Timestamp = Timestamp(NOW.0 + 2 * 24 * 60 * 60 * 1000);
 
-/// Between two looks at the public folder. It has thousands of files: looking takes processor time too, which is counted.
+/// Interval between two measurements of the public folder. It has thousands of files, and measuring
+/// takes processor time too, which is counted.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 const NOW: Timestamp = Timestamp(1_795_000_000_000);
@@ -77,7 +79,7 @@ async fn main() -> Result<()> {
     if is_new {
         fill(&store, &arguments).await?;
     }
-    // From here on, by what it holds at most.
+    // Resets the recorded maximum of memory.
     std::fs::write("/proc/self/clear_refs", "5")?;
     let before = most_mb("self")?;
     let mut out = std::io::stdout();
@@ -123,7 +125,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Publishes once and says what that took; `room` is the most that the folder held.
+/// Publishes once and returns what that took. `room` receives the largest size of the folder.
 async fn published(store: &Store, public: &Path, room: &mut u64) -> Result<String> {
     let (reader, writer) = (store.reader()?, store.writer());
     let imprint = Imprint {
@@ -182,7 +184,7 @@ fn megabytes(bytes: u64) -> Result<String> {
     Ok(format!("{megabytes:.1} MB"))
 }
 
-/// So many living hosts, in no order.
+/// Adds this number of living hosts in random order.
 async fn fill(store: &Store, arguments: &Arguments) -> Result<()> {
     let mut chance = StdRng::seed_from_u64(1);
     let writer = store.writer();
@@ -204,7 +206,7 @@ async fn fill(store: &Store, arguments: &Arguments) -> Result<()> {
         let taken = writer.take_due(NOW, wanted, jitters, Calendar::REAL);
         let mut settling = Vec::new();
         for one in taken.await? {
-            // Some are everywhere, most are rare.
+            // Some are common, most are rare.
             let software = chance
                 .random_range(0..arguments.software)
                 .min(chance.random_range(0..arguments.software));
@@ -236,12 +238,12 @@ fn processor_time() -> Result<Duration> {
     ))
 }
 
-/// What all files in a folder and its folders take up.
+/// Total size of all files in a folder and its subfolders.
 fn bytes_below(folder: &Path) -> Result<u64> {
     let mut bytes = 0;
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
-        // One may be renamed meanwhile.
+        // A file may be renamed in the meantime.
         let Ok(metadata) = path.symlink_metadata() else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! Verdicts that are written while a set is made.
+//! Writes verdicts while a set is published.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -12,7 +12,7 @@ use census::transition::transition;
 use protocol::Private;
 use store::Store;
 
-/// What became of them.
+/// The results of the verdicts.
 #[derive(Debug, Default)]
 pub(crate) struct Verdicts {
     written: u32,
@@ -20,7 +20,8 @@ pub(crate) struct Verdicts {
 }
 
 impl Verdicts {
-    /// Takes a host that is due and settles it, so many times a second. One that comes late is not made up for.
+    /// Takes a due host and commits its verdict, this many times a second. Delayed verdicts are not
+    /// caught up.
     pub(crate) async fn write(
         &mut self,
         store: &Store,

@@ -1,7 +1,8 @@
-//! Where a container's time goes, and what could be left out (`bench/README.md`).
+//! How long the steps of a container take, and what could be left out (`bench/README.md`).
 //!
-//! In: an engine and the checker's image. Out: for each way of launching, how many containers a second and how much processor time each, at several
-//! numbers in flight, against the way in use; and how long each of the engine's answers takes.
+//! It needs an engine and the checker's image. For each way of launching it prints the containers
+//! per second and the processor time of each, at several numbers in parallel, compared with the way
+//! in use; and the duration of each of the engine's answers.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -32,7 +33,7 @@ use launcher::{BollardEngine, Engine as _};
 use protocol::CheckId;
 use tokio::task::JoinSet;
 
-/// The client's time-out for an answer, in seconds.
+/// The client's timeout for an answer, in seconds.
 const ENGINE_TIMEOUT_S: u64 = 120;
 
 /// Compares ways to launch a container that looks at its limits and ends.
@@ -109,7 +110,7 @@ impl Way {
         }
     }
 
-    /// Where it has its network namespace, in a slot with this holder.
+    /// Its network namespace, if it uses a slot with this holder.
     fn network(self, holder: &ContainerId) -> Network {
         match self {
             Self::OwnNamespace => Network::Own,
@@ -146,7 +147,7 @@ impl Way {
     }
 }
 
-/// Seconds that each of the engine's answers took, one after the other.
+/// Seconds of each of the engine's answers, in order.
 type Laps = HashMap<&'static str, Vec<f64>>;
 
 struct Bench {
@@ -199,7 +200,7 @@ async fn compare(arguments: &Arguments, bench: &Bench) -> Result<()> {
     };
     for in_flight in &arguments.in_flight {
         let mut costs: HashMap<Way, Vec<Cost>> = HashMap::new();
-        // Once unmeasured.
+        // A warm-up that is not measured.
         bench.run(Way::InUse, 4, *in_flight).await?;
         bench.laps().clear();
         for _ in 0..arguments.runs {
@@ -249,7 +250,7 @@ async fn compare(arguments: &Arguments, bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Where the processor's time went, in seconds a container, and how much of the machine nobody used.
+/// Seconds of processor time per container by part, and the idle fraction of the machine.
 fn by_part(costs: &[Cost]) -> String {
     let part = |part: usize| {
         let of = costs.iter();
@@ -269,7 +270,7 @@ impl Bench {
         self.laps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Launches so many, and waits until the last is removed.
+    /// Launches this many containers, and waits until the last one is removed.
     async fn run(&self, way: Way, containers: u32, in_flight: usize) -> Result<()> {
         let removals = tokio::sync::Mutex::new(JoinSet::new());
         let last = tokio::sync::Mutex::new(Vec::new());
@@ -302,7 +303,7 @@ impl Bench {
         Ok(())
     }
 
-    /// One container from its making to its end, not removed.
+    /// Runs one container from create to its end, without removing it.
     async fn launch(&self, way: Way, holder: &ContainerId) -> Result<String> {
         let docker = &self.docker;
         let mut lap = Instant::now();

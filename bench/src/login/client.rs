@@ -1,4 +1,4 @@
-//! A browser that sends the login form, without the browser.
+//! A client that sends the login form like a browser.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -7,23 +7,22 @@ use anyhow::{Context as _, Result};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, UnixStream};
 
-/// Where the console is reached.
+/// How the console is reached.
 #[derive(Debug, Clone)]
 pub(crate) enum Way {
-    /// Its own socket, over which the client names its address.
+    /// Over its own socket, on which the client states its address.
     Socket(PathBuf),
-    /// The web server at this port, from a loopback address.
+    /// Through the web server at this port, from a loopback address.
     Web(u16),
 }
 
-/// An answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) text: String,
 }
 
-/// Cookies as a header has them.
+/// Cookies as in a header.
 pub(crate) type Cookies = Vec<(String, String)>;
 
 impl Way {
@@ -54,7 +53,6 @@ impl Way {
         Ok(reply(self.send(from, &request).await?))
     }
 
-    /// Sends a form.
     pub(crate) async fn post(
         &self,
         from: Ipv4Addr,

@@ -16,16 +16,16 @@ const PASSWORD: &str = "correct horse battery";
 /// The moderator's address.
 const MODERATOR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// Pages that are loaded again and again.
+/// Pages that are loaded repeatedly.
 const PAGES: [&str; 3] = ["/", "/groups", "/logins"];
 
 /// Pause between pages, shorter than a human's.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Floods, each from other addresses, since each bans its own.
+/// Number of floods, each from different addresses, because each gets its addresses banned.
 const ROUNDS: u8 = 5;
 
-/// The longest that 95 of 100 pages may take in a flood.
+/// Longest time for 95 of 100 pages during a flood.
 const PAGE_TIME_MAX: f64 = 0.2;
 
 /// A refused login is tried again after this.
@@ -103,7 +103,7 @@ pub(crate) async fn measure(logins: usize, addresses: usize) -> Result<()> {
     Ok(())
 }
 
-/// Logs in until it works, and gives the seconds that this took.
+/// Logs in until it succeeds. Returns the seconds that this took.
 async fn known_browser(way: Way, cookies: Cookies, code: String) -> Result<f64> {
     let began = Instant::now();
     loop {
@@ -115,7 +115,7 @@ async fn known_browser(way: Way, cookies: Cookies, code: String) -> Result<f64> 
     }
 }
 
-/// Logs the moderator in, and gives the cookies of session and browser.
+/// Logs the moderator in. Returns the cookies of session and browser.
 async fn log_in(way: &Way, cookies: &Cookies, code: &str) -> Result<Cookies> {
     let (form_cookies, token) = way.login_form(MODERATOR).await?;
     let mut sent = form_cookies;
@@ -132,11 +132,11 @@ async fn log_in(way: &Way, cookies: &Cookies, code: &str) -> Result<Cookies> {
     Ok(cookies_of(&reply))
 }
 
-/// Loads pages until `over`, and gives the seconds of each.
+/// Loads pages until `over`. Returns the seconds of each.
 async fn pages(way: &Way, cookies: &Cookies, over: impl Future<Output = ()>) -> Result<Vec<f64>> {
     let mut seconds = Vec::new();
     let loading = async {
-        // From several addresses, since nginx bounds the requests of one.
+        // From several addresses, because nginx limits the requests of one.
         let addresses = (2..=60).map(|last| Ipv4Addr::new(127, 0, 0, last)).cycle();
         for (page, from) in PAGES.iter().cycle().zip(addresses) {
             let asked = Instant::now();

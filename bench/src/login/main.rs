@@ -1,5 +1,5 @@
-//! What an attacker can measure at the console's login, and what a flood of logins costs those who
-//! are logged in (`bench/README.md`).
+//! What an attacker can measure at the console's login, and what a flood of logins costs logged-in
+//! moderators (`bench/README.md`).
 
 mod client;
 mod flood;
@@ -48,7 +48,7 @@ async fn main() -> anyhow::Result<()> {
     }
 }
 
-/// Prints a line of what was found.
+/// Prints a line of results.
 fn say(text: &str) -> anyhow::Result<()> {
     use std::io::Write as _;
     Ok(writeln!(std::io::stdout(), "{text}")?)

@@ -1,10 +1,10 @@
-//! Two samples of times, and whether a test tells them apart.
+//! Two samples of times, and whether a test distinguishes them.
 
-/// The least of each group of ten: what an attacker takes who wants the jitter out.
+/// Size of the groups whose minimum is used: an attacker takes minima to remove the jitter.
 pub(crate) const GROUP: usize = 10;
 
-/// The probability that two samples of one distribution differ at least as much (the test of
-/// Kolmogorov and Smirnov, by its limit for large samples).
+/// The probability that two samples from one distribution differ at least this much (the
+/// Kolmogorov-Smirnov test, with its limit for large samples).
 pub(crate) fn probability(one: &[f64], other: &[f64]) -> f64 {
     let (one, other) = (sorted(one), sorted(other));
     let (n, m) = (one.len(), other.len());
@@ -35,7 +35,7 @@ fn limit(scaled: f64) -> f64 {
     (2.0 * sum).clamp(0.0, 1.0)
 }
 
-/// The least of each [`GROUP`], in the order of the samples.
+/// The minimum of each [`GROUP`], in the order of the samples.
 pub(crate) fn minima(sample: &[f64]) -> Vec<f64> {
     let groups = sample.chunks_exact(GROUP);
     groups
@@ -49,7 +49,7 @@ pub(crate) fn sorted(sample: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// The value that this share of the sample is not above.
+/// The quantile of a sample: the value that this fraction of it does not exceed.
 pub(crate) fn quantile(sample: &[f64], share: f64) -> f64 {
     let sorted = sorted(sample);
     let last = sorted.len().saturating_sub(1);
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// Uniform in a tenth of a second, as the jitter is, from `begin` on.
+    /// Uniform in a tenth of a second, like the jitter, from `begin` on.
     fn sample(seed: u64, begin: f64) -> Vec<f64> {
         let mut random = StdRng::seed_from_u64(seed);
         (0..500)

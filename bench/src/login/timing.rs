@@ -1,8 +1,8 @@
 //! How long refusals take, by their reason.
 //!
-//! Each round sends logins of all kinds at once, in an order of chance, more than the queue holds,
-//! so that all kinds meet the same load. The console's log says which one was refused for what, by
-//! the address that each sample has for itself.
+//! Each round sends logins of all kinds at once, in random order and more than the queue holds, so
+//! that all kinds meet the same load. Each sample has its own address, by which the console's log
+//! shows the reason of its refusal.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -31,10 +31,10 @@ const UNKNOWN_USER: usize = 9;
 /// Attempts that ban an address, or failures that lock a user.
 const ONE_TOO_MANY: u8 = 7;
 
-/// How long a login takes at least.
+/// Least duration of a login.
 const CONSTANT_TIME_S: f64 = 1.0;
 
-/// Below this a pair of samples differs.
+/// Two samples differ if the probability is below this.
 const P_MIN: f64 = 0.01;
 
 const KINDS: [&str; 5] = [
@@ -53,7 +53,7 @@ struct Sample {
 
 pub(crate) async fn measure(samples: usize, plot: Option<&Path>) -> Result<()> {
     let folder = tempfile::tempdir()?;
-    // Of each round some of the passwords are compared and the others refused.
+    // In each round, some passwords are compared and the others are refused.
     let users = samples * 4;
     say(&format!("{users} accounts are made"))?;
     make_accounts(&folder.path().join("accounts.db"), users)?;
@@ -123,7 +123,6 @@ pub(crate) async fn measure(samples: usize, plot: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Sends all of them at once.
 async fn send(
     way: &Way,
     form: &(Vec<(String, String)>, String),
@@ -148,7 +147,7 @@ async fn send(
     Ok(done)
 }
 
-/// What each sample was refused for, by the console's log.
+/// The reason of each sample's refusal, from the console's log.
 fn found(
     console: &Role,
     taken: &BTreeMap<Ipv4Addr, (&'static str, f64)>,
@@ -191,7 +190,7 @@ fn is_enough(found: &BTreeMap<&'static str, Vec<f64>>, samples: usize) -> bool {
         .all(|kind| found.get(kind).is_some_and(|found| found.len() >= samples))
 }
 
-/// Prints both tables, and gives the least probability of a pair.
+/// Prints both tables. Returns the lowest probability of a pair.
 fn report(found: &BTreeMap<&'static str, Vec<f64>>) -> Result<f64> {
     say("\n| refusal | samples | least s | median s | most s |\n|---|---|---|---|---|")?;
     for kind in KINDS {

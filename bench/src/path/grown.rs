@@ -1,10 +1,12 @@
 //! The whole path by the number of rows: what a check costs in a small census and in a large one.
 //!
-//! In: sizes. Out: tables: who spent the processor's time on a check, and how many times what it was with the fewest rows. Refused: a size with fewer
-//! living hosts than are to be checked; a run in which one of them did not come out alive.
+//! For each size it prints which part used processor time for a check, and the ratio to the census
+//! with the fewest rows. It fails if a size has fewer living hosts than are to be checked, or if a
+//! check does not find its host alive.
 //!
-//! Each census has a daemon of its own, on one stage, and they take turns: so many living hosts of one come due, the others have nothing to do meanwhile.
-//! They are rows anywhere in the table that are given names of the lab's crowd; nobody else is due for a day.
+//! Each census has its own daemon, on the same stage, and they take turns: some living hosts of one
+//! census come due, while the others are idle. These hosts are rows at random places in the table
+//! that get names of the lab's crowd. No other host is due for a day.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -26,50 +28,52 @@ use rusqlite::{Connection, params};
 use crate::whole::Whole;
 use crate::{Arguments, middle};
 
-/// Between two looks at whether a daemon has come to rest.
+/// Interval between two tests whether a daemon is idle.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// Share of a processor that a daemon without anything to do may use: far less than what grouping all rows again takes, which each start does in the
-/// background.
+/// Fraction of a processor that an idle daemon may use: far less than regrouping all rows takes,
+/// which each start does in the background.
 const AT_REST: f64 = 0.005;
 
-/// A list of two million names is published within five minutes, and ten million rows are grouped within half an hour.
+/// A list of two million names is published within five minutes, and ten million rows are grouped
+/// within half an hour.
 const REST_WITHIN: Duration = Duration::from_secs(3600);
 
-/// The last verdict is written some milliseconds after its container has ended.
+/// The last verdict is written a few milliseconds after its container has ended.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Between two looks at that.
+/// Interval between two tests for that.
 const WRITTEN_LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// The daemon has the lock for milliseconds.
+/// The daemon holds the lock for milliseconds.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Throws for one row that lives and was not thrown yet: one in four is.
+/// Random attempts to find an unused row of a living host; one row in four is.
 const THROWS_MAX: u32 = 2000;
 
 const NAMED: &str = "UPDATE hosts SET name = ?2, software = ?3, version = ?4, open_registrations = ?5 WHERE id = ?1 AND state = 'alive'";
 
-/// A census with a list behind it publishes the next one six hours later, and not after minutes as a young one does.
+/// A census with a published list publishes the next one six hours later, not minutes later as a
+/// young census does.
 const PUBLISHED: &str = "INSERT INTO dumps (at, names) SELECT ?1, count(*) FROM hosts WHERE hidden = 0 AND last_alive IS NOT NULL AND state IN ('alive', 'dying', 'moving')";
 
 const COMES_DUE: &str = "UPDATE hosts SET due = ?2 WHERE id = ?1";
 
 const CAME_OUT_ALIVE: &str = "SELECT 1 FROM hosts WHERE id = ?1 AND state = 'alive' AND in_flight = 0 AND last_checked >= ?2";
 
-/// A census that has come to rest, with hosts that may be asked.
+/// An idle census, with hosts that can be checked.
 struct Grown<'stage> {
     whole: Whole<'stage>,
     rows: u64,
-    /// Rows of the crowd's members.
+    /// Ids of the crowd's rows.
     crowd: Vec<i64>,
     costs: Vec<Cost>,
 }
 
-/// Compares what a check costs in censuses of as many rows as the arguments say.
+/// Compares the cost of a check in censuses with the numbers of rows in the arguments.
 ///
 /// # Errors
-/// When a part fails, or a check did.
+/// Fails if a part or a check fails.
 pub(crate) async fn compare(arguments: &Arguments, stage: &Stage) -> Result<()> {
     let mut out = std::io::stdout();
     let in_flight = arguments.in_flight.first().copied().unwrap_or(1);
@@ -132,14 +136,14 @@ impl<'stage> Grown<'stage> {
         Ok(grown)
     }
 
-    /// Waits until the list is out and the daemon has nothing to do.
+    /// Waits until the list is published and the daemon is idle.
     async fn comes_to_rest(&self) -> Result<()> {
         let processes = self.whole.processes()?;
         let began = Instant::now();
         loop {
             let start = Start::now(&processes)?;
             tokio::time::sleep(LOOK_EVERY).await;
-            // For no checks, what was spent in all.
+            // With zero checks, this is the total spent.
             let [spent, ..] = start.cost_of(0)?.cpu_seconds_by_part;
             let rests = spent < AT_REST * LOOK_EVERY.as_secs_f64();
             if rests && self.whole.page().exists() {
@@ -153,7 +157,7 @@ impl<'stage> Grown<'stage> {
         }
     }
 
-    /// Has the round's members checked.
+    /// Lets the round's members be checked.
     async fn round(&self, round: usize, checks: usize) -> Result<Cost> {
         let members = self.crowd.chunks(checks).nth(round).unwrap_or_default();
         let database = self.whole.database();
@@ -174,7 +178,8 @@ impl<'stage> Grown<'stage> {
     }
 }
 
-/// Gives so many living rows, anywhere in the table, the names of the lab's crowd and what those run. Gives their ids.
+/// Gives some living rows, at random places in the table, the names and software of the lab's
+/// crowd. Returns their ids.
 fn settle_crowd(database: &Path, rows: u64, members: usize, now: Timestamp) -> Result<Vec<i64>> {
     let connection = open(database)?;
     let crowd = lab::crowd(u32::try_from(members)?);
@@ -214,7 +219,7 @@ fn come_due(database: &Path, members: &[i64], now: Timestamp) -> Result<()> {
     Ok(connection.execute_batch("COMMIT")?)
 }
 
-/// One of them that has not come out alive since then.
+/// One of them that has not been found alive since then. `None` if all have.
 fn left_over(database: &Path, members: &[i64], since: Timestamp) -> Result<Option<i64>> {
     let connection = open(database)?;
     let mut statement = connection.prepare(CAME_OUT_ALIVE)?;

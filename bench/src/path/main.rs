@@ -1,7 +1,9 @@
-//! What the whole path costs, against the least that could be done (`bench/README.md`).
+//! The cost of the whole path, compared with the least possible work (`bench/README.md`).
 //!
-//! In: the release binaries, an engine, the checker's image. Out: a table of runs or of medians by checks in flight, the ratio of the two sides, and who
-//! spent the processor's time. With `--data`, the points of their plots. With `--rows`, what the whole path costs in censuses of so many rows.
+//! It needs the release binaries, an engine and the checker's image. It prints a table of runs, or
+//! of medians by checks in parallel, the ratio of the two sides, and which part used processor
+//! time. `--data` adds the points of their plots. `--rows` measures the whole path in censuses with
+//! these numbers of rows.
 
 mod grown;
 mod whole;
@@ -22,7 +24,7 @@ use protocol::Host;
 
 use crate::whole::Whole;
 
-/// A first check asks for peers, and all checks of the whole path are first ones.
+/// A first check requests peers, and all checks of the whole path are first checks.
 const PEERS_EVERY: usize = 1;
 
 /// Measures checks per second and processor time per check through the whole path, and through a client that drives the engine directly.
@@ -81,7 +83,8 @@ async fn main() -> Result<()> {
     let crowd = if arguments.rows.is_empty() {
         arguments.checks
     } else {
-        // Each round has hosts of its own: whoever was checked is not due again. The first is not measured.
+        // Each round has its own hosts, because a checked host is not due again soon. The first
+        // round is not measured.
         arguments.checks.saturating_mul(arguments.runs + 1)
     };
     let stage = Stage::set(Equipment {
@@ -108,7 +111,7 @@ async fn compare(arguments: &Arguments, stage: &Stage, mut data: Data) -> Result
     let mut out = std::io::stdout();
     let mut pairs = Vec::new();
     for &in_flight in &arguments.in_flight {
-        // Once unmeasured: what is read for the first time comes from the disk.
+        // A warm-up that is not measured, because the first read comes from the disk.
         let few: Vec<Host> = hosts.iter().take(in_flight * 2).cloned().collect();
         directly(stage, &direct, &few, in_flight).await?;
         through_the_whole_path(stage, &few, in_flight).await?;
@@ -139,7 +142,7 @@ async fn compare(arguments: &Arguments, stage: &Stage, mut data: Data) -> Result
     Ok(())
 }
 
-/// The middle one of each figure.
+/// The median of each figure.
 fn middle(costs: &[Cost]) -> Cost {
     let middle = |of: &dyn Fn(&Cost) -> f64| median(costs.iter().map(of));
     let mut by_part = [0.0; PARTS_COUNT];
@@ -209,7 +212,7 @@ fn write_medians(out: &mut impl std::io::Write, pairs: &[Pair]) -> std::io::Resu
     Ok(())
 }
 
-/// Seconds of processor time a check, by who spent them.
+/// Seconds of processor time per check, by part.
 fn write_parts(out: &mut impl std::io::Write, pairs: &[Pair]) -> std::io::Result<()> {
     let columns = PARTS.map(|part| format!(" {part} |")).concat();
     writeln!(

@@ -1,7 +1,7 @@
-//! The whole path: a census of its own, to which all hosts are added at once.
+//! The whole path: a separate census to which all hosts are added at once.
 //!
-//! The clock runs from the moment before `fedicensus add` until the launcher has run as many containers and none is left; that every host came
-//! out alive is then read off the dump.
+//! The clock runs from just before `fedicensus add` until the launcher has run this many containers
+//! and none is left. The dump then shows whether every host was found alive.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,13 +13,13 @@ use bench::shared::stage::Stage;
 use bench::shared::wire;
 use protocol::Host;
 
-/// Between two looks at the launcher's counters.
+/// Interval between two reads of the launcher's counters.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A run that takes longer is stuck: the slowest engine seen takes 2 s a check.
+/// A run that takes longer is stuck: the slowest known engine takes 2 s per check.
 const CHECK_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// A census, running, with nothing to do yet.
+/// A running census that is idle.
 #[derive(Debug)]
 pub(crate) struct Whole<'stage> {
     stage: &'stage Stage,
@@ -29,12 +29,12 @@ pub(crate) struct Whole<'stage> {
 }
 
 impl<'stage> Whole<'stage> {
-    /// Starts a census with an empty database and so many checks at the same time.
+    /// Starts a census with an empty database and this many checks in parallel.
     pub(crate) async fn prepare(stage: &'stage Stage, in_flight: usize) -> Result<Self> {
         Self::with(stage, in_flight, |_database| Ok(())).await
     }
 
-    /// The same with a database that `make` made, at the path that it is told.
+    /// Starts a census with a database that `make` creates at the given path.
     pub(crate) async fn with(
         stage: &'stage Stage,
         in_flight: usize,
@@ -58,22 +58,21 @@ impl<'stage> Whole<'stage> {
         })
     }
 
-    /// All processes that have a part in its checks.
+    /// All processes involved in its checks.
     pub(crate) fn processes(&self) -> Result<Processes> {
         self.stage.processes(Some(&self.orchestrator))
     }
 
-    /// Its database.
     pub(crate) fn database(&self) -> PathBuf {
         database(self.home.path())
     }
 
-    /// Its start page, which comes after nearly all else that is published.
+    /// Its start page, which is published after almost all other files.
     pub(crate) fn page(&self) -> PathBuf {
         self.home.path().join("public/index.html")
     }
 
-    /// Has `hosts` checked, and waits for the last one's container to end.
+    /// Adds `hosts`, and waits until the last container has ended.
     pub(crate) async fn run(&self, hosts: &[Host]) -> Result<()> {
         let added = async {
             let names = hosts.iter().map(Host::as_str);
@@ -85,7 +84,7 @@ impl<'stage> Whole<'stage> {
         self.checks(hosts.len(), added).await
     }
 
-    /// Waits for so many containers to end, from before whatever has hosts checked.
+    /// Waits for this many containers to end. Called before the hosts are added.
     pub(crate) async fn checks(
         &self,
         checks: usize,
@@ -109,12 +108,12 @@ impl<'stage> Whole<'stage> {
         }
     }
 
-    /// Ends the census.
+    /// Stops the census.
     pub(crate) async fn stop(self) -> Result<()> {
         self.orchestrator.stop().await
     }
 
-    /// Ends the census, after it has shown that it found all of `hosts` alive.
+    /// Stops the census, after checking that it found all of `hosts` alive.
     pub(crate) async fn finish(self, hosts: &[Host]) -> Result<()> {
         let dumped = self.command("dump")?.arg("--force").output().await?;
         ensure!(
@@ -143,7 +142,7 @@ impl<'stage> Whole<'stage> {
     }
 }
 
-/// Lab settings by which a census goes as fast as it can from the start.
+/// Lab settings for a census at full speed from the start.
 fn full_speed(in_flight: usize) -> [(&'static str, String); 2] {
     [
         ("checks_min", in_flight.to_string()),

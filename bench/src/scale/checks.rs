@@ -1,4 +1,5 @@
-//! The orchestrator's own work for checks: what is due is picked, verdicts are written. No gateway, no engine.
+//! The orchestrator's own work for checks: taking due hosts and writing verdicts. Without gateway
+//! and engine.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,24 +17,24 @@ use rand::{Rng as _, SeedableRng as _};
 use scheduler::demand::shares::{Room, Shares};
 use store::{Store, Taken};
 
-/// Checks in flight at full speed.
+/// Checks in progress at full speed.
 const AT_ONCE: u32 = 64;
 
-/// Times that the load is measured.
+/// Number of measurements of the load.
 const LOADS: usize = 20;
 
-/// How far the clock is moved at first to find enough that is due.
+/// First step by which the clock is moved to find enough due hosts.
 const STEP: Duration = Duration::from_secs(1);
 
-/// Times that the step is doubled at most: years.
+/// Most doublings of that step: years.
 const DOUBLINGS: u32 = 28;
 
-/// How checks come.
+/// How checks arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// As at 10 checks a second: a place is free, a host is picked for it; its verdict comes alone.
+    /// As at 10 checks a second: each free slot gets one host, and each verdict arrives alone.
     OneByOne,
-    /// As fast as they go: places come free and verdicts come in together.
+    /// At full speed: slots become free and verdicts arrive together.
     Together,
 }
 
@@ -55,14 +56,14 @@ impl Way {
     }
 }
 
-/// What the two writes of a check cost.
+/// The cost of the two writes of a check.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Costs {
     pub(crate) pick: Cost,
     pub(crate) settle: Cost,
 }
 
-/// Several stretches of the same work, between which other work is done.
+/// Sum over several periods of the same work, with other work in between.
 #[derive(Debug, Default)]
 struct Sum {
     many: f64,
@@ -86,7 +87,7 @@ impl Sum {
     }
 }
 
-/// An open census with a clock of its own.
+/// An open census with its own clock.
 pub(crate) struct Census {
     store: Store,
     rows: u64,
@@ -96,7 +97,7 @@ pub(crate) struct Census {
 }
 
 impl Census {
-    /// As after a start, with all known names in memory.
+    /// Opens a census as after a start, with all known names in memory.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let mut store = store::open(path)?;
         store.wait_for_names();
@@ -121,7 +122,8 @@ impl Census {
         self.now
     }
 
-    /// So many checks. The clock is first moved to where so many hosts are due; that is not measured.
+    /// Runs this many checks. Before that, the clock is moved until enough hosts are due; this is
+    /// not measured.
     pub(crate) async fn round(&mut self, way: Way, checks: u32) -> Result<Costs> {
         self.wait_for(checks)?;
         let (mut pick, mut settle) = (Sum::default(), Sum::default());
@@ -143,7 +145,7 @@ impl Census {
         })
     }
 
-    /// What a look at the load costs.
+    /// The cost of a measurement of the load.
     pub(crate) fn load(&self) -> Result<Cost> {
         let reader = self.store.reader()?;
         let meter = Meter::begin();
@@ -155,7 +157,7 @@ impl Census {
 
     async fn pick(&mut self, free: u32) -> Result<Vec<Taken>> {
         let jitters = (0..free).map(|_| Jitter(self.chance.random())).collect();
-        // As the daemon does: due hosts are counted, the room is divided among their classes.
+        // As in the daemon: due hosts are counted, and the room is divided among their classes.
         let waiting = self.store.reader()?.due_by_class(self.now, free)?;
         let wanted = self.shares.divide(Room::empty(free), waiting);
         let writer = self.store.writer();
@@ -175,7 +177,7 @@ impl Census {
         Ok(())
     }
 
-    /// Who lived when it was last asked lives, all others do not.
+    /// A host that was alive at its last check is alive again; all others are not.
     fn change(&mut self, taken: &Taken) -> Change {
         let record = &taken.record;
         let verdict = match (&record.state, &record.software) {

@@ -1,4 +1,4 @@
-//! A dump by its parts, against `sqlite3 -json`, which writes the names alone.
+//! A dump by its parts, compared with `sqlite3 -json`, which writes only the names.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -14,10 +14,10 @@ use store::{Listed, Reader, StateName};
 
 use crate::Out;
 
-/// What the other side asks: all who live, sorted, as our list has them.
+/// The query of the other side: all listed hosts, sorted like our list.
 const NAMES: &str = "SELECT name FROM hosts WHERE state = 'alive' AND hidden = 0 ORDER BY name";
 
-/// Makes a census of so many living hosts and dumps it.
+/// Creates a census with this many living hosts and dumps it.
 pub(crate) fn measure(folder: &Path, rows: u64, out: &mut Out) -> Result<()> {
     let path = folder.join("living.db");
     making::make(&path, rows, World::Living, NOW, Asked::InTurn)?;
@@ -93,7 +93,7 @@ impl Parts<'_> {
     }
 }
 
-/// The names as `nodes.json` has them.
+/// The names in the format of `nodes.json`.
 fn names(reader: &Reader, file: &mut (impl Write + ?Sized)) -> Result<()> {
     let mut separator = "[";
     reader.listed(NOW, Calendar::REAL, |row| -> Result<()> {
@@ -131,7 +131,7 @@ fn moment(milliseconds: i64) -> Moment {
     Moment::from_milliseconds(milliseconds)
 }
 
-/// Its processor time is not ours, and is not told.
+/// Its processor time is not ours, and is not reported.
 fn plainly(path: &Path, folder: &Path, parts: &mut Parts<'_>) -> Result<()> {
     let names = folder.join("plain.json");
     let mut command = Command::new("sqlite3");

@@ -1,5 +1,6 @@
-//! The memory of a process that has a census open: the store with all known names, and the gate by
-//! which names come in. Measured in a process of its own, or what others left would be counted too.
+//! The memory of a process with an open census: the store with all known names, and the gate for
+//! new names. Measured in a separate process, because otherwise the remains of other measurements
+//! would count too.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -16,10 +17,10 @@ use store::Candidate;
 
 use crate::checks::{Census, Way};
 
-/// Names of one list.
+/// Names per list.
 const LIST: u64 = 5000;
 
-/// Memory in KiB, and what the known names take of it.
+/// Memory in KiB, and the known names' part of it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Held {
     pub(crate) names: usize,
@@ -30,7 +31,7 @@ pub(crate) struct Held {
     pub(crate) most_kib: u64,
 }
 
-/// Calls this program again for a census that nobody has open.
+/// Runs this program again for a census that no process has open.
 pub(crate) fn by_another_process(path: &Path, checks: u32, junk: u64) -> Result<Held> {
     let own = std::env::current_exe()?;
     let mut command = Command::new(own);
@@ -43,7 +44,7 @@ pub(crate) fn by_another_process(path: &Path, checks: u32, junk: u64) -> Result<
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// What the other process does.
+/// The work of the other process.
 pub(crate) async fn hold(path: &Path, checks: u32, junk: u64) -> Result<()> {
     let mut census = Census::open(path)?;
     let gate = gate(&census).await?;
@@ -66,7 +67,7 @@ pub(crate) async fn hold(path: &Path, checks: u32, junk: u64) -> Result<()> {
         .and_then(|()| std::io::stdout().flush().map_err(serde_json::Error::io))?)
 }
 
-/// By the daemon's ordinary rules.
+/// A gate with the daemon's default rules.
 async fn gate(census: &Census) -> Result<NameGate> {
     let limit = |number| Limit::new(number).context("a limit");
     let files = Files {
@@ -89,7 +90,7 @@ async fn gate(census: &Census) -> Result<NameGate> {
     Ok(NameGate::open(census.store().writer(), names, files).await?)
 }
 
-/// One source names all of them, each a registered domain of its own.
+/// One source names all of them, each below its own registered domain.
 async fn name_junk(gate: &NameGate, junk: u64, now: Timestamp) -> Result<()> {
     let by = Host::parse("social.example.org")?;
     for begin in (0..junk).step_by(usize::try_from(LIST)?) {
@@ -106,7 +107,7 @@ async fn name_junk(gate: &NameGate, junk: u64, now: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// A line of what the system says of this process.
+/// A value from this process's status file.
 fn status_kib(name: &str) -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(name));

@@ -1,8 +1,9 @@
-//! What the size of a census costs: a check, memory, the dump; to be named (`names`); and the plots
-//! of all benchmarks (`plots`). See `bench/README.md`.
+//! The cost of a census by its size: a check, memory, the dump; the cost of new names (`names`);
+//! and the plots of all benchmarks (`plots`). See `bench/README.md`.
 //!
-//! In: sizes. Out: tables: processor time and clock time of a pick and of a verdict's write for each size, against the plain way; memory of a process that
-//! has the census open; the parts of a dump against `sqlite3 -json`. With `--data`, the points of their plots.
+//! For each size it prints tables: processor time and elapsed time of taking a host and of writing
+//! a verdict, compared with the plain way; memory of a process with the census open; the parts of a
+//! dump, compared with `sqlite3 -json`. `--data` adds the points of their plots.
 
 mod checks;
 mod dumped;
@@ -95,7 +96,7 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    /// A line of a table, or of what is said about it.
+    /// Prints a line of a table, or of text.
     pub(crate) fn say(&self, line: &str) -> Result<()> {
         Ok(writeln!(std::io::stdout(), "{line}")?)
     }
@@ -105,7 +106,7 @@ fn file(folder: &Path, rows: u64) -> PathBuf {
     folder.join(format!("census-{rows}.db"))
 }
 
-/// A size with all that was measured of it.
+/// A size with all its measurements.
 struct Size {
     census: Census,
     plain: Plain,
@@ -139,7 +140,8 @@ async fn cost_by_rows(arguments: &Arguments, folder: &Path, out: &mut Out) -> Re
         for size in &mut sizes {
             for (way, costs) in Way::ALL.into_iter().zip(&mut size.costs) {
                 let cost = size.census.round(way, arguments.checks).await?;
-                // The first round finds the cache empty and pages full, as after a start from a backup.
+                // In the first round the cache is empty and pages are full, as after a start from a
+                // backup.
                 if round > 0 {
                     costs.push(cost);
                 }
@@ -195,7 +197,7 @@ fn micros(rate: f64) -> f64 {
     1e6 / rate
 }
 
-/// What the scheduler asks every ten seconds besides.
+/// The scheduler's additional query every ten seconds.
 fn loads(sizes: &[Size], out: &Out) -> Result<()> {
     out.say("\nMeasuring the load, once in ten seconds:\n\n| rows | ms of processor time | a check at 10 a second, µs |\n|---|---|---|")?;
     for size in sizes {

@@ -1,11 +1,12 @@
-//! What it costs to be named by peers, at a million rows, against the plain way (`bench/README.md`).
+//! The cost of names from peers lists, at a million rows, compared with the plain way
+//! (`bench/README.md`).
 //!
-//! In: nothing. Out: a table: known and new names a second through the census's own gate, and by
-//! one autocommitted statement a name; memory of the names.
+//! It prints a table: known and new names per second through the census's own gate, and with one
+//! autocommitted statement per name; and the memory of the names.
 //!
-//! The gate has no limits here, since it is what it costs to let names in that is measured. The
-//! plain way has the same table, the same settings of durability and a statement that is kept
-//! prepared; it decides nothing and counts nothing.
+//! The gate has no limits here, because the cost of admitted names is measured. The plain way has
+//! the same table, the same durability settings and a prepared statement. It decides nothing and
+//! counts nothing.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use rand::{Rng as _, SeedableRng as _};
 use rusqlite::{Connection, params};
 use store::{Candidate, Store};
 
-/// Begins at some moment.
+/// An arbitrary start.
 const NOW: Timestamp = Timestamp(1_790_812_800_000);
 
 const PLAIN: &str = "INSERT INTO hosts (name, state, since, first_seen, due) VALUES (?1, 'discovered', ?2, ?2, ?2) ON CONFLICT (name) DO NOTHING";
@@ -79,11 +80,12 @@ struct Stage {
     plain: Connection,
     chance: StdRng,
     rows: u64,
-    /// Names in one peers list.
+    /// Number of names in one peers list.
     list: usize,
 }
 
-/// A name by its number. Neighbours lie anywhere in the order of names, as names that peers tell do; three share a registered domain.
+/// A name by its number. Names with successive numbers are far apart in sorted order, like names in
+/// peers lists; three share a registered domain.
 fn name(kind: &str, number: u64) -> Result<Host> {
     let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let text = format!("{spread:08x}-{kind}.example-{}.net", number / 3);
@@ -148,7 +150,7 @@ impl Stage {
         })
     }
 
-    /// Names that are there, by chance.
+    /// Random known names.
     fn known(&mut self, many: u64) -> Result<Vec<Host>> {
         let numbers = (0..many).map(|_| self.chance.random_range(0..self.rows));
         numbers.map(|number| name("n", number)).collect()
@@ -162,7 +164,7 @@ impl Stage {
             if lists.last().is_none_or(|list| list.len() == self.list) {
                 lists.push(Vec::with_capacity(self.list));
             }
-            // Within a day, by chance, as the census has it.
+            // At a random time within a day, as in the census.
             let jitter = Jitter(self.chance.random());
             let candidate = Candidate {
                 host,

@@ -1,4 +1,4 @@
-//! The plain way to pick: one index of due times, one host, one update of its own.
+//! The plain way to take a host: one index of due times, one host, one update per host.
 
 use std::path::Path;
 
@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result};
 use bench::shared::cost::{Cost, Meter};
 use rusqlite::{Connection, params};
 
-/// Without histories, groups, classes and checks of what is written; the same durability and page cache as the store's.
+/// Without histories, groups, classes and validation; with the same durability and page cache as
+/// the store's.
 const COPY: &str = "\
     CREATE TABLE hosts (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, state TEXT NOT NULL, software TEXT, version TEXT, \
         first_seen INTEGER NOT NULL, last_alive INTEGER, last_checked INTEGER, due INTEGER NOT NULL);\
@@ -18,14 +19,14 @@ const PICK: &str =
 
 const PUT_OFF: &str = "UPDATE hosts SET due = ?2 WHERE id = ?1";
 
-/// Until a picked host is due again: the ordinary day.
+/// Time until a taken host is due again: the ordinary day.
 const DAY_MILLIS: i64 = 29 * 3_600_000;
 
-/// A file beside the census.
+/// A file next to the census.
 pub(crate) struct Plain(Connection);
 
 impl Plain {
-    /// Of all hosts of a census.
+    /// Copies all hosts of a census.
     pub(crate) fn copy(census: &Path) -> Result<Self> {
         let path = census.with_extension("plain");
         let connection = Connection::open(&path)?;
@@ -45,7 +46,7 @@ impl Plain {
         Ok(Self(connection))
     }
 
-    /// So many picks, one after the other.
+    /// Takes this many hosts, one after the other.
     pub(crate) fn picks(&self, many: u32) -> Result<Cost> {
         let mut pick = self.0.prepare_cached(PICK)?;
         let mut put_off = self.0.prepare_cached(PUT_OFF)?;

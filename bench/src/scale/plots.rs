@@ -1,7 +1,7 @@
-//! The points that benchmarks left → an SVG file for each plot (`bench/README.md`).
+//! Draws an SVG file for each plot from the benchmarks' points (`bench/README.md`).
 //!
-//! In: a file of points, which the benchmarks' `--data` makes. Out: files `PLOT.svg` in a folder, and on stdout where each lies. Refused: a file that has a
-//! bad line; nothing is drawn then.
+//! It reads the file of points that the benchmarks' `--data` writes, creates files `PLOT.svg` in a
+//! folder, and prints their paths. If the file has a bad line, nothing is drawn.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub(crate) fn draw_all(arguments: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Draws all plots that have points. Gives their files.
+/// Draws all plots that have points. Returns their files.
 fn draw(data: &Path, folder: &Path) -> Result<Vec<PathBuf>> {
     let plots = data::read(data)?;
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -84,7 +84,7 @@ mod tests {
         for text in [title, "rows", "after the start", "10 000", "10 000 000"] {
             assert!(memory.contains(&format!("\n{text}\n")), "{text}: {memory}");
         }
-        // A line each, and one beside its name.
+        // One line in the plot, and one next to its name.
         let blue = |svg: &str| {
             let lines = svg.lines().filter(|line| line.starts_with("<polyline"));
             lines.filter(|line| line.contains("#0072B2")).count()

@@ -1,4 +1,4 @@
-//! Clock and processor time of this process.
+//! Elapsed and processor time of this process.
 
 use std::time::Instant;
 
@@ -6,24 +6,24 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::median::median;
 
-/// A moment.
+/// The start of a measurement.
 #[derive(Debug)]
 pub struct Meter {
     clock: Instant,
     cpu_seconds: f64,
 }
 
-/// What something took.
+/// The cost of some work.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
-    /// Done in a second.
+    /// Items per second.
     pub rate: f64,
-    /// Done in a second of processor time, which other programs on the machine don't take away.
+    /// Items per second of processor time, which does not depend on other programs on the machine.
     pub cpu_rate: f64,
 }
 
 impl Meter {
-    /// Now.
+    /// Starts a measurement.
     pub fn begin() -> Self {
         Self {
             cpu_seconds: cpu_seconds(),
@@ -31,7 +31,7 @@ impl Meter {
         }
     }
 
-    /// So many were done since then.
+    /// The cost of this many items since the start.
     pub fn end(&self, many: usize) -> Cost {
         let many = many as f64;
         Cost {
@@ -42,7 +42,7 @@ impl Meter {
 }
 
 impl Cost {
-    /// The middle one of each.
+    /// The median of each figure.
     pub fn median(costs: &[Self]) -> Self {
         Self {
             rate: median(costs.iter().map(|cost| cost.rate)),
@@ -51,7 +51,7 @@ impl Cost {
     }
 }
 
-/// Of this process, user and system.
+/// User and system time of this process.
 fn cpu_seconds() -> f64 {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9

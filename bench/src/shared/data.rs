@@ -1,7 +1,8 @@
-//! The file of points: benchmarks append to it, `bench-scale plots` reads it.
+//! The file of points: benchmarks append to it, and `bench-scale plots` reads it.
 //!
-//! In and out: lines of a plot, a line of that plot, x and y, parted by tabs. Refused when it is read: a file larger than any run makes, plots that are not
-//! known, more lines than can be told apart, what is no number.
+//! A line has a plot, a line of that plot, x and y, separated by tabs. The reader rejects a file
+//! that is larger than any run writes, unknown plots, more lines than can be distinguished, and
+//! invalid numbers.
 
 mod plot;
 
@@ -16,30 +17,30 @@ use clap::ValueEnum as _;
 
 pub use self::plot::Plot;
 
-/// A larger file is none of ours: a soak of a day leaves some 6000 points of about 60 bytes.
+/// Largest file. A soak of a day writes about 6000 points of about 60 bytes.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// The lines of a plot, in the order in which their first points came.
+/// The lines of a plot, in the order of their first points.
 pub type Lines = Vec<Line>;
 
 /// A line of a plot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// What the legend calls it.
+    /// Its label in the legend.
     pub label: String,
-    /// Its points, from left to right, one above each place.
+    /// Its points, from left to right, at most one per x.
     pub points: Vec<(f64, f64)>,
 }
 
-/// Where a benchmark leaves its points, if it was told where.
+/// The file for a benchmark's points, if there is one.
 #[derive(Debug)]
 pub struct Data(Option<File>);
 
 impl Data {
-    /// Opens the file, behind the points that are there; without a path points are dropped.
+    /// Opens the file for appending. Without a path, points are dropped.
     ///
     /// # Errors
-    /// When it can't be written to.
+    /// Fails if the file can't be opened.
     pub fn open(path: Option<&Path>) -> Result<Self> {
         let open = |path: &Path| {
             let file = File::options().create(true).append(true).open(path);
@@ -48,16 +49,16 @@ impl Data {
         path.map(open).transpose().map(Self)
     }
 
-    /// A point of a line of a plot. A ratio to nothing is no number, and leaves none.
+    /// Writes a point of a line of a plot. Ignores a ratio to zero, which is not a number.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if the file can't be written.
     pub fn point(&mut self, plot: Plot, label: &str, x: f64, y: f64) -> Result<()> {
         if let Some(file) = &mut self.0
             && x.is_finite()
             && y.is_finite()
         {
-            // As one piece: a benchmark that is killed leaves no half of a line.
+            // In one write, so that a killed benchmark leaves no incomplete line.
             let line = format!("{}\t{label}\t{x}\t{y}\n", plot.name());
             file.write_all(line.as_bytes())?;
         }
@@ -65,10 +66,11 @@ impl Data {
     }
 }
 
-/// Reads the points of all plots. Where a line has two at one place the later one counts: its benchmark ran again.
+/// Reads the points of all plots. If a line has two points at one x, the later one counts, because
+/// its benchmark ran again.
 ///
 /// # Errors
-/// When the file can't be read, is too large, or has a bad line, whose number is told.
+/// Fails if the file can't be read, is too large, or has a bad line, whose number is reported.
 pub fn read(path: &Path) -> Result<BTreeMap<Plot, Lines>> {
     let name = path.display();
     let mut text = String::new();
@@ -87,7 +89,7 @@ pub fn read(path: &Path) -> Result<BTreeMap<Plot, Lines>> {
     Ok(plots)
 }
 
-/// Takes the point of one line of the file.
+/// Parses one line of the file.
 fn take(plots: &mut BTreeMap<Plot, Lines>, line: &str) -> Result<()> {
     let fields: Vec<&str> = line.split('\t').collect();
     let &[plot, label, x, y] = fields.as_slice() else {

@@ -1,6 +1,8 @@
-//! The least that could be done: a client that drives the engine's API itself, with ways to the hosts that are ready before it wants them.
+//! The least possible work: a client that calls the engine's API directly, with connections to the
+//! hosts that are ready in advance.
 //!
-//! No deadline, no bounds, no verdict, no database: what the whole path does beyond this is what the benchmark measures.
+//! It has no deadline, limits, verdict or database: the benchmark measures what the whole path does
+//! in addition.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -21,15 +23,16 @@ use tokio::sync::mpsc;
 
 use super::wire::{self, Ready};
 
-/// Ways that are held ready: more than can be used up while the gateway makes one, and so few that none gets old.
+/// Connections kept ready: more than are used while the gateway opens one, and few enough that none
+/// expires.
 const READY: usize = 8;
 
 /// Where containers have their network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Namespaces {
-    /// Each its own.
+    /// Each container has its own.
     Own,
-    /// Each that of its slot, as the launcher does it on Docker.
+    /// Each container joins its slot's, as the launcher does it on Docker.
     Slots,
 }
 
@@ -43,7 +46,7 @@ impl Slots {
     /// Starts `count` holders.
     ///
     /// # Errors
-    /// When the engine refuses one.
+    /// Fails if the engine refuses one.
     pub async fn start(
         docker: &Docker,
         kind: EngineKind,
@@ -65,16 +68,16 @@ impl Slots {
         Ok(slots)
     }
 
-    /// A holder without a guest.
+    /// Takes a holder without a guest.
     ///
     /// # Errors
-    /// When all have one.
+    /// Fails if all have one.
     pub fn take(&self) -> Result<ContainerId> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.pop().context("more containers at once than slots")
     }
 
-    /// Gives a holder back whose guest has ended.
+    /// Takes back a holder whose guest has ended.
     pub fn give_back(&self, holder: ContainerId) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.push(holder);
@@ -83,7 +86,7 @@ impl Slots {
     /// Removes the holders.
     ///
     /// # Errors
-    /// When the engine refuses.
+    /// Fails if the engine refuses.
     pub async fn end(&self, docker: &Docker) -> Result<()> {
         while let Ok(holder) = self.take() {
             let force = RemoveContainerOptionsBuilder::default().force(true);
@@ -95,20 +98,20 @@ impl Slots {
     }
 }
 
-/// The client.
+/// The direct client.
 #[derive(Debug)]
 pub struct Direct {
     pub(super) docker: Docker,
     pub(super) kind: EngineKind,
-    /// crun where the engine lists it, as in the launcher where its probe passes.
+    /// crun if the engine lists it, like the launcher after a successful probe.
     pub(super) runtime: Option<&'static str>,
     pub(super) settings: launcher::Settings,
     pub(super) gateway_socket: PathBuf,
 }
 
 impl Direct {
-    /// Has the gateway make ways to `hosts`, and gives them once the first ones are there, or as many as there surely are. The first of them and every
-    /// so many after it are asked for their peers.
+    /// Lets the gateway open connections to `hosts`. Returns them once the first ones, or as many
+    /// as can be expected, are ready. The first and every n-th after it requests its host's peers.
     pub async fn prepare(
         &self,
         hosts: impl Iterator<Item = Host> + Send + 'static,
@@ -136,7 +139,7 @@ impl Direct {
         ready
     }
 
-    /// Checks all of them, `in_flight` at a time, and gives their number.
+    /// Checks all of them, `in_flight` at a time. Returns their number.
     pub async fn run(
         &self,
         ready: mpsc::Receiver<Result<Ready>>,

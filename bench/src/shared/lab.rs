@@ -1,4 +1,4 @@
-//! The lab that a benchmark asks.
+//! The lab that a benchmark uses.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -10,12 +10,12 @@ use tokio::process::Command;
 
 use super::role::Role;
 
-/// From which the lab makes its crowd.
+/// The seed of the lab's crowd.
 const SEED: u64 = 1;
 
-/// Starts the lab that lies in `programs`, with its state in `folder/lab` and a crowd of so many.
+/// Starts the lab from `programs`, with its state in `folder/lab` and a crowd of this size.
 pub fn start(programs: &Path, folder: &Path, crowd: u32, further: &[&str]) -> Result<Role> {
-    // Free a moment ago: good enough for a machine that nobody attacks.
+    // A port that was free a moment ago, which is enough on a machine without attackers.
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
         .port();
@@ -32,7 +32,7 @@ pub fn start(programs: &Path, folder: &Path, crowd: u32, further: &[&str]) -> Re
     Role::start("lab", &mut command, folder)
 }
 
-/// The crowd of so many: it lives, and has nothing up its sleeve.
+/// A crowd of this size of ordinary, responding hosts.
 pub fn crowd(size: u32) -> Crowd {
     Crowd::new(size, SEED)
 }

@@ -1,4 +1,5 @@
-//! A census made at once, of any size: the schema is the store's own, with all of its constraints, and the rows are what the store would have written by then.
+//! Creates a census of any size at once. The schema is the store's own, with all constraints, and
+//! the rows are what the store would have written.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,31 +11,34 @@ use rand::{Rng as _, SeedableRng as _};
 use rusqlite::{CachedStatement, Connection, params};
 use store::Depth;
 
-/// The middle of a census that has gone on for long.
+/// A time in the middle of a long census.
 pub const NOW: Timestamp = Timestamp(1_795_000_000_000);
 
-/// Hosts of a registered domain.
+/// Hosts per registered domain.
 const A_DOMAIN: u64 = 3;
 
-/// Of a hundred hosts: who lives; of these, who fails at present; who is new. All others are dead, half of them once alive.
+/// Of a hundred hosts: how many are living, dying and new. All others are dead, and half of these
+/// responded once.
 const LIVING: u32 = 25;
 const DYING: u32 = 1;
 const NEW: u32 = 5;
 
-/// Days since the first host came in, and since the last one did.
+/// Days since a host was added, for the last and the first one.
 const KNOWN_FOR_DAYS: std::ops::Range<u32> = 40..300;
 
-/// Verdicts that the store keeps of a host that has lived, and of one that has not.
+/// Verdicts that the store keeps for a host that has responded, and for one that has not.
 const VERDICTS: u32 = 10;
 const VERDICTS_NEVER_ALIVE: u32 = 3;
 
-/// Page cache while rows are made, so that inserting in the order of names needs no reading: three indexes are in another order than the rows.
+/// Page cache while rows are inserted, so that inserting in the order of names needs no reads:
+/// three indexes have another order than the rows.
 const CACHE_BYTES_A_ROW: u64 = 128;
 
-/// Rows up to which each index is compared with its table, which takes a minute for a million on a slow machine.
+/// Most rows for which each index is compared with its table. That takes a minute for a million
+/// rows on a slow machine.
 const COMPARED_MAX: u64 = 1_000_000;
 
-/// A look at ten million rows takes some minutes.
+/// Checking ten million rows takes a few minutes.
 const LOOK_WITHIN: Duration = Duration::from_secs(3600);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -50,16 +54,18 @@ const TRIGGERS: &str = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigge
 const VERDICT: &str =
     "INSERT INTO history (host_id, seq, at, verdict, reason) VALUES (?1, ?2, ?3, ?4, ?5)";
 
-/// Who is in it.
+/// Which hosts it contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum World {
-    /// A quarter lives and is asked daily, most of the others are dead and asked every four weeks, some are new.
+    /// A quarter is living and checked daily, most of the others are dead and checked every four
+    /// weeks, some are new.
     MiddleOfLife,
-    /// Everybody lives.
+    /// All hosts are living.
     Living,
 }
 
-/// Names of hosts lie anywhere in the order of names, as names that peers tell do.
+/// The name of a host. Names with successive numbers are far apart in sorted order, like names in
+/// peers lists.
 pub fn name(number: u64) -> String {
     let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     format!("{spread:08x}.{}", domain(number / A_DOMAIN))
@@ -69,19 +75,19 @@ fn domain(number: u64) -> String {
     format!("example-{number}.net")
 }
 
-/// When its hosts were asked last.
+/// When its hosts were last checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// Each at some point of its interval.
+    /// Each at a random point of its interval.
     InTurn,
-    /// All of them just now: nobody is due for a day.
+    /// All of them just now: no host is due for a day.
     JustNow,
 }
 
-/// Makes a census of so many rows as it is at `now`, all of them due after it.
+/// Creates a census with this many rows in its state at `now`, all of them due after it.
 ///
 /// # Errors
-/// When the database can't be made; what there is of it is worth nothing.
+/// Fails if the database can't be created. An incomplete one is unusable.
 pub fn make(path: &Path, rows: u64, world: World, now: Timestamp, asked: Asked) -> Result<()> {
     store::open(path)?.close();
     let connection = Connection::open(path)?;
@@ -114,8 +120,8 @@ pub fn make(path: &Path, rows: u64, world: World, now: Timestamp, asked: Asked) 
     Ok(())
 }
 
-/// Takes away what keeps the sizes of groups true, which are written as they will be: a row would be written three times. Gives the statements that
-/// bring it back.
+/// Drops the triggers that maintain the sizes of groups, which are written directly: otherwise each
+/// row would be written three times. Returns the statements that restore them.
 fn take_triggers(connection: &Connection) -> Result<String> {
     let mut statement = connection.prepare(TRIGGERS)?;
     let triggers = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -129,10 +135,10 @@ fn take_triggers(connection: &Connection) -> Result<String> {
     Ok(again)
 }
 
-/// What `fedicensus db check` looks at. Gives how thoroughly that was.
+/// Runs the checks of `fedicensus db check`. Returns how thorough they were.
 ///
 /// # Errors
-/// With what is wrong, or when it can't be looked at.
+/// Returns the fault that was found, or fails if the database can't be checked.
 pub fn look_for_faults(path: &Path, rows: u64) -> Result<&'static str> {
     let (depth, looked_at) = if rows <= COMPARED_MAX {
         (Depth::Whole, "`db check` finds nothing")
@@ -157,24 +163,23 @@ struct Making<'c> {
     asked: Asked,
 }
 
-/// A row as it is written.
 struct Row {
     state: &'static str,
-    /// Since it stands there, where that is not when its name came in.
+    /// When it entered its state. `None` if that is when its name was added.
     since: Option<Timestamp>,
-    /// Failures in a row, of one that is dying.
+    /// Failures in a row of a dying host.
     failures: u32,
     last_alive: Option<Timestamp>,
     last_checked: Option<Timestamp>,
     due: Timestamp,
     doublings: u8,
-    /// How often it came out alive.
+    /// How often it was found alive.
     alive_count: u32,
-    /// Between two of its verdicts.
+    /// Time between two of its verdicts.
     interval: Duration,
 }
 
-/// Half of those who say it let anyone register, and one in ten says nothing.
+/// Half of the hosts that publish the setting are open, and one in ten does not publish it.
 fn registrations(number: u64) -> Option<bool> {
     match number % 10 {
         0 => None,
@@ -183,7 +188,7 @@ fn registrations(number: u64) -> Option<bool> {
 }
 
 impl Making<'_> {
-    /// `to_its_end`: hosts of its group from this one on.
+    /// `to_its_end`: number of hosts in its group from this one on.
     fn host(&mut self, number: u64, to_its_end: u64) -> Result<()> {
         let group = i64::try_from(number / A_DOMAIN)? + 1;
         if number.is_multiple_of(A_DOMAIN) {
@@ -246,7 +251,7 @@ impl Making<'_> {
         }
     }
 
-    /// It lived until it failed once or some times.
+    /// A host that responded until it failed once or a few times.
     fn dying(&mut self) -> Row {
         let living = self.living();
         let failures = self.chance.random_range(1..6);
@@ -305,7 +310,7 @@ impl Making<'_> {
         }
     }
 
-    /// Some time within the interval that is over now, or its end.
+    /// A random time within the interval that ends now, or its end.
     fn within(&mut self, interval: Duration) -> Timestamp {
         if self.asked == Asked::JustNow {
             return self.now;
@@ -317,7 +322,7 @@ impl Making<'_> {
         Jitter(self.chance.random())
     }
 
-    /// Some are everywhere, most are rare.
+    /// Some are common, most are rare.
     fn software(&mut self) -> (String, String) {
         let software = self
             .chance

@@ -1,4 +1,4 @@
-//! Clock and processor time, of the whole machine and by process.
+//! Elapsed and processor time, of the whole machine and by process.
 
 use std::time::Instant;
 
@@ -6,13 +6,14 @@ use anyhow::{Context as _, Result};
 
 use super::processes::{Processes, SERVICES, Spent};
 
-/// Fields of `/proc/stat`'s first line that are busy time (`man 5 proc_stat`): user, nice, system, irq, softirq, steal.
+/// Fields of `/proc/stat`'s first line that are busy time (`man 5 proc_stat`): user, nice, system,
+/// irq, softirq, steal.
 const BUSY_FIELDS: [usize; 6] = [0, 1, 2, 5, 6, 7];
 
-/// Those that are not: idle, and idle while a disk is waited for.
+/// Fields that are idle time: idle, and waiting for a disk.
 const IDLE_FIELDS: [usize; 2] = [3, 4];
 
-/// A moment.
+/// The start of a measurement.
 #[derive(Debug)]
 pub struct Start<'processes> {
     clock: Instant,
@@ -21,22 +22,22 @@ pub struct Start<'processes> {
     processes: &'processes Processes,
 }
 
-/// What some checks took.
+/// The cost of some checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
-    /// Checks in a second.
+    /// Checks per second.
     pub rate: f64,
-    /// Seconds of processor time for each check: of the whole machine, since an engine's work is done by many processes, some of which
-    /// live shorter than a look at them would take.
+    /// Seconds of processor time per check, of the whole machine: many processes do an engine's
+    /// work, and some of them are too short-lived to be measured one by one.
     pub cpu_seconds: f64,
     /// The same by part.
     pub cpu_seconds_by_part: Spent,
-    /// Share of the processors' time that nobody used.
+    /// Idle fraction of the processors' time.
     pub idle: f64,
 }
 
 impl Cost {
-    /// Seconds of processor time of the census's own services for each check.
+    /// Seconds of processor time of the census's own services per check.
     pub fn own_seconds(&self) -> f64 {
         self.cpu_seconds_by_part.iter().take(SERVICES).sum()
     }
@@ -50,7 +51,7 @@ struct Machine {
 }
 
 impl<'processes> Start<'processes> {
-    /// Now.
+    /// Starts a measurement.
     pub fn now(processes: &'processes Processes) -> Result<Self> {
         Ok(Self {
             machine: Machine::now()?,
@@ -60,7 +61,7 @@ impl<'processes> Start<'processes> {
         })
     }
 
-    /// What `checks` checks took since then; for none, what was spent in all.
+    /// The cost of `checks` checks since the start. With zero checks, the total.
     pub fn cost_of(&self, checks: usize) -> Result<Cost> {
         let seconds = self.clock.elapsed().as_secs_f64();
         let machine = Machine::now()?;
@@ -70,7 +71,7 @@ impl<'processes> Start<'processes> {
         for (now, then) in by_part.iter_mut().zip(self.spent) {
             *now -= then;
         }
-        // Ticks are counted at different moments: a part may be a hundredth ahead of the machine.
+        // Ticks are counted at different times, so a part may be a hundredth ahead of the machine.
         let rest = (busy - by_part.iter().sum::<f64>()).max(0.0);
         if let Some(last) = by_part.last_mut() {
             *last = rest;

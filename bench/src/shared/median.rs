@@ -1,6 +1,6 @@
-//! The middle of several measurements.
+//! The median of several measurements.
 
-/// The middle one of `values`, or of the two in the middle the greater; nothing for none.
+/// The median of `values`, or the greater of the two in the middle. Zero if there are none.
 pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

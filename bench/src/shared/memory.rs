@@ -1,8 +1,8 @@
-//! How much memory a process held.
+//! The maximum memory of a process.
 
 use anyhow::{Context as _, Result};
 
-/// The most memory that a process held until now, in megabytes; `process` is its id, or `self`.
+/// The maximum memory of a process so far, in megabytes. `process` is its id, or `self`.
 pub fn most_mb(process: &str) -> Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,14 +1,16 @@
-//! Who spent the processor's time: the processes of the benchmark, the engine's daemons, and the rest of the machine.
+//! Processor time by part: the processes of the benchmark, the engine's daemons, and the rest of
+//! the machine.
 //!
-//! In: `/proc`. Out: seconds, user and system. What lives for milliseconds (shims, runtimes, checkers) is not looked at process by process: it is what
-//! the machine was busy beside the others, and so is whatever else the machine did.
+//! It reads user and system seconds from `/proc`. Processes that run for milliseconds (shims,
+//! runtimes, checkers) are not measured one by one. They are in the rest: the machine's busy time
+//! without the other parts, which includes all other work on the machine.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use tokio::net::UnixStream;
 
-/// The parts whose time is told apart, in the order of the tables. The last is the rest.
+/// The parts that are distinguished, in the order of the tables. The last is the rest.
 pub const PARTS: [&str; PARTS_COUNT] = [
     "orchestrator",
     "launcher",
@@ -19,29 +21,31 @@ pub const PARTS: [&str; PARTS_COUNT] = [
     "the rest",
 ];
 
-/// How many there are.
+/// Number of parts.
 pub const PARTS_COUNT: usize = 7;
 
-/// The first of them are the census's own services.
+/// Number of parts, at the beginning, that are the census's own services.
 pub const SERVICES: usize = 3;
 
-/// Fields of `/proc/PID/stat` behind the name (`man 5 proc_pid_stat`): the parent's id, and ticks in user and system mode.
+/// Fields of `/proc/PID/stat` after the name (`man 5 proc_pid_stat`): the parent's id, and ticks in
+/// user and system mode.
 const PARENT: usize = 1;
 const TICKS: [usize; 2] = [11, 12];
 
-/// Programs of engines that serve all containers, as opposed to shims and runtimes, which serve one.
+/// Programs of engines that serve all containers. Shims and runtimes, in contrast, serve one.
 const DAEMONS: [&str; 3] = ["dockerd", "containerd", "podman"];
 
-/// The daemon beside the one that answers; where the system started it, it is nobody's child.
+/// The daemon next to the one that answers. If the system started it, it is not a descendant of the
+/// other.
 const BESIDE: &str = "containerd";
 
 /// Seconds of processor time by part, in the order of [`PARTS`].
 pub type Spent = [f64; PARTS_COUNT];
 
-/// The processes of each part but the last, by id; a part that does not run has none.
+/// The process ids of each part except the last. A part that does not run has none.
 #[derive(Debug, Clone, Default)]
 pub struct Processes {
-    /// `fedicensus run`, if a census runs.
+    /// `fedicensus run`. `None` if no census runs.
     pub orchestrator: Option<u32>,
     /// The launcher.
     pub launcher: Option<u32>,
@@ -54,10 +58,11 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// What each part has spent since it began. Nothing for the rest, which only the machine's own count tells.
+    /// Seconds of each part since its start. Zero for the rest, which only the machine's total
+    /// shows.
     ///
     /// # Errors
-    /// When one of them has ended.
+    /// Fails if one of them has ended.
     pub fn spent(&self) -> Result<Spent> {
         let of = |process: Option<u32>| process.map_or(Ok(0.0), seconds);
         let mut engine = 0.0;
@@ -76,8 +81,9 @@ impl Processes {
     }
 }
 
-/// The daemons of the engine that listens on `socket`: whoever answers there, its descendants among the engines' daemons, and a `containerd` that the
-/// system started. All daemons of the machine, by name, where the system itself listens and starts them when somebody asks.
+/// The daemons of the engine that listens on `socket`: the process that answers, its descendants
+/// among the engines' daemons, and a `containerd` that the system started. If the system itself
+/// listens and starts them on demand, all daemons of the machine by name.
 pub async fn daemons(socket: &Path) -> Result<Vec<u32>> {
     let stream = UnixStream::connect(socket)
         .await
@@ -88,7 +94,7 @@ pub async fn daemons(socket: &Path) -> Result<Vec<u32>> {
     for entry in std::fs::read_dir("/proc")? {
         let name = entry?.file_name();
         let id = name.to_str().and_then(|name| name.parse().ok());
-        // One may have ended meanwhile.
+        // A process may have ended in the meantime.
         let stat = id.map(|id: u32| std::fs::read_to_string(format!("/proc/{id}/stat")));
         if let (Some(id), Some(Ok(stat))) = (id, stat) {
             all.push(Process::parse(id, &stat)?);
@@ -97,7 +103,7 @@ pub async fn daemons(socket: &Path) -> Result<Vec<u32>> {
     Ok(daemons_among(&all, listener))
 }
 
-/// A line of the machine's processes.
+/// A process of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Process {
     id: u32,
@@ -107,7 +113,8 @@ struct Process {
 }
 
 impl Process {
-    /// A `/proc/PID/stat`. The name may hold blanks and brackets of its own, so it ends at the last one.
+    /// Parses `/proc/PID/stat`. The name may contain blanks and brackets, so it ends at the last
+    /// bracket.
     fn parse(id: u32, stat: &str) -> Result<Self> {
         let what = || format!("/proc/{id}/stat is no list of fields: {stat}");
         let (front, back) = stat.rsplit_once(')').with_context(what)?;
@@ -136,7 +143,7 @@ fn daemons_among(all: &[Process], listener: Option<u32>) -> Vec<u32> {
     let listener = listener.filter(|id| find(*id).is_some_and(Process::is_daemon));
     let descends = |process: &Process| {
         let mut id = Some(process.id);
-        // No line of ancestors is longer than there are processes.
+        // No line of ancestors is longer than the number of processes.
         for _ in all {
             if id == listener {
                 return true;
@@ -153,12 +160,12 @@ fn daemons_among(all: &[Process], listener: Option<u32>) -> Vec<u32> {
         .collect()
 }
 
-/// Processor time of this process since it began.
+/// Processor time of this process since its start.
 pub fn own_seconds() -> Result<f64> {
     seconds(std::process::id())
 }
 
-/// Processor time of a process since it began.
+/// Processor time of a process since its start.
 fn seconds(id: u32) -> Result<f64> {
     let path = format!("/proc/{id}/stat");
     let stat = std::fs::read_to_string(&path).context(path)?;
@@ -204,7 +211,7 @@ mod tests {
             process(31, "containerd", 30),
         ];
         assert_eq!(daemons_among(&all, Some(10)), [10, 11, 20]);
-        // Started by the system when somebody asks: by name.
+        // Started by the system on demand: found by name.
         assert_eq!(daemons_among(&all, Some(1)), [10, 11, 20, 30, 31]);
         assert_eq!(daemons_among(&all, None), [10, 11, 20, 30, 31]);
     }

@@ -1,4 +1,4 @@
-//! The processes that the benchmark starts, and ends again.
+//! Starts and stops the processes of a benchmark.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::UnixStream;
 use tokio::process::{Child, Command};
 
-/// Longest wait for a process to come up or to go down: the orchestrator lets running checks end.
+/// Longest wait for a process to start or stop: the orchestrator waits for running checks.
 const WAIT_MAX: Duration = Duration::from_secs(90);
 
-/// Between two looks.
+/// Interval between two tests.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A process of ours; killed when dropped.
+/// A process of the benchmark. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Role {
     name: &'static str,
@@ -25,7 +25,7 @@ pub struct Role {
 }
 
 impl Role {
-    /// Starts it; what it prints goes to `<name>.log` in `logs`.
+    /// Starts a process. Its output goes to `<name>.log` in `logs`.
     pub fn start(name: &'static str, command: &mut Command, logs: &Path) -> Result<Self> {
         let log = logs.join(format!("{name}.log"));
         let file = File::options().create(true).append(true).open(&log)?;
@@ -49,7 +49,7 @@ impl Role {
         Ok(())
     }
 
-    /// Waits until it has made `file`.
+    /// Waits until it has created `file`.
     pub async fn makes(&mut self, file: &Path) -> Result<()> {
         let began = Instant::now();
         while !file.exists() {
@@ -59,7 +59,7 @@ impl Role {
         Ok(())
     }
 
-    /// The file of what it printed.
+    /// The file with its output.
     pub fn log(&self) -> &Path {
         &self.log
     }
@@ -72,7 +72,7 @@ impl Role {
             .with_context(|| format!("{name}: has ended"))
     }
 
-    /// Asks it to end, and waits for that.
+    /// Sends it a signal to stop, and waits for its end.
     pub async fn stop(mut self) -> Result<()> {
         let pid = Pid::from_raw(i32::try_from(self.id()?)?).context("a process's id")?;
         kill_process(pid, Signal::TERM)?;
@@ -100,7 +100,7 @@ impl Role {
         Ok(())
     }
 
-    /// The last lines of what it said.
+    /// The last lines of its output.
     fn tail(&self) -> String {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();

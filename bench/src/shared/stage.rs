@@ -1,4 +1,5 @@
-//! What both sides of the benchmark share: the lab with its crowd, the gateway, the launcher's engine, and a folder for all of it.
+//! What both sides of the benchmark share: the lab with its crowd, the gateway, the launcher's
+//! engine, and a folder for all of them.
 
 use std::path::{Path, PathBuf};
 
@@ -16,17 +17,17 @@ use super::lab;
 use super::processes::{self, Processes};
 use super::role::Role;
 
-/// The label's value of the benchmark's containers, so that no census on the same engine takes them
-/// for its own.
+/// The label's value of the benchmark's containers, so that no census on the same engine treats
+/// them as its own.
 pub const INSTANCE: &str = "fedicensus-bench";
 
-/// Who asks, in the user agent.
+/// The contact in the user agent.
 pub const CONTACT: &str = "bench@census.test";
 
-/// The client's time-out for an answer, in seconds.
+/// The client's timeout for an answer, in seconds.
 const ENGINE_TIMEOUT_S: u64 = 120;
 
-/// What a stage is set with.
+/// The parameters of a stage.
 #[derive(Debug, Clone)]
 pub struct Equipment {
     /// Folder of the release binaries `fedicensus` and `fedicensus-lab`.
@@ -35,11 +36,11 @@ pub struct Equipment {
     pub engine: PathBuf,
     /// The checker's image.
     pub image: String,
-    /// Where the stage's folder is made.
+    /// Where the stage's folder is created.
     pub below: PathBuf,
-    /// Living instances in the lab.
+    /// Number of responding instances in the lab.
     pub crowd: u32,
-    /// Most checks at the same time.
+    /// Most checks in parallel.
     pub in_flight_max: usize,
 }
 
@@ -83,17 +84,17 @@ impl Stage {
         })
     }
 
-    /// The stage's folder; it goes with the stage.
+    /// The stage's folder, which is removed with the stage.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The launcher's gate.
+    /// The launcher's socket.
     pub fn launcher_socket(&self) -> PathBuf {
         self.folder().join(LAUNCHER_SOCKET)
     }
 
-    /// The processes of all that is on stage, and of a census if one runs.
+    /// The processes of the stage, and of a census if one runs.
     pub fn processes(&self, orchestrator: Option<&Role>) -> Result<Processes> {
         Ok(Processes {
             orchestrator: orchestrator.map(Role::id).transpose()?,
@@ -104,8 +105,8 @@ impl Stage {
         })
     }
 
-    /// A command of `fedicensus` for a census in `home`, with so many checks at the same time at
-    /// most. `lab` holds further settings of the lab's table.
+    /// A command of `fedicensus` for a census in `home`, with at most this many checks in parallel.
+    /// `lab` contains additional settings of the lab's table.
     pub fn fedicensus(
         &self,
         home: &Path,
@@ -146,7 +147,7 @@ impl Stage {
         })
     }
 
-    /// Ends all processes.
+    /// Stops all processes.
     pub async fn strike(self) -> Result<()> {
         self.launcher.stop().await?;
         self.gateway.stop().await?;
@@ -154,8 +155,8 @@ impl Stage {
     }
 }
 
-/// A command of `fedicensus` with the settings of all roles. Paces are off: they would measure themselves.
-/// Writes the settings file into `home`.
+/// A command of `fedicensus` with the settings of all roles. Paces are off, because otherwise they
+/// would be measured. Writes the settings file into `home`.
 fn fedicensus(
     equipment: &Equipment,
     folder: &Path,
@@ -185,7 +186,7 @@ fn fedicensus(
         ("FEDICENSUS_CHECKER_IMAGE", equipment.image.clone()),
         ("FEDICENSUS_RUN_DIR", at("run")),
         ("FEDICENSUS_EGRESS_VOLUME", String::new()),
-        // All of the lab lies below few registered domains.
+        // The whole lab is below few registered domains.
         ("FEDICENSUS_GROUP_THRESHOLD", "1000000".to_owned()),
     ]);
     Ok(command)

@@ -1,4 +1,5 @@
-//! One line of JSON out, one line of JSON in, over a Unix socket: the control wires of the gateway and of the launcher.
+//! Sends one line of JSON and reads one line back, over a Unix socket: the control wires of the
+//! gateway and of the launcher.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,18 +17,18 @@ use tokio::net::UnixStream;
 /// Longest wait for an answer: the gateway dials for up to 10 s.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// A way to one host that the gateway has made. Dropped, it is closed.
+/// An open way to one host through the gateway. Dropping it closes it.
 #[derive(Debug)]
 pub struct Ready {
     /// Names the egress directory.
     pub check: CheckId,
     /// The host.
     pub host: Host,
-    /// The gateway takes the socket away when this ends.
+    /// The gateway removes the socket when this connection closes.
     _control: UnixStream,
 }
 
-/// Has the gateway open a way to `host`, with the order that the orchestrator gives.
+/// Requests a way to `host` from the gateway, with the orchestrator's order.
 pub async fn open(gateway_socket: &Path, host: Host, peers: AskPeers) -> Result<Ready> {
     let check = CheckId::from_random(rand::random());
     let request = control::Request::Open {
@@ -53,7 +54,7 @@ pub async fn open(gateway_socket: &Path, host: Host, peers: AskPeers) -> Result<
     }
 }
 
-/// What the launcher says of itself.
+/// The launcher's status.
 pub async fn launcher_status(socket: &Path) -> Result<wire::Status> {
     match ask(socket, &wire::Request::Status {}).await?.0 {
         wire::Answer::Status(status) => Ok(status),

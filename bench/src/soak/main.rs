@@ -1,7 +1,8 @@
 //! A census of a million hosts that runs for half an hour with real containers (`bench/README.md`).
 //!
-//! In: the release binaries, an engine, the checker's image. Out: what it was like, minute by minute, who spent the processor's time, and how much of what
-//! a bare client of the engine does in the same run came of it. With `--data`, the points of the plots.
+//! It needs the release binaries, an engine and the checker's image. It prints the measurements of
+//! each minute, which part used processor time, and the ratio to a bare client of the engine in the
+//! same run. `--data` adds the points of the plots.
 
 mod history;
 mod making;
@@ -27,10 +28,10 @@ use crate::making::{make, states};
 use crate::watch::{HEAD, Row, Seen, Watch};
 use crate::world::{Kind, World};
 
-/// As the census has it by default: so the bare client gets the same lists.
+/// The census's default, so that the bare client gets the same lists.
 const PEERS_EVERY: usize = 3;
 
-/// The bare client asks as many of the crowd, one after the other.
+/// Number of hosts that the bare client checks, one after the other.
 const DIRECT_HOSTS: u32 = 10_000;
 
 /// A census of many hosts that runs for a while with real containers, and the bare client before and after it.
@@ -164,7 +165,7 @@ async fn soak(
     Ok(())
 }
 
-/// Those that hang up lead to the lab as well, which plays nobody of these names.
+/// Leads hosts that close the connection to the lab as well, which has no personas of these names.
 fn lead_to_the_lab(names_file: &Path, world: World) -> Result<()> {
     let names = std::fs::read_to_string(names_file)?;
     let line = names.lines().find(|line| line.contains(".crowd-"));
@@ -188,7 +189,7 @@ struct Bare {
 }
 
 impl Bare {
-    /// `None` if the bare client is not wanted.
+    /// `None` if the bare client is not requested.
     async fn measure(arguments: &Arguments, living: u32, stage: &Stage) -> Result<Option<Self>> {
         if arguments.direct_minutes == 0 {
             return Ok(None);
@@ -200,7 +201,7 @@ impl Bare {
     }
 }
 
-/// The bare client for as long as it is wanted.
+/// Runs the bare client for the requested time.
 async fn directly(
     arguments: &Arguments,
     living: u32,
@@ -220,7 +221,7 @@ async fn directly(
     start.cost_of(checked)
 }
 
-/// The daemon as it is by default, but for what the lab needs.
+/// The daemon with its default settings, except those for the lab.
 fn census(arguments: &Arguments, stage: &Stage) -> Result<Role> {
     let least = arguments.checks_min;
     let lab: Vec<_> = least
@@ -232,7 +233,7 @@ fn census(arguments: &Arguments, stage: &Stage) -> Result<Role> {
     Role::start("run", command.arg("run"), stage.folder())
 }
 
-/// Points of plots, of one world.
+/// Points of plots for one world.
 struct Points {
     data: Data,
     world: Kind,
@@ -249,7 +250,7 @@ impl Points {
         Ok(())
     }
 
-    /// What the bare client did before and after makes a line from the first minute to the last.
+    /// The bare client's results before and after form a line from the first minute to the last.
     fn bare_client(&mut self, cost: Option<Cost>, minute: u32) -> Result<()> {
         let Some(cost) = cost else { return Ok(()) };
         let label = self.label(", bare client");

@@ -1,4 +1,4 @@
-//! A database in the middle of its life, made through the store.
+//! Creates a database in the middle of its life, through the store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use store::Writer;
 use crate::history;
 use crate::world::World;
 
-/// Records handed to the writer by one request; it shares transactions among those that wait.
+/// Records in one request to the writer, which shares transactions among waiting requests.
 const RECORDS: usize = 500;
 
 /// Requests that wait at once.
 const REQUESTS: usize = 16;
 
-/// From which the census is made: the same each time but for the moment.
+/// The seed of the census: the same each time, except for the time.
 const SEED: u64 = 1;
 
-/// What was made.
+/// The created census.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Made {
-    /// Verdicts that hosts have behind them.
+    /// Number of the hosts' past verdicts.
     pub(crate) verdicts: u64,
-    /// The file.
+    /// Size of the file.
     pub(crate) bytes: u64,
 }
 
-/// Makes the census of `world` as it is at `now`, grouped, in a new database.
+/// Creates the census of `world` in its state at `now`, grouped, in a new database.
 pub(crate) async fn make(
     database: &Path,
     world: World,
@@ -82,7 +82,7 @@ fn names() -> Arc<Names> {
     })
 }
 
-/// Hosts by state.
+/// Number of hosts by state.
 pub(crate) fn states(database: &Path) -> Result<Vec<(StateName, u64)>> {
     Ok(store::open_read_only(database)?.counts()?.by_state)
 }
@@ -101,7 +101,7 @@ mod tests {
         let world = World::new(Crowd::new(100, 1), 100, 400);
         let now = Timestamp(1_795_000_000_000);
         let made = make(&database, world, now, Duration::ZERO).await.unwrap();
-        // Ten of each that ever lived, three of the others.
+        // Ten for each that ever responded, three for each of the others.
         assert!((100 * 10 + 300 * 3..400 * 10).contains(&made.verdicts));
         let alive = states(&database).unwrap();
         assert!(alive.contains(&(StateName::Alive, 100)));

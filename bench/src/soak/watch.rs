@@ -1,7 +1,8 @@
-//! What is seen of a census while it runs, and the table of it.
+//! Observes a running census, and prints a table.
 //!
-//! In: the launcher's counters, the daemon's state, `/proc`, the database's files. Out: a row a minute and one of all minutes. Refused: a daemon that has
-//! ended, or does not answer.
+//! It reads the launcher's counters, the daemon's state, `/proc` and the database's files, and
+//! prints a row per minute and one for all minutes. It fails if the daemon has ended or does not
+//! answer.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,32 +15,32 @@ use bench::shared::wire;
 use orchestrator::daemon::LiveState;
 use orchestrator::serve::control::{self, Answer, Request};
 
-/// Between two looks.
+/// Interval between two samples.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// The daemon's word for a check that failed on our side.
+/// The daemon's name for a check that failed on our side.
 const FAULT: &str = "fault";
 
 /// The head of the table.
 pub(crate) const HEAD: &str = "| minute | checks/s in containers | without one/s | containers at once, of those allowed | machine idle | CPU s a check of orchestrator, launcher and gateway | resident, MiB | most, MiB | database, MiB | log, MiB | faults | failures that wait | slowest answer, ms |\n\
     |---|---|---|---|---|---|---|---|---|---|---|---|---|";
 
-/// Where to look.
+/// The sources of the measurements.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// The launcher's gate.
+    /// The launcher's socket.
     pub(crate) launcher: PathBuf,
     /// Folder of the database and of the daemon's control socket.
     pub(crate) data: PathBuf,
-    /// Where the list appears.
+    /// Path of the list.
     pub(crate) list: PathBuf,
-    /// Where its start page does, which comes after nearly all else that is published.
+    /// Path of the start page, which is published after almost all other files.
     pub(crate) page: PathBuf,
-    /// All who have a part in it.
+    /// All processes involved.
     pub(crate) processes: Processes,
 }
 
-/// One moment.
+/// A sample.
 #[derive(Debug, Clone)]
 struct Look {
     launches: u64,
@@ -48,17 +49,17 @@ struct Look {
     answered: Duration,
 }
 
-/// What some time showed.
+/// The measurements of some period.
 #[derive(Debug)]
 pub(crate) struct Row {
-    /// Checks through containers, and what the machine spent on each.
+    /// Checks in containers, and the machine's cost of each.
     pub(crate) cost: Cost,
     without_a_second: f64,
     running: f64,
     allowed: f64,
-    /// Memory that the daemon holds.
+    /// Memory of the daemon.
     pub(crate) resident_mib: u64,
-    /// The most that it held until now.
+    /// Its maximum memory so far.
     pub(crate) most_mib: u64,
     database_mib: u64,
     log_mib: u64,
@@ -67,20 +68,20 @@ pub(crate) struct Row {
     slowest: Duration,
 }
 
-/// All of it.
+/// All measurements.
 #[derive(Debug)]
 pub(crate) struct Seen {
-    /// From the first look to the last.
+    /// From the first sample to the last.
     pub(crate) row: Row,
-    /// How long after the first look the list was there.
+    /// Time from the first sample until the list appeared.
     pub(crate) listed_after: Option<Duration>,
-    /// And its start page.
+    /// Time from the first sample until its start page appeared.
     pub(crate) page_after: Option<Duration>,
-    /// What the daemon complained of, each once.
+    /// The daemon's complaints, each once.
     pub(crate) troubles: Vec<String>,
 }
 
-/// Sums over looks.
+/// Sums over samples.
 #[derive(Debug, Default)]
 struct Sums {
     looks: f64,
@@ -90,10 +91,10 @@ struct Sums {
 }
 
 impl Watch {
-    /// Looks for so many minutes, and has each of them told as it is over.
+    /// Observes for this many minutes, and reports each minute at its end.
     ///
     /// # Errors
-    /// When a part has ended, or does not answer.
+    /// Fails if a part has ended, or does not answer.
     pub(crate) async fn minutes(
         &self,
         minutes: u32,
@@ -155,7 +156,7 @@ impl Watch {
         let launched = after.launches - before.launches;
         let cost = start.cost_of(usize::try_from(launched)?)?;
         let ended = ended(&after.live) - ended(&before.live);
-        // Containers that were started and have not ended yet make this a few too small.
+        // Slightly too low, because of containers that were started and have not ended yet.
         let without = u32::try_from(ended.saturating_sub(launched))?;
         let orchestrator = self.processes.orchestrator.context("no daemon")?;
         let (resident_mib, most_mib) = memory_mib(orchestrator)?;
@@ -190,7 +191,7 @@ impl Sums {
 }
 
 impl fmt::Display for Row {
-    /// The row's cells behind the minute.
+    /// The row's cells after the minute.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -212,7 +213,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// Checks that ended in a verdict.
+/// Number of checks that ended with a verdict.
 fn ended(live: &LiveState) -> u64 {
     let all: u64 = live.ended.values().sum();
     all - faults(live)
@@ -239,7 +240,7 @@ fn note_troubles(live: &LiveState, troubles: &mut Vec<String>) {
     }
 }
 
-/// Memory that a process holds, and the most that it held until now.
+/// Current and maximum memory of a process.
 fn memory_mib(id: u32) -> Result<(u64, u64)> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
     let field = |name: &'static str| -> Result<u64> {
@@ -251,7 +252,7 @@ fn memory_mib(id: u32) -> Result<(u64, u64)> {
     Ok((field("VmRSS:")?, field("VmHWM:")?))
 }
 
-/// A file's size; nothing where there is none.
+/// A file's size. Zero if it does not exist.
 fn mib(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |file| file.len() / 1024 / 1024)
 }

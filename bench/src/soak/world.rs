@@ -1,7 +1,8 @@
-//! Who is in the census of a soak, and in which state: a census that has gone on for long.
+//! The hosts of a soak's census and their states: a census that has run for a long time.
 //!
-//! In: how many hosts, which world, the time, and chance. Out: a record for each, and what the lab's names file has to say of those that don't live.
-//! Refused: a world in which nobody lives.
+//! It takes the number of hosts, the world, the time, and a random generator. It returns a record
+//! for each host, and the lines of the lab's names file for hosts that don't respond. It rejects a
+//! world without living hosts.
 
 use std::time::Duration;
 
@@ -15,22 +16,24 @@ use rand::Rng as _;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
 
-/// Dead hosts below one registered domain, as many as the crowd's.
+/// Dead hosts per registered domain, the same number as in the crowd.
 const PER_DOMAIN: u32 = 10;
 
-/// One in so many of those that don't live lived until lately: it is asked daily, and still on the list.
+/// One in this many of the other hosts responded until lately: it is checked daily, and still on
+/// the list.
 const DYING_ONE_IN: u32 = 100;
 
-/// Failures in a row of such a host: at the seventh it is dead, if a week has passed.
+/// Most failures in a row of such a host: at the seventh it is dead, if a week has passed.
 const DYING_FAILURES_MAX: u32 = 6;
 
-/// How long ago the dead died: three failures and two doublings of the week.
+/// How long ago hosts became dead: three failures and two doublings of the week.
 const DEAD_FOR: Duration = Duration::from_secs(60 * 24 * 3600);
 
-/// What those ran that live no more.
+/// Software and version of hosts that no longer respond.
 const DIED_WITH: (&str, &str) = ("mastodon", "4.3.0");
 
-/// Days ago that names came in: long before anything happened to them, and none of those that never lived is forgotten at once.
+/// Days since names were added: long before anything happened to them, and recent enough that none
+/// of those that never responded is forgotten at once.
 const KNOWN_FOR_DAYS: std::ops::Range<u32> = 100..300;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -44,7 +47,7 @@ pub(crate) enum Kind {
     Default,
 }
 
-/// The hosts, by number: first those that live, then the others.
+/// Hosts by number: living ones first, then the others.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct World {
     crowd: Crowd,
@@ -52,17 +55,17 @@ pub(crate) struct World {
     hosts: u32,
 }
 
-/// How a host that does not live is met.
+/// How a host fails that does not respond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Met {
-    /// There is no such name: nothing is launched.
+    /// The name does not exist, so no container starts.
     NoName,
-    /// It takes a connection and hangs up: a container finds that out.
+    /// It accepts a connection and closes it, which takes a container to find out.
     HangsUp,
 }
 
 impl World {
-    /// So many hosts. `crowd` has those that live.
+    /// A world with this many hosts. `crowd` contains its living hosts.
     pub(crate) fn new(crowd: Crowd, living: u32, hosts: u32) -> Self {
         Self {
             crowd,
@@ -71,7 +74,7 @@ impl World {
         }
     }
 
-    /// Living hosts of so many.
+    /// The number of living hosts in a world of this kind.
     pub(crate) fn living_of(kind: Kind, hosts: u32) -> u32 {
         match kind {
             Kind::Living => hosts,
@@ -79,21 +82,22 @@ impl World {
         }
     }
 
-    /// All numbers in no order: neighbours in the database have nothing to do with each other.
+    /// All numbers in random order, so that neighbours in the database are unrelated.
     pub(crate) fn shuffled(self, chance: &mut StdRng) -> Vec<u32> {
         let mut numbers: Vec<u32> = (0..self.hosts).collect();
         numbers.shuffle(chance);
         numbers
     }
 
-    /// Patterns for the names file of those that take a connection and hang up.
+    /// Patterns for the names file, for hosts that accept a connection and close it.
     pub(crate) fn patterns(self) -> impl Iterator<Item = String> {
         let domains = (self.hosts - self.living).div_ceil(PER_DOMAIN);
         let domains = (0..domains).filter(|domain| met(*domain) == Met::HangsUp);
         domains.map(|domain| format!("*.{}", domain_name(domain)))
     }
 
-    /// What is known of a host at `now` by a census that has last asked for anybody `late` ago: at any point of its interval.
+    /// The record of a host at `now` in a census whose last checks were `late` ago, at a random
+    /// point of its interval.
     pub(crate) fn record(
         self,
         number: u32,
@@ -149,7 +153,7 @@ fn other(number: u32, then: Timestamp, chance: &mut StdRng) -> Result<Record> {
     Ok(record)
 }
 
-/// A host at any point of its interval, and when it was last asked.
+/// A host at a random point of its interval, and its last check.
 fn known(
     host: Host,
     interval: Duration,
@@ -245,7 +249,7 @@ mod tests {
         assert!((60..160).contains(&soon.count()));
         let names: BTreeSet<&str> = records.iter().map(|record| record.host.as_str()).collect();
         assert_eq!(names.len(), 4000);
-        // Half of the domains of those that don't live lead somewhere.
+        // Half of the domains of the other hosts lead somewhere.
         assert_eq!(world.patterns().count(), 150);
         let parents: BTreeSet<String> = world.patterns().collect();
         let found = |name: &&&str| {

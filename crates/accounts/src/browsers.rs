@@ -1,5 +1,6 @@
-//! Browsers that a moderator has logged in with: a signed cookie, so that failures of others don't
-//! lock the moderator out there (OWASP, "Slow down online guessing attacks with device cookies").
+//! Known browsers: a signed cookie identifies a browser in which a moderator has logged in, so that
+//! other people's failures don't lock the moderator out there (OWASP, "Slow down online guessing
+//! attacks with device cookies").
 
 use data_encoding::BASE64URL_NOPAD;
 use rand::CryptoRng;
@@ -9,14 +10,14 @@ use crate::error::AccountsError;
 use crate::file::Accounts;
 use crate::moderators::EPOCH_BYTES;
 
-/// Bytes of a browser's name, which chance makes.
+/// Bytes of a browser's random name.
 const NAME_BYTES: usize = 16;
 
 impl Accounts {
-    /// The cookie of a browser that this moderator has just logged in with.
+    /// The cookie for a browser in which this moderator has just logged in.
     ///
     /// # Errors
-    /// When accounts can't be read.
+    /// Fails if accounts can't be read.
     pub fn browser_cookie(
         &self,
         moderator: &str,
@@ -37,7 +38,7 @@ impl Accounts {
     /// reset of the account.
     ///
     /// # Errors
-    /// When accounts can't be read.
+    /// Fails if accounts can't be read.
     pub fn known_browser(
         &self,
         moderator: &str,
@@ -58,7 +59,7 @@ impl Accounts {
         Ok(is_ours.then(|| name.to_owned()))
     }
 
-    /// What was drawn at the account's last reset; zeros without an account.
+    /// The random value of the account's last reset. Zeros without an account.
     fn epoch(&self, moderator: &str) -> Result<[u8; EPOCH_BYTES], AccountsError> {
         let sql = "SELECT epoch FROM moderators WHERE name = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;

@@ -1,18 +1,18 @@
-//! Why accounts can't be read or written.
+//! Errors of reading and writing accounts.
 
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// Why accounts can't be read or written. No answer to a login says which.
+/// Why accounts can't be read or written. No answer to a login reveals the reason.
 #[derive(Debug, Error)]
 pub enum AccountsError {
-    /// The file can't be made or opened.
+    /// The file can't be created or opened.
     #[error("{path}: the file of moderators' accounts can't be opened")]
     Open {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
-        /// What went wrong.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// SQLite failed.
@@ -24,35 +24,35 @@ pub enum AccountsError {
     /// A copy's path is not UTF-8, which SQLite needs.
     #[error("{path}: the path of a copy must be UTF-8")]
     NotText {
-        /// The path.
+        /// The copy's path.
         path: PathBuf,
     },
-    /// It is another program's file.
+    /// The file is another program's database.
     #[error(
         "{path} is a database, but not one of moderators' accounts: move it away, or name another"
     )]
     Foreign {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
     },
     /// A password can't be hashed: there is not enough memory.
     #[error("the password can't be hashed: {0}")]
     Hash(String),
-    /// A name that no account can have.
+    /// The name is not valid for an account.
     #[error("{0:?} can't be an account's name: it takes 1 to 64 of a-z, 0-9, '-', '_' and '.'")]
     BadName(String),
-    /// A password that no account can have.
+    /// The password is too short or too long.
     #[error("a password takes {min} to {max} characters")]
     BadPassword {
-        /// The fewest.
+        /// Least number of characters.
         min: usize,
-        /// The most.
+        /// Highest number of characters.
         max: usize,
     },
-    /// The account is there already.
+    /// An account of this name exists already.
     #[error("there is an account {0:?} already: reset it, or remove it first")]
     Exists(String),
-    /// There is no such account.
+    /// There is no account of this name.
     #[error("there is no account {0:?}: `fedicensus moderator list` has all of them")]
     Unknown(String),
 }

@@ -1,4 +1,4 @@
-//! The file: how it is made, opened and copied.
+//! Creates, opens and copies the file.
 
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -22,13 +22,13 @@ static STEPS: LazyLock<Migrations<'static>> = LazyLock::new(|| {
     Migrations::new(vec![M::up(first)])
 });
 
-/// "`FedA`" in ASCII, as the first step writes it.
+/// "`FedA`" in ASCII. The first migration writes it.
 const APPLICATION_ID: i64 = 0x4665_6441;
 
-/// A command and the console may have the file open at once, each for milliseconds.
+/// A command and the console may have the file open at the same time, each for milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The file's owner alone reads it.
+/// Only the file's owner may read it.
 const MODE: u32 = 0o600;
 
 /// Moderators' accounts, sessions, bans and locks.
@@ -36,15 +36,15 @@ const MODE: u32 = 0o600;
 pub struct Accounts {
     pub(crate) connection: Connection,
     pub(crate) keys: Keys,
-    /// What a password is compared with when there is no account of a name.
+    /// The hash to compare with if there is no account of a name.
     pub(crate) nobody: Hashed,
-    /// Records of bans, locks and attempts.
+    /// Number of records of bans, locks and attempts.
     pub(crate) holds: u32,
-    /// How many there may be.
+    /// Most such records.
     pub(crate) holds_max: u32,
 }
 
-/// The keys of a file.
+/// The secret keys in the file.
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) hold: Key,
@@ -53,13 +53,13 @@ pub(crate) struct Keys {
 }
 
 impl Accounts {
-    /// Opens the file, and makes it if it is not there.
+    /// Opens the file, and creates it if it does not exist.
     ///
     /// # Errors
-    /// When it can't be made or read, or is another program's.
+    /// Fails if it can't be created or read, or belongs to another program.
     pub fn open(path: &Path, random: &mut impl CryptoRng) -> Result<Self, AccountsError> {
-        // SQLite would make it with the rights of any other file. A file that is there is not
-        // opened here: closing it again would end the locks of this process on it.
+        // SQLite would create it with the usual permissions. An existing file is not opened here,
+        // because closing it would release this process's locks on it.
         match create(path) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -72,7 +72,7 @@ impl Accounts {
         }
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        // One that reads first could not write after another process did.
+        // A transaction that reads first could not write after another process has written.
         connection.set_transaction_behavior(TransactionBehavior::Immediate);
         let (application, tables) = {
             let transaction = connection.transaction()?;
@@ -87,8 +87,8 @@ impl Accounts {
                 path: path.to_owned(),
             });
         }
-        // What was written survives the process. After a power cut the last second may be missing,
-        // which spares each attempt of a flood a wait for the disk.
+        // Written data survives the process. A power cut may lose the last second, but no attempt
+        // of a flood has to wait for the disk.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
@@ -110,10 +110,11 @@ impl Accounts {
         Ok(accounts)
     }
 
-    /// Writes a copy that nobody is writing to, for a backup. The copy holds the keys.
+    /// Writes a consistent copy for a backup. The copy contains the keys.
     ///
     /// # Errors
-    /// When there is a file already, or it can't be written: nothing is left of it then.
+    /// Fails if the file exists already, or can't be written. In the latter case nothing is left of
+    /// it.
     pub fn copy_to(&self, path: &Path) -> Result<(), AccountsError> {
         let text = path.to_str().ok_or_else(|| AccountsError::NotText {
             path: path.to_owned(),
@@ -135,18 +136,18 @@ impl Accounts {
         synced
     }
 
-    /// Empties the log of the database, in which deleted secrets stay otherwise.
+    /// Truncates the write-ahead log, which otherwise still contains deleted secrets.
     pub(crate) fn empty_log(&self) -> Result<(), AccountsError> {
         let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-        // A reader in another process may hold it up, and the next one does it.
+        // A reader in another process may prevent it; the next call succeeds.
         Ok(self.connection.query_row(sql, [], |_| Ok(()))?)
     }
 
-    /// How long the slowest of some hashes takes, by this clock, for a limiter's settings. Hashes
-    /// the password that nobody has.
+    /// How long the slowest of a few hashes takes, by this clock, for a limiter's settings. It
+    /// hashes the password of no account.
     ///
     /// # Errors
-    /// When a hash can't be computed.
+    /// Fails if a hash can't be computed.
     pub fn hash_time(
         &self,
         rounds: u32,
@@ -162,14 +163,14 @@ impl Accounts {
     }
 }
 
-/// Makes a file that only its owner reads.
+/// Creates a file that only its owner can read.
 fn create(path: &Path) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true).mode(MODE).open(path)?;
     Ok(())
 }
 
-/// The key of this name, which is made once.
+/// The key of this name. The first call creates it.
 fn key(
     connection: &Connection,
     name: &str,
@@ -191,12 +192,11 @@ fn number(connection: &Connection, sql: &str) -> Result<i64, rusqlite::Error> {
     connection.query_row(sql, [], |row| row.get(0))
 }
 
-/// A time as the file has it.
+/// A time in the file's format.
 pub(crate) fn millis(at: Timestamp) -> i64 {
     i64::try_from(at.0.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A time from the file.
 pub(crate) fn timestamp(millis: i64) -> Timestamp {
     Timestamp(Duration::from_millis(
         u64::try_from(millis).unwrap_or_default(),
@@ -213,12 +213,12 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A generator that gives the same each time.
+    /// A generator that returns the same numbers each time.
     pub(crate) fn random() -> StdRng {
         StdRng::seed_from_u64(1)
     }
 
-    /// New accounts, and the folder that they are in.
+    /// New accounts, and the folder that contains them.
     pub(crate) fn accounts() -> (Accounts, TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let accounts = Accounts::open(&folder.path().join("console.db"), &mut random()).unwrap();

@@ -10,21 +10,21 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use crate::error::AccountsError;
 use crate::file::{Accounts, millis, timestamp};
 
-/// Records, at most: some 20 MB. When another one comes, half of them are dropped: records without
+/// Most records: about 20 MB. When a further one arrives, half of them are dropped: records without
 /// a ban or lock first, then those whose ban or lock ends soonest.
 pub(crate) const HOLDS_MAX: u32 = 100_000;
 
-/// Bans and locks that are shown.
+/// Most bans and locks that are shown.
 const SHOWN_MAX: u32 = 1000;
 
 /// A ban or lock in force, as moderators see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HoldShown {
-    /// Its name, by which it is lifted. Nobody can tell the address from it.
+    /// The id for lifting it. It does not reveal the address.
     pub id: String,
     /// `address`, `user` or `device`.
     pub kind: String,
-    /// The moderator who is locked, if there is one of this name.
+    /// The locked moderator. `None` if there is no account of that name.
     pub moderator: Option<String>,
     /// Its end.
     pub until: Timestamp,
@@ -36,7 +36,7 @@ impl Accounts {
     /// Bans and locks in force, those that end last first.
     ///
     /// # Errors
-    /// When they can't be read.
+    /// Fails if they can't be read.
     pub fn holds(&self, now: Timestamp) -> Result<Vec<HoldShown>, AccountsError> {
         let mut statement = self.connection.prepare_cached(
             "SELECT key, kind, moderator, held_until, bans FROM holds WHERE held_until > ?1 \
@@ -55,11 +55,11 @@ impl Accounts {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Lifts a ban or lock by its [`HoldShown::id`], and forgets what led to it. Gives whether it
-    /// was there.
+    /// Lifts a ban or lock by its [`HoldShown::id`], and deletes the attempts that caused it.
+    /// Returns whether it existed.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if the file can't be written.
     pub fn lift(&mut self, id: &str) -> Result<bool, AccountsError> {
         let Ok(key) = HEXLOWER.decode(id.as_bytes()) else {
             return Ok(false);
@@ -79,7 +79,7 @@ impl Accounts {
         (kind, self.keys.hold.hash(parts))
     }
 
-    /// The hash under which a user's failures and locks are kept.
+    /// The hash under which a user's failures and locks are stored.
     pub(crate) fn user_hash(&self, name: &str) -> [u8; 32] {
         self.hashed(&Key::User(name.to_owned())).1
     }
@@ -99,7 +99,7 @@ impl Accounts {
              ORDER BY held_until NULLS FIRST, newest LIMIT ?1)",
             [self.holds_max.div_ceil(2)],
         )?;
-        // Counted again and not reckoned: a command may have deleted some as well.
+        // Counted again instead of calculated, because a command may have deleted some as well.
         self.count_holds()
     }
 }
@@ -181,7 +181,7 @@ impl State for Accounts {
     }
 }
 
-/// Replaces a record, and gives whether it was there.
+/// Replaces a record. Returns whether it existed.
 fn update(
     connection: &Connection,
     kind: &str,
@@ -207,7 +207,7 @@ fn update(
     Ok(statement.execute(values)? > 0)
 }
 
-/// The times of a record as the file has them, and the newest.
+/// The times of a record in the file's format, and the newest one.
 fn times(record: &Record) -> (Vec<u8>, i64) {
     let times = record
         .times
@@ -217,7 +217,7 @@ fn times(record: &Record) -> (Vec<u8>, i64) {
     (times.collect(), millis(newest))
 }
 
-/// A key of this kind, without its name, which is not kept.
+/// A key of this kind with an empty name, because the name is not stored.
 fn standing_for(kind: &str) -> Key {
     match kind {
         "address" => Key::Address(String::new()),
@@ -225,7 +225,7 @@ fn standing_for(kind: &str) -> Key {
     }
 }
 
-/// A record in the first four columns.
+/// Reads a record from the first four columns.
 fn record(row: &Row<'_>) -> Result<Record, rusqlite::Error> {
     let times: Vec<u8> = row.get(0)?;
     let (times, _) = times.as_chunks();

@@ -1,8 +1,8 @@
-//! Moderators' accounts, sessions, bans and locks: one SQLite file, which nothing else opens.
+//! Moderators' accounts, sessions, bans and locks, in one SQLite file that only this crate opens.
 //!
-//! Passwords are kept as Argon2id hashes, sessions, recovery codes and addresses as hashes. Time
-//! and randomness are arguments. Calls are short: the slow part of a login, [`Password::is`], needs
-//! no file.
+//! Passwords are stored as Argon2id hashes; sessions, recovery codes and addresses as hashes. Time
+//! and random numbers are arguments. Calls are short: the slow part of a login, [`Password::is`],
+//! needs no file.
 
 mod error;
 mod file;

@@ -4,7 +4,7 @@ use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// A key of the file.
+/// A secret key of the file.
 pub(crate) struct Key(Zeroizing<[u8; 32]>);
 
 impl Key {
@@ -12,12 +12,13 @@ impl Key {
         Self(Zeroizing::new(secret))
     }
 
-    /// The hash of parts, each with its length before it, so that none runs into the next.
+    /// The hash of these parts, each preceded by its length, so that different splits have
+    /// different hashes.
     pub(crate) fn hash(&self, parts: &[&[u8]]) -> [u8; 32] {
         self.mac(parts).finalize().into_bytes().into()
     }
 
-    /// Whether this is the hash of the parts. Takes as long either way.
+    /// Whether this is the hash of the parts, in constant time.
     pub(crate) fn is_hash(&self, parts: &[&[u8]], hash: &[u8]) -> bool {
         self.mac(parts).verify_slice(hash).is_ok()
     }

@@ -1,4 +1,5 @@
-//! Accounts: who may log in, and what they need for it. Nobody registers: the operator adds them.
+//! Accounts: who may log in, with which secrets. Only the operator adds accounts; nobody can
+//! register.
 
 use limiter::login::record::Timestamp;
 use rand::CryptoRng;
@@ -9,13 +10,13 @@ use crate::file::{Accounts, millis, timestamp};
 use crate::password::{Hashed, Password};
 use crate::second_factor::{RECOVERY_CODES, SECRET_BYTES, Secret, recovery_code, recovery_hash};
 
-/// Bytes of what is drawn at each reset.
+/// Bytes of the random value of each reset.
 pub(crate) const EPOCH_BYTES: usize = 16;
 
 /// Longest name.
 const NAME_BYTES_MAX: usize = 64;
 
-/// An account, as the operator's list has it.
+/// An account, as the operator's list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moderator {
     /// The name.
@@ -24,15 +25,15 @@ pub struct Moderator {
     pub created_at: Timestamp,
     /// Recovery codes that have not been used.
     pub recovery_codes: u32,
-    /// Sessions, ended ones among them until they are swept.
+    /// Sessions, including ended ones that were not removed yet.
     pub sessions: u32,
 }
 
-/// What a moderator has to be given once. It can't be shown again.
+/// The secrets that a moderator receives once. They can't be shown again.
 pub struct Enrolled {
     /// For the authenticator app.
     pub secret: Secret,
-    /// For the day on which that is lost. Each can be used once.
+    /// For a moderator who has lost the app. Each can be used once.
     pub recovery_codes: Vec<String>,
 }
 
@@ -42,7 +43,7 @@ impl std::fmt::Debug for Enrolled {
     }
 }
 
-/// Somebody who wants to log in, whether there is such an account or not.
+/// A person who tries to log in, whether or not the account exists.
 #[derive(Debug)]
 pub struct Candidate {
     /// The account, if there is one.
@@ -50,24 +51,24 @@ pub struct Candidate {
     hashed: Hashed,
 }
 
-/// A moderator who has proven who they are, to be logged in.
+/// A moderator who has proved their identity, to be logged in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     pub(crate) name: String,
-    /// The account's at that time.
+    /// The account's random value at that time.
     pub(crate) epoch: [u8; EPOCH_BYTES],
 }
 
 impl Accepted {
-    /// The moderator.
+    /// The moderator's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
 impl Candidate {
-    /// What the password is compared with. Without an account it is a password that nobody knows,
-    /// so that the comparison takes as long.
+    /// The hash for the comparison. Without an account it is that of an unknown password, so that
+    /// the comparison takes the same time.
     pub fn hashed(&self) -> &Hashed {
         &self.hashed
     }
@@ -77,7 +78,7 @@ impl Accounts {
     /// Adds an account.
     ///
     /// # Errors
-    /// When there is one of this name, or name or password can't be one.
+    /// Fails if there is one of this name, or if the name or the password is not valid.
     pub fn add(
         &mut self,
         name: &str,
@@ -107,10 +108,10 @@ impl Accounts {
     }
 
     /// Gives an account a new password, second factor and recovery codes, ends its sessions, and
-    /// lets no browser count as known.
+    /// forgets its known browsers.
     ///
     /// # Errors
-    /// When there is none of this name, or the password can't be one.
+    /// Fails if there is no account of this name, or if the password is not valid.
     pub fn reset(
         &mut self,
         name: &str,
@@ -142,7 +143,7 @@ impl Accounts {
     /// Removes an account and its sessions.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// Fails if there is no account of this name.
     pub fn remove(&mut self, name: &str) -> Result<(), AccountsError> {
         let user = self.user_hash(name);
         let transaction = self.connection.transaction()?;
@@ -158,7 +159,7 @@ impl Accounts {
     /// All accounts, by name.
     ///
     /// # Errors
-    /// When they can't be read.
+    /// Fails if they can't be read.
     pub fn moderators(&self) -> Result<Vec<Moderator>, AccountsError> {
         let mut statement = self.connection.prepare_cached(
             "SELECT name, created_at, \
@@ -177,10 +178,10 @@ impl Accounts {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// What is needed to find out whether somebody is this moderator.
+    /// The data needed to verify a login as this moderator.
     ///
     /// # Errors
-    /// When accounts can't be read.
+    /// Fails if accounts can't be read.
     pub fn candidate(&self, name: &str) -> Result<Candidate, AccountsError> {
         let sql = "SELECT name, password FROM moderators WHERE name = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -199,12 +200,12 @@ impl Accounts {
         })
     }
 
-    /// The moderator, if the password was right and so is the code: one of the authenticator app
-    /// that no login used before, or a recovery code, which is used up by it. A code is not used up
-    /// by a wrong password.
+    /// The moderator, if both the password and the code are right. The code is one of the
+    /// authenticator app that no login has used, or a recovery code, which this uses up. A wrong
+    /// password does not use up a code.
     ///
     /// # Errors
-    /// When accounts can't be read or written.
+    /// Fails if accounts can't be read or written.
     pub fn accept(
         &mut self,
         candidate: &Candidate,
@@ -216,7 +217,7 @@ impl Accounts {
             return Ok(None);
         };
         let transaction = self.connection.transaction()?;
-        // The password is compared again: the account may have been reset since.
+        // Compares the password hash again: the account may have been reset in between.
         let sql = "SELECT totp_secret, totp_step, epoch FROM moderators \
              WHERE name = ?1 AND password = ?2";
         let found: Option<([u8; SECRET_BYTES], i64, _)> = transaction
@@ -253,7 +254,8 @@ fn epoch(random: &mut impl CryptoRng) -> [u8; EPOCH_BYTES] {
     epoch
 }
 
-/// Deletes failures and locks: the user's, which may be older than the account, and its browsers'.
+/// Deletes failures and locks: the user's, which may be older than the account, and those of the
+/// user's browsers.
 fn forget_failures(
     transaction: &Transaction<'_>,
     user: &[u8; 32],
@@ -264,7 +266,7 @@ fn forget_failures(
     Ok(())
 }
 
-/// New recovery codes instead of those there are.
+/// Replaces the recovery codes with new ones.
 fn draw_codes(
     transaction: &Transaction<'_>,
     name: &str,

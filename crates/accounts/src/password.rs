@@ -9,23 +9,23 @@ use zeroize::Zeroizing;
 
 use crate::error::AccountsError;
 
-/// Memory of a hash, in KiB: as many hashes run at once as the console's setting says, each with
-/// this much of the container's memory.
+/// Memory of a hash, in KiB. The console's setting limits parallel hashes, and each takes this much
+/// of the container's memory.
 pub const MEMORY_KIB: u32 = 32 * 1024;
 
-/// Passes over that memory. OWASP's least for 19 MiB is two.
+/// Passes over that memory. OWASP's minimum for 19 MiB is two.
 const PASSES: u32 = 3;
 
-/// The shortest password, in characters (OWASP ASVS 2.1.1).
+/// Length of the shortest password, in characters (OWASP ASVS 2.1.1).
 pub const CHARACTERS_MIN: usize = 12;
 
-/// The longest (OWASP ASVS 2.1.2 wants at least 64 and at most 128).
+/// Length of the longest password (OWASP ASVS 2.1.2 requires a limit from 64 to 128).
 pub const CHARACTERS_MAX: usize = 128;
 
 /// A password as it was typed.
 pub struct Password(Zeroizing<String>);
 
-/// What is kept of a password, in the PHC format.
+/// The stored hash of a password, in the PHC format.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hashed(pub(crate) String);
 
@@ -42,16 +42,16 @@ impl std::fmt::Debug for Password {
 }
 
 impl Password {
-    /// Whatever was typed. Bounded by the form's size.
+    /// Accepts any text. The form's size limits its length.
     pub fn new(text: String) -> Self {
         Self(Zeroizing::new(text))
     }
 
-    /// Whether it is the one that was hashed. Takes some 100 ms of a processor, and
-    /// [`MEMORY_KIB`]: for a thread on which blocking is allowed.
+    /// Whether the hash is of this password. Takes about 100 ms of a processor and [`MEMORY_KIB`],
+    /// so it belongs on a thread that may block.
     ///
     /// # Errors
-    /// When the hash can't be computed: that is no wrong password.
+    /// Fails if the hash can't be computed, which does not mean a wrong password.
     pub fn is(&self, hashed: &Hashed) -> Result<bool, AccountsError> {
         let parsed = PasswordHash::new(&hashed.0).map_err(failed)?;
         match argon2()?.verify_password(self.0.as_bytes(), &parsed) {
@@ -61,10 +61,10 @@ impl Password {
         }
     }
 
-    /// What is kept of it.
+    /// Hashes the password for storage.
     ///
     /// # Errors
-    /// When it is too short or too long, or the hash can't be computed.
+    /// Fails if it is too short or too long, or if the hash can't be computed.
     pub fn hash(&self, random: &mut impl CryptoRng) -> Result<Hashed, AccountsError> {
         if !(CHARACTERS_MIN..=CHARACTERS_MAX).contains(&self.0.chars().count()) {
             return Err(AccountsError::BadPassword {
@@ -77,7 +77,7 @@ impl Password {
 }
 
 impl Hashed {
-    /// The hash of a password that nobody knows.
+    /// The hash of an unknown random password.
     pub(crate) fn of_nobody(random: &mut impl CryptoRng) -> Result<Self, AccountsError> {
         let mut secret = Zeroizing::new([0; 32]);
         random.fill_bytes(secret.as_mut());

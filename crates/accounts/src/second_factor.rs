@@ -15,19 +15,21 @@ pub const SECRET_BYTES: usize = 20;
 /// How long a code is shown.
 const STEP_SECONDS: u64 = 30;
 
-/// Steps before and after the current one whose codes are accepted: clocks of telephones differ.
+/// Steps before and after the current one whose codes are accepted, because telephones' clocks
+/// differ.
 const STEPS_AROUND: u64 = 1;
 
 /// Recovery codes of an account.
 pub const RECOVERY_CODES: usize = 10;
 
-/// Bytes of a recovery code: 80 bits, which nobody guesses, so that a plain hash keeps them.
+/// Bytes of a recovery code: 80 bits, which can't be guessed, so that a plain hash is enough to
+/// store it.
 const RECOVERY_BYTES: usize = 10;
 
-/// Who an authenticator app says that a code is for.
+/// The issuer's name in an authenticator app.
 const ISSUER: &str = "Fedicensus";
 
-/// What an authenticator app and we share.
+/// The secret shared with an authenticator app.
 pub struct Secret(Zeroizing<[u8; SECRET_BYTES]>);
 
 impl std::fmt::Debug for Secret {
@@ -51,19 +53,19 @@ impl Secret {
         &self.0
     }
 
-    /// The secret as apps take it by hand.
+    /// The secret in the form for typing into an app.
     pub fn base32(&self) -> String {
         BASE32_NOPAD.encode(self.0.as_slice())
     }
 
-    /// The secret as apps take it from a QR code or a link.
+    /// The secret in the form of a link or QR code for an app.
     pub fn url(&self, moderator: &str) -> String {
         let secret = self.base32();
         format!("otpauth://totp/{ISSUER}:{moderator}?secret={secret}&issuer={ISSUER}")
     }
 
-    /// The step of this code, if it is one of those that may be shown now and no step up to `used`.
-    /// Takes as long for each code.
+    /// The step of this code, if the code may be shown now and its step is later than `used`. Takes
+    /// the same time for every code.
     pub(crate) fn step_of(&self, code: &str, now: Timestamp, used: u64) -> Option<u64> {
         let current = now.0.as_secs().checked_div(STEP_SECONDS)?;
         let first = current.saturating_sub(STEPS_AROUND);
@@ -96,7 +98,7 @@ impl Secret {
     }
 }
 
-/// A new recovery code, and what is kept of it.
+/// A new recovery code, and its hash for storage.
 pub(crate) fn recovery_code(random: &mut impl CryptoRng) -> (String, [u8; 32]) {
     let mut bytes = [0; RECOVERY_BYTES];
     random.fill_bytes(&mut bytes);
@@ -111,7 +113,7 @@ pub(crate) fn recovery_code(random: &mut impl CryptoRng) -> (String, [u8; 32]) {
     (parts.join("-"), hash)
 }
 
-/// What is kept of a recovery code, however it is typed: case, blanks and hyphens don't matter.
+/// The stored hash of a recovery code. Case, blanks and hyphens in the typed text don't matter.
 pub(crate) fn recovery_hash(text: &str) -> [u8; 32] {
     let typed: String = text
         .chars()

@@ -1,4 +1,4 @@
-//! Who is logged in: sessions, their limits, and the tokens of forms.
+//! Sessions of logged-in moderators, their limits, and the tokens of forms.
 
 use std::time::Duration;
 
@@ -13,33 +13,34 @@ use crate::error::AccountsError;
 use crate::file::{Accounts, millis, timestamp};
 use crate::moderators::Accepted;
 
-/// A session that is not used for this long ends (OWASP ASVS 3.3.2, level 2: 30 minutes).
+/// A session that is unused for this long ends (OWASP ASVS 3.3.2, level 2: 30 minutes).
 pub const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 
 /// A session ends after this (OWASP ASVS 3.3.2, level 2: 12 hours).
 pub const LIFE_MAX: Duration = Duration::from_secs(12 * 3600);
 
-/// The time of use is written no more often than this, or each page would write.
+/// Shortest interval between two writes of the time of use. Without it, each page would cause a
+/// write.
 const USED_EVERY: Duration = Duration::from_secs(60);
 
-/// Sessions of a moderator; the one that was used longest ago ends when another begins.
+/// Most sessions of a moderator. If another begins, the one that was used longest ago ends.
 const SESSIONS_MAX: u32 = 10;
 
 /// Bytes of a token.
 const TOKEN_BYTES: usize = 32;
 
-/// What a browser has to show: its session's cookie.
+/// The secret in a browser's session cookie.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(Zeroizing<[u8; TOKEN_BYTES]>);
 
-/// Somebody who is logged in.
+/// A session of a moderator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Who.
+    /// The moderator's name.
     pub moderator: String,
-    /// Since when.
+    /// When it began.
     pub created_at: Timestamp,
-    /// The last use, as far as it is written.
+    /// The last recorded use.
     pub used_at: Timestamp,
 }
 
@@ -50,14 +51,14 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// A token that was never used before.
+    /// A new random token.
     pub fn draw(random: &mut impl CryptoRng) -> Self {
         let mut bytes = Zeroizing::new([0; TOKEN_BYTES]);
         random.fill_bytes(bytes.as_mut());
         Self(bytes)
     }
 
-    /// The token in a cookie; `None` if it can't be one.
+    /// Parses a cookie's value. `None` if it is not a token.
     pub fn parse(text: &str) -> Option<Self> {
         let bytes = BASE64URL_NOPAD.decode(text.as_bytes()).ok()?;
         Some(Self(Zeroizing::new(bytes.try_into().ok()?)))
@@ -74,11 +75,11 @@ impl Token {
 }
 
 impl Accounts {
-    /// Logs a moderator in, with a token that was never used before. `browser` is what tells this
-    /// browser from others. `None` if the account was reset or removed since it was accepted.
+    /// Logs a moderator in, with a token that was never used before. `browser` identifies the
+    /// browser. `None` if the account was reset or removed since it was accepted.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if the session can't be written.
     pub fn log_in(
         &mut self,
         accepted: &Accepted,
@@ -109,10 +110,10 @@ impl Accounts {
         Ok((added == 1).then_some(token))
     }
 
-    /// The session of a token, if it has not ended and this is its browser.
+    /// The session of a token, if it has not ended and belongs to this browser.
     ///
     /// # Errors
-    /// When sessions can't be read or written.
+    /// Fails if sessions can't be read or written.
     pub fn session(
         &mut self,
         token: &Token,
@@ -147,26 +148,26 @@ impl Accounts {
     /// Ends a session, if it has not ended.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if the file can't be written.
     pub fn log_out(&mut self, token: &Token) -> Result<(), AccountsError> {
         let sql = "DELETE FROM sessions WHERE token = ?1";
         self.connection.execute(sql, [token.hash()])?;
         Ok(())
     }
 
-    /// Ends all sessions, of one moderator or of all, and gives their number.
+    /// Ends all sessions, of one moderator or of all. Returns their number.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if the file can't be written.
     pub fn log_all_out(&mut self, moderator: Option<&str>) -> Result<usize, AccountsError> {
         let sql = "DELETE FROM sessions WHERE ?1 IS NULL OR moderator = ?1";
         Ok(self.connection.execute(sql, [moderator])?)
     }
 
-    /// The sessions that have not ended, the one that was used last first. Removes the others.
+    /// The active sessions, the last used first. Removes ended ones.
     ///
     /// # Errors
-    /// When they can't be read or written.
+    /// Fails if they can't be read or written.
     pub fn sessions(&mut self, now: Timestamp) -> Result<Vec<Session>, AccountsError> {
         let (idle, old) = (before(now, IDLE_MAX), before(now, LIFE_MAX));
         let sql = "DELETE FROM sessions WHERE used_at <= ?1 OR created_at <= ?2";
@@ -184,12 +185,12 @@ impl Accounts {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// The token that forms of a session carry, against forgery of requests.
+    /// The token in the forms of a session, which protects against request forgery.
     pub fn form_token(&self, token: &Token) -> String {
         BASE64URL_NOPAD.encode(&self.keys.csrf.hash(&[token.0.as_slice()]))
     }
 
-    /// Whether a form is of this session. Takes as long either way.
+    /// Whether a form's token belongs to this session. Takes the same time either way.
     pub fn is_form_token(&self, token: &Token, text: &str) -> bool {
         let typed = BASE64URL_NOPAD.decode(text.as_bytes()).unwrap_or_default();
         self.keys.csrf.is_hash(&[token.0.as_slice()], &typed)
@@ -232,7 +233,7 @@ mod tests {
         (accounts, folder)
     }
 
-    /// A moderator who has proven who they are.
+    /// A moderator who has proved their identity.
     fn accepted(accounts: &Accounts, name: &str) -> Accepted {
         let sql = "SELECT epoch FROM moderators WHERE name = ?1";
         let epoch = accounts.connection.query_row(sql, [name], |row| row.get(0));

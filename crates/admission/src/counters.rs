@@ -1,17 +1,22 @@
-//! Counters of admissions in fixed windows of 24 hours.
+//! Counts admissions in fixed windows of 24 hours.
 //!
-//! In: what is counted, its limit, the time. Out: whether there was room, and a [`Receipt`] by which the admission can be given back.
-//! Refused: what has no room, and a new counter when there are [`COUNTERS_MAX`] of them already.
+//! [`Counters::charge`] takes the counted item, its limit and the time. It returns whether there
+//! was room, with a [`Receipt`] that can give the admission back. It refuses items without room,
+//! and new counters once there are [`COUNTERS_MAX`].
 //!
-//! All counters share one window. The first use of all begins it; at exactly its start plus 24 hours the next one begins, with all counters at
-//! zero; after idle days it is the one that holds the time, a whole number of windows later. A clock that goes backwards stays in the window that
-//! it was in, so that it lets nothing more through; one that was far ahead for a while leaves a window that lasts until the true time gets there.
+//! All counters share one window. The first use of any counter begins it. Exactly 24 hours after
+//! its start the next window begins, with all counters at zero. After idle days the current window
+//! is the one that contains the time, a whole number of windows later. If the clock goes backwards,
+//! the window stays, so that no more names are admitted. If the clock was far ahead for a while,
+//! the window lasts until the true time gets there.
 //!
-//! State is what [`Counters::window_start_s`] and [`Counters::rows`] give, and the [`HashKey`]: counters made of these by [`Counters::resume`] and
-//! [`Counters::put`] answer as the old ones would have.
+//! The state consists of [`Counters::window_start_s`], [`Counters::rows`] and the [`HashKey`].
+//! Counters restored from it by [`Counters::resume`] and [`Counters::put`] answer as the old ones
+//! would have.
 //!
-//! Counters are kept by a keyed hash of 45 bits of what they count, in little more than eight bytes each (`slots.rs`). Of ten million, one or two
-//! pairs share a hash; they then share one limit, so that nothing more gets through. Who doesn't know the key can't choose who shares.
+//! Each counter is identified by a keyed hash of 45 bits and takes little more than eight bytes
+//! (`slots.rs`). Among ten million items, one or two pairs share a hash. They then share one limit,
+//! so that no more gets through. Without the key, nobody can choose items that share a hash.
 
 mod slots;
 mod tables;
@@ -26,16 +31,18 @@ pub use self::tables::Table;
 use self::tables::Tables;
 use crate::rules::Limit;
 
-/// Length of a window: a day. Limits are said by the day, and a fixed window needs no memory of when within it each admission was.
+/// Length of a window: a day. Operators set limits per day, and a fixed window need not store the
+/// time of each admission.
 pub const WINDOW_SECONDS: u64 = 24 * 60 * 60;
 
-/// Most counters in each table: ten million registered domains in a day, which no operator has seen, and a fifth more. They take some 110 MB.
+/// Most counters in each table: ten million registered domains in a day, which no operator has
+/// seen, and a fifth more. They take about 110 MB.
 pub const COUNTERS_MAX: usize = 12_000_000;
 
-/// What the one counter of [`Table::Total`] counts: all names.
+/// The item of the only counter in [`Table::Total`], which counts all names.
 pub(crate) const TOTAL: &[u8] = b"";
 
-/// The secret that counters are hashed by: chosen by chance once, and kept beside the rows.
+/// The secret key of the counters' hashes. It is chosen at random once, and stored with the rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HashKey(pub [u8; 16]);
 
@@ -44,31 +51,31 @@ pub struct HashKey(pub [u8; 16]);
 pub struct Counters {
     hash_key: HashKey,
     window_start_s: Option<u64>,
-    /// Of each table; [`COUNTERS_MAX`] outside tests.
+    /// For each table. [`COUNTERS_MAX`] outside tests.
     counters_max: usize,
     tables: Tables,
 }
 
-/// Whether there was room.
+/// The result of a charge.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Charge {
-    /// There was, and the counter moved.
+    /// There was room, and the counter was incremented.
     Admitted {
         /// Admissions in this window before this one.
         count: u32,
-        /// By which it can be taken back.
+        /// Gives the admission back.
         receipt: Receipt,
     },
-    /// There was none.
+    /// There was no room.
     Refused {
         /// Admissions in this window.
         count: u32,
     },
-    /// There would have been, but no further counter can be kept.
+    /// There is room, but no further counter can be stored.
     Full,
 }
 
-/// Proof of one admission, by which its count is given back, once: it can't be copied.
+/// Proof of one admission. It gives the count back once, because it can't be copied.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Receipt {
     table: Table,
@@ -76,23 +83,23 @@ pub struct Receipt {
     window_start_s: u64,
 }
 
-/// One counter as it is kept.
+/// One counter in the form in which it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// What it counts.
     pub table: Table,
-    /// Hash of which one it counts; below 2^45.
+    /// Hash of the counted item, below 2^45.
     pub id: u64,
     /// Start of its window, in seconds.
     pub window_start_s: u64,
-    /// Admissions in that window. With 0, which [`Counters::rows`] never gives, the row is no longer wanted.
+    /// Admissions in that window. A row with 0 can be deleted. [`Counters::rows`] never returns 0.
     pub count: u32,
 }
 
-/// Why a row can't be one that was kept.
+/// Why a row is not one that [`Counters::rows`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RowError {
-    /// Its id is no hash of ours.
+    /// Its id is not a hash of ours.
     #[error("counter {id} has an id of more than {ID_BITS} bits")]
     Id {
         /// The id.
@@ -109,19 +116,19 @@ pub enum RowError {
         /// The count.
         count: u32,
     },
-    /// It was there before.
+    /// The counter is there already.
     #[error("counter {id} is there twice")]
     Twice {
         /// The id.
         id: u64,
     },
-    /// There are [`COUNTERS_MAX`] rows of its table already.
+    /// Its table has [`COUNTERS_MAX`] rows already.
     #[error("there are more than {COUNTERS_MAX} counters of one kind")]
     Full,
 }
 
 impl Counters {
-    /// Counters that were never used.
+    /// Counters without any window or admission.
     pub fn new(hash_key: HashKey) -> Self {
         Self {
             hash_key,
@@ -131,7 +138,7 @@ impl Counters {
         }
     }
 
-    /// Counters in a window that began before, all at zero until [`Counters::put`] says otherwise.
+    /// Counters in an existing window, all at zero until [`Counters::put`] restores them.
     pub fn resume(hash_key: HashKey, window_start_s: Option<u64>) -> Self {
         Self {
             window_start_s,
@@ -139,11 +146,11 @@ impl Counters {
         }
     }
 
-    /// Takes a row back that [`Counters::rows`] gave under the same [`HashKey`]. One of a former window is left aside; one of a later window than
-    /// was known begins it.
+    /// Restores a row of [`Counters::rows`] under the same [`HashKey`]. Ignores a row of an earlier
+    /// window. A row of a later window begins that window.
     ///
     /// # Errors
-    /// When it can't be such a row; what was put before stays.
+    /// Fails if no such row can exist. Rows restored before stay.
     pub fn put(&mut self, row: Row) -> Result<(), RowError> {
         let Row { id, count, .. } = row;
         if id >> ID_BITS != 0 {
@@ -171,7 +178,7 @@ impl Counters {
         Ok(())
     }
 
-    /// Every counter above zero, in no order that means anything.
+    /// All counters above zero, in no particular order.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         let window_start_s = self.window_start_s.unwrap_or_default();
         self.tables.iter().map(move |(table, id, count)| Row {
@@ -182,18 +189,19 @@ impl Counters {
         })
     }
 
-    /// Start of the window, in seconds; none before the first use.
+    /// Start of the window, in seconds. `None` before the first use.
     pub fn window_start_s(&self) -> Option<u64> {
         self.window_start_s
     }
 
-    /// When the next window begins, in seconds, and whoever found no room may try again; none before the first use.
+    /// Start of the next window, in seconds, at which there is room again. `None` before the first
+    /// use.
     pub fn window_end_s(&self) -> Option<u64> {
         self.window_start_s
             .map(|start| start.saturating_add(WINDOW_SECONDS))
     }
 
-    /// Goes to the window that holds `now_s`. The first call of all begins the first one.
+    /// Enters the window that contains `now_s`. The very first call begins the first window.
     pub fn enter(&mut self, now_s: u64) {
         let start = match self.window_start_s {
             None => now_s,
@@ -206,12 +214,13 @@ impl Counters {
         self.begin(start);
     }
 
-    /// Counts one admission of `item` when fewer than `limit` were counted in the window that holds `now_s`.
+    /// Counts one admission of `item` if fewer than `limit` were counted in the window that
+    /// contains `now_s`.
     pub fn charge(&mut self, table: Table, item: &[u8], limit: Limit, now_s: u64) -> Charge {
         self.charge_id(table, self.id(item), limit, now_s)
     }
 
-    /// As [`Counters::charge`], of what has the id [`Counters::id`].
+    /// Like [`Counters::charge`], for the item with this [`Counters::id`].
     pub(crate) fn charge_id(&mut self, table: Table, id: u64, limit: Limit, now_s: u64) -> Charge {
         self.enter(now_s);
         let counters_max = self.counters_max;
@@ -232,19 +241,20 @@ impl Counters {
         Charge::Admitted { count, receipt }
     }
 
-    /// Whether [`Counters::charge_id`] would admit at a time within the window that was entered last.
+    /// Whether [`Counters::charge_id`] would admit within the current window.
     pub(crate) fn has_room(&self, table: Table, id: u64, limit: Limit) -> bool {
         let slots = self.tables.of(table);
         let count = slots.count(id);
         count < limit.get() && (count > 0 || slots.len() < self.counters_max)
     }
 
-    /// Admissions of all kinds that are counted in total in this window.
+    /// All admissions in this window that count towards the total.
     pub fn total(&self) -> u32 {
         self.tables.of(Table::Total).count(self.id(TOTAL))
     }
 
-    /// Takes an admission back, for what came to nothing: the counter as it is now, or nothing when the receipt's window is over.
+    /// Gives an admission back, for a name that was not added after all. Returns the counter's new
+    /// state, or `None` if the receipt's window is over.
     pub fn give_back(&mut self, receipt: Receipt) -> Option<Row> {
         if self.window_start_s != Some(receipt.window_start_s) {
             return None;
@@ -255,7 +265,7 @@ impl Counters {
         Some(self.row(&receipt))
     }
 
-    /// The counter of an admission as it is now.
+    /// The current state of an admission's counter.
     pub fn row(&self, receipt: &Receipt) -> Row {
         let slots = self.tables.of(receipt.table);
         let is_current = self.window_start_s == Some(receipt.window_start_s);
@@ -271,7 +281,7 @@ impl Counters {
         }
     }
 
-    /// Makes the window that begins at `start_s` the current one; its counters stay when it is that already.
+    /// Begins the window at `start_s` with all counters at zero, unless it is the current one.
     fn begin(&mut self, start_s: u64) {
         if self.window_start_s != Some(start_s) {
             *self = Self {
@@ -281,13 +291,13 @@ impl Counters {
         }
     }
 
-    /// What a counter of `item` is kept by, below 2^45.
+    /// The hash of `item`, below 2^45.
     pub(crate) fn id(&self, item: &[u8]) -> u64 {
         SipHasher13::new_with_key(&self.hash_key.0).hash(item) >> (u64::BITS - ID_BITS)
     }
 }
 
-/// Says nothing of it.
+/// Hides the key.
 impl fmt::Debug for HashKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HashKey(..)")

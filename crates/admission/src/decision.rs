@@ -1,12 +1,15 @@
-//! Whether a new name may enter, by the rules.
+//! Decides by the rules whether a new name may enter.
 //!
-//! In: the key and the domain that a submitter proved, the time. Out: a [`Decision`], and with an admission one counter that moved. Refused: whoever
-//! no rule covers, and who has used its limit up. In this order, and nothing falls through from one to the next:
+//! It takes the proved key and domain of a submitter, and the time, and returns a [`Decision`]. An
+//! admission increments one counter. Submitters that no rule covers, or that have used up their
+//! limit, are refused. The first of these steps that applies decides:
 //!
-//! 1. A `key` line for the key decides.
+//! 1. A `key` line for the key.
 //! 2. Without a domain: refused.
-//! 3. The `domain` line with the longest name that is the domain or lies above it decides; all names below it share its counter.
-//! 4. A `public` line above 0: each registered domain has a counter. What has no registered domain is refused.
+//! 3. The `domain` line with the longest name that is the domain or lies above it. All names below
+//!    it share its counter.
+//! 4. A `public` line with a limit above 0: each registered domain has its own counter. A name
+//!    without a registered domain is refused.
 //! 5. Otherwise refused.
 
 use std::borrow::Cow;
@@ -18,84 +21,88 @@ use crate::domain::DomainName;
 use crate::rules::{KeyHash, Limit, Rules};
 use crate::suffixes::{NoRegisteredDomain, Suffixes};
 
-/// The domain whose private key is published (sigsum/log-go, `doc/rate-limit.md`): anybody can prove it.
+/// A domain whose private key is published (sigsum/log-go, `doc/rate-limit.md`), so that anyone can
+/// prove it.
 pub const TEST_DOMAIN: &str = "test.sigsum.org";
 
-/// What becomes of [`TEST_DOMAIN`] and all below it, where no `key` line decides.
+/// How [`TEST_DOMAIN`] and all names below it are treated, unless a `key` line decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestDomain {
-    /// Refused, whatever the rules say.
+    /// Refused, whatever the rules contain.
     Refuse,
-    /// A domain like any other.
+    /// Treated like any other domain.
     Allow,
 }
 
-/// Rules with all that it takes to decide by them.
+/// Rules, with everything needed to decide by them.
 #[derive(Debug)]
 pub struct Policy {
     /// The rules.
     pub rules: Rules,
-    /// The public suffixes that the `public` line counts by; not asked when that is off.
+    /// The public suffixes for the `public` line. Unused if that line is off.
     pub suffixes: Suffixes,
-    /// What becomes of the test domain.
+    /// How the test domain is treated.
     pub test_domain: TestDomain,
 }
 
 /// Whether a name may enter.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// The counter that decided; none when no rule was reached that has one.
+    /// The counter that decided. `None` if no rule with a counter was reached.
     pub counter: Option<CounterState>,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// With an admission, and only then: by which it can be given back.
+    /// Gives the admission back. `None` unless the name is admitted.
     pub receipt: Option<Receipt>,
 }
 
-/// A counter when it decided: the name may enter exactly when `count` is below `limit`, save for [`Reason::Full`].
+/// A counter at the time of the decision. The name may enter exactly if `count` is below `limit`,
+/// except for [`Reason::Full`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterState {
-    /// Which rule's it is.
+    /// The rule's kind.
     pub table: Table,
-    /// What it counts: the key's hash in lower case, the configured name, or the registered domain.
+    /// The counted item: the key's hash in lower case, the configured name, or the registered
+    /// domain.
     pub name: String,
     /// Admissions in this window before this one.
     pub count: u32,
-    /// How many it has room for.
+    /// Admissions that the window has room for.
     pub limit: Limit,
 }
 
-/// Why a decision is as it is. The text is a sentence about the name that asked.
+/// The reason for a decision. The text is a sentence about the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Reason {
-    /// Its counter had room.
+    /// The counter has room.
     #[error("its counter has room")]
     Room,
-    /// Its counter had none.
+    /// The counter has no room.
     #[error("its counter has no room before the next window")]
     Exhausted,
-    /// Its rule has the limit 0.
+    /// The rule has the limit 0.
     #[error("its rule admits nobody")]
     Banned,
-    /// No `key` line, and nothing else to go by.
+    /// There is no `key` line for the submitter and no proved domain.
     #[error("its key has no rule, and no domain was proved")]
     NoDomain,
-    /// See [`TestDomain::Refuse`].
+    /// Refused because of [`TestDomain::Refuse`].
     #[error("it lies in {TEST_DOMAIN}, whose private key is published")]
     TestDomain,
-    /// No `domain` line, and it is nobody's.
+    /// No `domain` line covers it, and it has no registered domain.
     #[error(transparent)]
     NoRegisteredDomain(#[from] NoRegisteredDomain),
-    /// No `key` and no `domain` line, and the `public` line is off or missing.
+    /// No `key` and no `domain` line covers it, and the `public` line is off or missing.
     #[error("no rule covers it")]
     NoRule,
-    /// There are as many counters of its kind as can be kept.
+    /// No further counter of this kind can be stored.
     #[error("no further counter can be kept before the next window")]
     Full,
 }
 
 impl Policy {
-    /// Decides on a new name that asks at `now_s`: `key` and `domain` are those that its submitter proved. An admission is counted.
+    /// Decides on a new name at `now_s`. `key` and `domain` are those that its submitter proved.
+    /// Counts an admission.
     pub fn decide(
         &self,
         counters: &mut Counters,
@@ -103,7 +110,7 @@ impl Policy {
         domain: Option<&DomainName>,
         now_s: u64,
     ) -> Decision {
-        // Also for those who get no further: time goes on for all.
+        // Also for names that no rule covers, so that time passes for all.
         counters.enter(now_s);
         match self.rule(key, domain) {
             Ok(rule) => charge(counters, rule, now_s),
@@ -115,7 +122,7 @@ impl Policy {
         }
     }
 
-    /// The rule that decides on a submitter.
+    /// The rule that applies to a submitter.
     pub(crate) fn rule<'name>(
         &'name self,
         key: Option<&'name KeyHash>,
@@ -136,7 +143,7 @@ impl Policy {
         self.domain_rule(domain)
     }
 
-    /// The rule that a name falls under which nobody vouches for.
+    /// The rule that applies to a name without a submitter.
     pub(crate) fn domain_rule<'name>(
         &'name self,
         domain: &'name DomainName,
@@ -159,7 +166,7 @@ impl Policy {
         }
     }
 
-    /// The `domain` line that a name falls under: the longest that is the name or lies above it.
+    /// The `domain` line for a name: the longest that is the name or lies above it.
     pub(crate) fn domain_line(&self, domain: &DomainName) -> Option<(&DomainName, Limit)> {
         domain
             .tails()
@@ -168,7 +175,7 @@ impl Policy {
     }
 }
 
-/// A rule that decides, and what it counts.
+/// A rule that applies, with the counted item.
 #[derive(Debug)]
 pub(crate) struct Rule<'name> {
     pub(crate) table: Table,

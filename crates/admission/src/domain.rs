@@ -1,7 +1,8 @@
-//! Domain names as rules and their requests name them.
+//! Domain names in rules and requests.
 //!
-//! In: text. Out: a [`DomainName`], of one label or more. Refused: what is no DNS name, so that a rule which could never match is an error.
-//! Unlike a [`Host`], which is somewhere to connect to, a domain may be a bare top-level one: `domain social 100` is a sound rule.
+//! [`DomainName::parse`] accepts a name of one label or more. It rejects whatever is not a DNS
+//! name, so that a rule that could never match is an error. A [`Host`] is something to connect to;
+//! a domain, in contrast, may be a bare top-level domain: `domain social 100` is a valid rule.
 
 use std::borrow::{Borrow, Cow};
 use std::fmt;
@@ -19,32 +20,35 @@ const LABEL_BYTES_MAX: usize = 63;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DomainName(Box<str>);
 
-/// Why a text is no domain name. The text is a sentence about it.
+/// Why a text is not a domain name. The text is a sentence about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DomainNameError {
-    /// What is wrong with hosts' names too, but for [`HostError::SingleLabel`].
+    /// The text is not a host's name either, for a reason other than [`HostError::SingleLabel`].
     #[error(transparent)]
     Host(#[from] HostError),
-    /// A label that would be wrong in any name, internationalised or not.
+    /// One of its labels is invalid in any name, internationalised or not.
     #[error(
         "one of its labels is empty, has more than {LABEL_BYTES_MAX} bytes, or holds something else than letters, digits and hyphens between them (such as a space, an underscore or an asterisk)"
     )]
     Label,
-    /// A character that UTS 46 leaves out of names: two texts that look alike, and differ, would be one name.
+    /// It contains a character that UTS 46 drops: two different texts that look alike would be one
+    /// name.
     #[error("it holds U+{:04X}, a character that is not seen and stands in no name; take it out", u32::from(*character))]
     Unseen {
-        /// The first of them.
+        /// The first such character.
         character: char,
     },
 }
 
 impl DomainName {
-    /// The domain that `text` names: NFKC, then lower case, then A-labels (IDNA 2008 by UTS 46, non-transitional: `ß` stays), one trailing
-    /// dot stripped.
+    /// Parses a domain name: NFKC, then lower case, then A-labels (IDNA 2008 by UTS 46,
+    /// non-transitional: `ß` stays). One trailing dot is removed.
     ///
     /// # Errors
-    /// When it is empty, too long, an IP address, or holds a space, a port, a path, an empty label, one of over 63 bytes, an A-label that is
-    /// not its U-label's, or a character that UTS 46 would drop, which neither NFKC nor lower case takes away.
+    /// Fails if the text is empty, too long or an IP address; if it contains a space, a port, a
+    /// path, an empty label, a label of over 63 bytes, or an A-label that differs from its
+    /// U-label's; or if it contains a character that UTS 46 would drop and that neither NFKC nor
+    /// lower case removes.
     pub fn parse(text: &str) -> Result<Self, DomainNameError> {
         // Normalising may make a text eighteen times as long.
         if text.len() > TEXT_BYTES_MAX {
@@ -66,7 +70,8 @@ impl DomainName {
         &self.0
     }
 
-    /// Whether this name is `domain` or lies below it, at a label's border. `domain` is in canonical form.
+    /// Whether this name is `domain` or lies below it, at a label boundary. `domain` is in
+    /// canonical form.
     pub fn is_within(&self, domain: &str) -> bool {
         tails(&self.0).any(|tail| tail == domain)
     }
@@ -84,17 +89,20 @@ pub(crate) fn tails(name: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// NFKC, which UTS 46 does not do to the end: it refuses some characters that NFKC makes into dots and letters. Lower case it makes by itself.
+/// Applies NFKC. UTS 46 does so only in part: it rejects some characters that NFKC turns into dots
+/// and letters. UTS 46 makes the text lower case.
 fn compatible(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return Cow::Borrowed(text);
     }
     let composed = ComposingNormalizerBorrowed::new_nfkc().normalize(text);
-    // The one full stop of UTS 46 (§2.3) that NFKC leaves: a trailing one would be taken for an empty label.
+    // The only full stop of UTS 46 (§2.3) that NFKC keeps. At the end of a name it would count as
+    // an empty label.
     Cow::Owned(composed.replace('。', "."))
 }
 
-/// Whether UTS 46 drops the character from names. The joiners are none of these: they are part of a name, or make it invalid.
+/// Whether UTS 46 drops the character from names. It does not drop joiners: they are part of a
+/// name, or make it invalid.
 fn is_dropped(character: char) -> bool {
     !character.is_ascii()
         && Uts46MapperBorrowed::new()
@@ -103,7 +111,8 @@ fn is_dropped(character: char) -> bool {
             .is_none()
 }
 
-/// Whether a label is wrong by what every name keeps to (RFC 1123 §2.1, RFC 1035 §2.3.4), whatever IDNA says of it.
+/// Whether a label breaks the rules for every name (RFC 1123 §2.1, RFC 1035 §2.3.4), apart from
+/// IDNA.
 fn has_wrong_label(text: &str) -> bool {
     let text = text.strip_suffix('.').unwrap_or(text);
     text.split('.').any(|label| {

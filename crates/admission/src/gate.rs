@@ -1,14 +1,18 @@
-//! The one gate: whether a name that is not known yet may enter, whoever brings it.
+//! The single gate for new names: decides whether a name that is not known yet may enter.
 //!
-//! In: the name, who brings it, the time. Out: a [`Pass`], and every counter that it takes moved, or a [`Refusal`] and none moved: all or none.
+//! It takes the name, where it comes from, and the time. It returns a [`Pass`] after incrementing
+//! all counters involved, or a [`Refusal`] and changes no counter.
 //!
-//! | who brings it | what needs room |
-//! |---|---|
-//! | a server that named it, or a public list | the rules for the name itself, unless the operator's allow-list has it; the source; the shared suffix that the name lies below; the total |
-//! | a submitter | the rule for its key or domain; with the `public` line the shared suffix and the total as well |
-//! | the operator | nothing |
+//! Where the name comes from decides which counters need room:
 //!
-//! The operator's deny-list and `domain X 0` refuse a name whoever brings it.
+//! - From a server that named it, or a public list: the rules for the name itself, unless the
+//!   operator's allow-list contains it; the source; the shared suffix that the name lies below; the
+//!   total.
+//! - From a submitter: the rule for its key or domain; with the `public` line also the shared
+//!   suffix and the total.
+//! - From the operator: none.
+//!
+//! The operator's deny-list and `domain X 0` refuse a name from any of them.
 
 use thiserror::Error;
 
@@ -18,7 +22,7 @@ use crate::domain::DomainName;
 use crate::list::{DomainList, Listed};
 use crate::rules::{KeyHash, Limit};
 
-/// What is in force: rules, lists, limits.
+/// The settings in force: rules, lists, limits.
 #[derive(Debug)]
 pub struct Terms {
     /// The rules, for names and for submitters.
@@ -27,34 +31,35 @@ pub struct Terms {
     pub deny: DomainList,
     /// Names that need no room by the rules for names.
     pub allow: DomainList,
-    /// What the rules don't say.
+    /// Limits in addition to the rules.
     pub limits: Limits,
 }
 
-/// How many admissions a window has room for, beside the rules.
+/// Most admissions in a window, in addition to the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// By one source: the registered domain of the server that named the name.
+    /// From one source: the registered domain of the server that named the name.
     pub source: Limit,
     /// Below one shared suffix.
     pub shared_suffix: Limit,
-    /// In all.
+    /// In total.
     pub total: Limit,
 }
 
 impl Limits {
-    /// Those of a census whose operator sets no others.
+    /// The default limits.
     pub const ORDINARY: Self = Self {
-        // The largest instances know some 30 000 names, most of them known.
+        // The largest instances know about 30 000 names, most of them known to the census.
         source: Limit::new(2000).unwrap(),
-        // Names there cost their owners nothing: a fiftieth of the total, so that whoever fills one suffix leaves room for all others.
+        // Names below a shared suffix cost their owners nothing. A fiftieth of the total, so that
+        // filling one suffix leaves room for all others.
         shared_suffix: Limit::new(1000).unwrap(),
         // Two days' worth of checks at the ordinary paces.
         total: Limit::new(50_000).unwrap(),
     };
 }
 
-/// A name that asks to enter.
+/// A new name.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'name> {
     /// The name.
@@ -63,29 +68,30 @@ pub struct Candidate<'name> {
     pub shared_suffix: Option<&'name str>,
 }
 
-/// Who brings a name.
+/// Where a name comes from.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'name> {
     /// A server that named it, or a public list.
     Source(SourceId),
-    /// Somebody who proved a key or a domain. That the name lies below the domain is for the caller to see.
+    /// A submitter who proved a key or a domain. The caller checks that the name lies below the
+    /// domain.
     Submitter {
-        /// The key that was proved.
+        /// The proved key.
         key: Option<&'name KeyHash>,
-        /// The domain that was proved.
+        /// The proved domain.
         domain: Option<&'name DomainName>,
-        /// That of the domain.
+        /// The domain's shared suffix.
         shared_suffix: Option<&'name str>,
     },
-    /// Whoever runs the census.
+    /// The operator of the census.
     Operator,
 }
 
-/// Which source it is: the id of its counter.
+/// Identifies a source: the id of its counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(pub u64);
 
-/// An admission, by whose receipts it can be given back, once.
+/// An admission. Its receipts can give it back once.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Pass(Vec<Receipt>);
 
@@ -105,16 +111,16 @@ pub enum Room {
 /// Why a name may not enter. The text is a sentence about it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The operator's deny-list has it.
+    /// The operator's deny-list contains it.
     #[error("{}", denied(.0))]
     Denied(Listed),
-    /// A line `domain X 0`, or `key HEX 0` for its submitter.
+    /// A line `domain X 0`, or `key HEX 0` for its submitter, forbids it.
     #[error("the rules admit nobody by `{name}`")]
     Banned {
-        /// What the line names.
+        /// The name or key in the line.
         name: String,
     },
-    /// No rule has a counter for it, which no later window changes.
+    /// No rule has a counter for it. This does not change in a later window.
     #[error("{0}")]
     NoRule(Reason),
     /// There may be room in the next window.
@@ -123,10 +129,10 @@ pub enum Refusal {
 }
 
 impl Terms {
-    /// Decides on a name that is not known and asks at `now_s`, and counts it when it is admitted.
+    /// Decides on a new name at `now_s`, and counts it if it is admitted.
     ///
     /// # Errors
-    /// Why it may not enter; nothing was counted then.
+    /// Returns the reason if the name may not enter. No counter changes then.
     pub fn decide(
         &self,
         counters: &mut Counters,
@@ -134,14 +140,14 @@ impl Terms {
         subject: Subject<'_>,
         now_s: u64,
     ) -> Result<Pass, Refusal> {
-        // Also for those who get no further: time goes on for all.
+        // Also for names that are refused, so that time passes for all.
         counters.enter(now_s);
         let claims = self.claims(counters, candidate, subject)?;
         let mut pass = Pass(Vec::with_capacity(claims.len()));
         for claim in claims {
             match counters.charge_id(claim.table, claim.id, claim.limit, now_s) {
                 Charge::Admitted { receipt, .. } => pass.0.push(receipt),
-                // Looked at before, so it doesn't come to this unless two claims share a counter.
+                // Room was checked before, so this happens only if two claims share a counter.
                 Charge::Refused { .. } | Charge::Full => {
                     counters.take_back(pass);
                     return Err(Refusal::NoRoom(claim.room));
@@ -151,10 +157,10 @@ impl Terms {
         Ok(pass)
     }
 
-    /// Whether [`Terms::decide`] would admit the name at a time within the window that was entered last; counts nothing.
+    /// Whether [`Terms::decide`] would admit the name within the current window. Counts nothing.
     ///
     /// # Errors
-    /// Why it may not enter.
+    /// Returns the reason if the name may not enter.
     pub fn look(
         &self,
         counters: &Counters,
@@ -164,10 +170,10 @@ impl Terms {
         self.claims(counters, candidate, subject).map(drop)
     }
 
-    /// Whether the deny-list or a rule with the limit 0 keeps a name out for whoever brings it.
+    /// Checks that neither the deny-list nor a rule with the limit 0 bans a name.
     ///
     /// # Errors
-    /// Why.
+    /// Returns the reason if the name is banned.
     pub fn bans(&self, name: &DomainName) -> Result<(), Refusal> {
         if let Some(listed) = self.deny.covers(name) {
             return Err(Refusal::Denied(listed));
@@ -180,7 +186,7 @@ impl Terms {
         }
     }
 
-    /// All that an admission is counted by, each with room left.
+    /// All counters that an admission increments, each with room left.
     fn claims(
         &self,
         counters: &Counters,
@@ -240,7 +246,8 @@ impl Terms {
                         claims.extend(shared_suffix.map(shared));
                         claims.push(total);
                     }
-                    // The operator knows these by name: a flood of others takes nothing away from them.
+                    // The operator lists these by name, so a flood of other names must not reduce
+                    // their room.
                     Table::Key
                     | Table::Domain
                     | Table::Source
@@ -256,10 +263,10 @@ impl Terms {
     }
 }
 
-/// Most counters that one admission moves.
+/// Most counters that one admission increments.
 const CLAIMS_MAX: usize = 4;
 
-/// One counter that an admission moves.
+/// One counter that an admission increments.
 struct Claim {
     table: Table,
     id: u64,
@@ -274,19 +281,20 @@ impl Claim {
 }
 
 impl Pass {
-    /// The counters that it moved, as they are now.
+    /// The current state of the counters that it incremented.
     pub fn rows<'pass>(&'pass self, counters: &'pass Counters) -> impl Iterator<Item = Row> {
         self.0.iter().map(|receipt| counters.row(receipt))
     }
 }
 
 impl Counters {
-    /// The source that goes by this registered domain.
+    /// The source with this registered domain.
     pub fn source(&self, registered_domain: &str) -> SourceId {
         SourceId(self.id(registered_domain.as_bytes()))
     }
 
-    /// Takes a whole admission back: its counters as they are now, none of a window that is over.
+    /// Gives a whole admission back. Returns the new state of its counters, without those of a
+    /// window that is over.
     pub fn take_back(&mut self, pass: Pass) -> Vec<Row> {
         pass.0
             .into_iter()
@@ -296,10 +304,9 @@ impl Counters {
 }
 
 impl Room {
-    /// All of them.
     const ALL: [Self; 4] = [Self::Rule, Self::Source, Self::SharedSuffix, Self::Total];
 
-    /// Its word in the database.
+    /// The value in the database.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Rule => "rule",
@@ -309,7 +316,7 @@ impl Room {
         }
     }
 
-    /// The one of this word.
+    /// The kind of room for this value. `None` if the value is unknown.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|room| room.as_str() == word)
     }

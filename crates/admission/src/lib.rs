@@ -1,13 +1,15 @@
 //! Which names may enter the census (design §8), and how many of them a day.
 //!
-//! [`names`] is about names as such. In: text that somebody wrote, or names that a host listed. Out: a [`protocol::Host`] that may be asked, or
-//! a [`Refusal`] fit for people. Refused: whatever is no host name, bare public suffixes, names below no known suffix, and special-use names.
+//! [`names`] checks names as such. It takes text that a person wrote, or names that a host listed,
+//! and returns a [`protocol::Host`] that may be checked, or a [`Refusal`] fit for people. It
+//! refuses everything that is not a host name, bare public suffixes, names below unknown suffixes,
+//! and special-use names.
 //!
-//! [`rules`] is the language in which an operator says how many, [`counters`] count them, and
-//! [`decision`] is what comes out. [`gate`] puts them together with the operator's lists ([`list`])
-//! for names that nobody vouches for; whom it has no room for may wait in [`waiting`].
+//! [`rules`] is the language of an operator's limits, [`counters`] count admissions, and
+//! [`decision`] applies the rules. [`gate`] combines them with the operator's lists ([`list`]) for
+//! names without a submitter. Names without room may wait in [`waiting`].
 //!
-//! Nothing here knows a clock, chance, a file or the network.
+//! No module here uses a clock, a random generator, a file or the network.
 #![warn(
     clippy::as_conversions,
     clippy::arithmetic_side_effects,

@@ -1,10 +1,11 @@
-//! Lists of domains that an operator keeps: those that are never admitted, those that always have room.
+//! The operator's lists of domains: those that are never admitted, and those that always have room.
 //!
-//! In: the bytes of a file, a name a line. Out: which of its names a host is or lies below, and what stands beside that name as a reason. Refused:
-//! a file over [`FILE_BYTES_MAX`] or [`LINES_MAX`], and any line that is no name: a file is taken whole or not at all.
+//! [`DomainList::parse`] takes the bytes of a file with one name per line. A lookup returns the
+//! listed name that a host is or lies below, and its reason. A file over [`FILE_BYTES_MAX`] or
+//! [`LINES_MAX`], or with any invalid line, is rejected as a whole.
 //!
-//! `#` begins a comment wherever it stands. The comment behind a name is its reason; a line that holds a comment alone is passed over. A name
-//! stands for itself and all names below it, at labels' borders.
+//! `#` begins a comment at any position. The comment after a name is its reason; lines with only a
+//! comment are ignored. A name covers itself and all names below it, at label boundaries.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,47 +16,48 @@ use thiserror::Error;
 use crate::domain::{DomainName, DomainNameError};
 use crate::rules::{FILE_BYTES_MAX, LINES_MAX};
 
-/// Longest reason that is kept, in bytes: a sentence or two. The rest is cut.
+/// Longest reason that is kept, in bytes: a sentence or two. The rest is cut off.
 pub const REASON_BYTES_MAX: usize = 300;
 
-/// How much of a wrong line is shown, in bytes.
+/// Bytes of an invalid line that are shown.
 const TEXT_BYTES_SHOWN: usize = 120;
 
 /// A list of domains with reasons.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DomainList(BTreeMap<DomainName, Box<str>>);
 
-/// What a host is on a list by.
+/// The entry that puts a host on a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// The list's name that the host is or lies below: the longest.
+    /// The longest listed name that the host is or lies below.
     pub domain: DomainName,
-    /// What stands beside it; may be empty.
+    /// The entry's reason, which may be empty.
     pub reason: String,
 }
 
-/// Why a file is no list of domains.
+/// Why a file is not a list of domains.
 #[derive(Debug, Error)]
 pub enum ListError {
-    /// More than [`FILE_BYTES_MAX`] or [`LINES_MAX`].
+    /// The file exceeds [`FILE_BYTES_MAX`] or [`LINES_MAX`].
     #[error("list {}: is larger than {FILE_BYTES_MAX} bytes or has more than {LINES_MAX} lines; is this the right file?", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
     },
-    /// Lines that are no names, all of them, in their order.
+    /// Some lines are not names.
     #[error("{}", lines.join("\n"))]
     Malformed {
-        /// `FILE:NUMBER: PROBLEM: "TEXT"` each; never none.
+        /// `FILE:NUMBER: PROBLEM: "TEXT"` for each invalid line in order. Never empty.
         lines: Vec<String>,
     },
 }
 
 impl DomainList {
-    /// The list in these bytes, which were read from the file at `path`. A second line for a name is its reason then.
+    /// Parses a list from these bytes of the file at `path`. If a name has two lines, the later
+    /// reason applies.
     ///
     /// # Errors
-    /// When a bound is exceeded, or with every line that is no name.
+    /// Fails if a bound is exceeded, or if any line is not a name.
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, ListError> {
         if bytes.len() > FILE_BYTES_MAX {
             return Err(ListError::TooLarge {
@@ -89,22 +91,22 @@ impl DomainList {
         }
     }
 
-    /// By what `name` is on the list.
+    /// The entry that covers `name`. `None` if `name` is not on the list.
     pub fn covers(&self, name: &DomainName) -> Option<Listed> {
         self.find(name.tails())
     }
 
-    /// As [`DomainList::covers`], for a name in canonical form.
+    /// Like [`DomainList::covers`], for a name in canonical form.
     pub fn covers_text(&self, name: &str) -> Option<Listed> {
         self.find(crate::domain::tails(name))
     }
 
-    /// How many names it has.
+    /// Number of names.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it has none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,7 +1,9 @@
-//! The policy on names: which ones may enter the census at all, and whose they are.
+//! The policy on names: which ones may enter the census, and to which owner they belong.
 //!
-//! In: text, or a [`Host`] that was parsed already. Out: a host to ask, or the [`Refusal`]; for an admitted host its registered domain, by
-//! which the gateway paces look-ups. A name that was admitted once may be refused later, when the list of suffixes changes: its row is parked then.
+//! It takes text, or a parsed [`Host`], and returns a host to check or a [`Refusal`]. For an
+//! admitted host it also returns the registered domain, by which the gateway paces look-ups. If the
+//! list of suffixes changes, a name that was admitted before may be refused later, and its row is
+//! parked.
 
 use protocol::{Host, HostError};
 use thiserror::Error;
@@ -9,37 +11,39 @@ use thiserror::Error;
 use crate::special;
 use crate::suffixes::Suffixes;
 
-/// What becomes of names that are reserved for special use.
+/// How names that are reserved for special use are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reserved {
     /// All are refused.
     Refuse,
-    /// Those below `.test` and `.example` are admitted, as if these were known suffixes; the rest is refused. In lab mode alone (design §10).
+    /// Names below `.test` and `.example` are admitted, as if these were known suffixes; all others
+    /// are refused. In lab mode only (design §10).
     AllowInLab,
 }
 
 /// Admits names to the census.
 #[derive(Debug)]
 pub struct Names {
-    /// Where one owner's names end.
+    /// The public suffixes, which separate owners.
     pub suffixes: Suffixes,
-    /// What becomes of reserved names.
+    /// How reserved names are treated.
     pub reserved: Reserved,
 }
 
-/// Why a name may not enter. The text is a sentence about the name, which the caller puts before it.
+/// Why a name may not enter. The text is a sentence about the name, and the caller prepends the
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// It is no host name at all.
+    /// It is not a host name.
     #[error(transparent)]
     NotAName(#[from] HostError),
-    /// Others register names below it, such as `co.uk`; it is no host itself.
+    /// It is a public suffix such as `co.uk`, below which others register names, and not a host.
     #[error("it is a public suffix, below which others register names, not a host")]
     PublicSuffix,
-    /// No rule of the list of public suffixes covers it: most likely a slip of the pen.
+    /// No rule of the public suffix list covers it: most likely a typing error.
     #[error("its top-level domain is in no rule of the public suffix list")]
     UnknownSuffix,
-    /// It can't be looked up in the public DNS.
+    /// The public DNS can't resolve it.
     #[error("it lies in `{domain}`, which is reserved for special use")]
     SpecialUse {
         /// The reserved domain.
@@ -48,18 +52,18 @@ pub enum Refusal {
 }
 
 impl Names {
-    /// The host that `text` names, in canonical form.
+    /// Parses `text` into a host in canonical form.
     ///
     /// # Errors
-    /// Why it may not enter the census.
+    /// Returns the reason if it may not enter the census.
     pub fn admit(&self, text: &str) -> Result<Host, Refusal> {
         self.admit_host(Host::parse(text)?)
     }
 
-    /// `host` itself, when it may enter the census.
+    /// Returns `host` if it may enter the census.
     ///
     /// # Errors
-    /// Why it may not. Never [`Refusal::NotAName`].
+    /// Returns the reason if it may not enter. Never [`Refusal::NotAName`].
     pub fn admit_host(&self, host: Host) -> Result<Host, Refusal> {
         if let Some(domain) = special::reserved_domain(&host) {
             return if self.is_admitted_in_lab(domain) {
@@ -78,9 +82,11 @@ impl Names {
         }
     }
 
-    /// The registered domain of `host`: its public suffix plus one label. It names the owner, as far as names can tell.
+    /// The registered domain of `host`: its public suffix plus one label. As far as names can tell,
+    /// it identifies the owner.
     ///
-    /// For a host that would not be admitted it is the best guess: the host itself when it is a bare suffix, else its last two labels.
+    /// For a host that would not be admitted it is the best guess: the host itself if it is a bare
+    /// suffix, otherwise its last two labels.
     pub fn registered_domain(&self, host: &Host) -> String {
         let name = host.as_str();
         let suffix = self.suffixes.suffix(host).name;
@@ -208,7 +214,8 @@ mod tests {
         );
     }
 
-    /// Names out of labels that matter to the policy, so that suffixes and reserved names are met often.
+    /// Names from labels that matter to the policy, so that suffixes and reserved names are
+    /// frequent.
     fn name() -> impl Strategy<Value = String> {
         let label = prop_oneof![
             "[a-z][a-z0-9]{0,5}",

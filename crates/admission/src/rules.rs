@@ -1,7 +1,8 @@
-//! The language of admission rules: who may bring in how many new names a day.
+//! The language of admission rules: how many new names submitters may add per day.
 //!
-//! In: the bytes of a rules file. Out: [`Rules`], or every line that is none with its number and text. Refused: a file over [`FILE_BYTES_MAX`] or
-//! [`LINES_MAX`], and any line that is no rule: a file is taken whole or not at all.
+//! [`Rules::parse`] takes the bytes of a rules file. It returns [`Rules`], or every invalid line
+//! with its number and text. A file over [`FILE_BYTES_MAX`] or [`LINES_MAX`], or with any invalid
+//! line, is rejected as a whole.
 //!
 //! ```text
 //! key    HEX  LIMIT     # SHA-256 of a submitter's raw Ed25519 public key
@@ -9,9 +10,10 @@
 //! public FILE LIMIT     # each registered domain, by the public suffixes in FILE
 //! ```
 //!
-//! Fields are separated by white space; `#` begins a comment wherever it stands; the order of lines has no meaning. A line is looked at in this
-//! order: number of fields, keyword, limit, item; the first that is wrong is told. The rules are those of Sigsum's log server, whose limits on
-//! submitters they are (sigsum/log-go, `doc/rate-limit.md`).
+//! White space separates fields, `#` begins a comment at any position, and the order of lines has
+//! no meaning. The number of fields, the keyword, the limit and the item of a line are checked in
+//! this order, and the first problem is reported. The rules are those of Sigsum's log server, which
+//! limits submitters by them (sigsum/log-go, `doc/rate-limit.md`).
 
 mod key_hash;
 mod limit;
@@ -30,45 +32,48 @@ pub use self::line::Problem;
 use self::line::Rule;
 use crate::domain::DomainName;
 
-/// Longest file: [`LINES_MAX`] lines of over eighty bytes. A list of ten thousand banned domains has a third of a MiB.
+/// Longest file: [`LINES_MAX`] lines of over eighty bytes. A list of ten thousand banned domains
+/// has a third of a MiB.
 pub const FILE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Most lines. The longest lists of banned domains that instances share have a tenth of it. It bounds the errors of a file too.
+/// Most lines. The longest lists of banned domains that instances share have a tenth of it. It also
+/// bounds the number of errors in a file.
 pub const LINES_MAX: usize = 100_000;
 
-/// How much of a line an error shows, in bytes: a key's line with its comment.
+/// Bytes of a line that an error shows: a key's line with its comment.
 const TEXT_BYTES_SHOWN: usize = 120;
 
-/// A rules file, parsed.
+/// The content of a rules file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// The `key` lines.
+    /// The limits of the `key` lines.
     pub keys: BTreeMap<KeyHash, Limit>,
-    /// The `domain` lines.
+    /// The limits of the `domain` lines.
     pub domains: BTreeMap<DomainName, Limit>,
-    /// The `public` line.
+    /// The `public` line, if there is one.
     pub public: Option<Public>,
 }
 
-/// The `public` line.
+/// A `public` line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Public {
-    /// Where the public suffixes are.
+    /// The source of its public suffixes.
     pub list: ListPlace,
-    /// Admissions a window for each registered domain; 0 is off.
+    /// Admissions per window for each registered domain; 0 is off.
     pub limit: Limit,
 }
 
-/// Where the public suffixes are that a `public` line counts by.
+/// The source of the public suffixes for a `public` line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ListPlace {
-    /// `default`, the one word that is no file: the list that the census itself goes by. A file of that name is written `./default`.
+    /// `default`, the only word that is not a file: the census's own list. A file of that name is
+    /// written as `./default`.
     Default,
     /// A file in the format of publicsuffix.org.
     File(PathBuf),
 }
 
-/// A line that is no rule.
+/// An invalid line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineError {
     /// Its number, from 1.
@@ -79,10 +84,10 @@ pub struct LineError {
     pub problem: Problem,
 }
 
-/// Why a file holds no rules.
+/// Why a file is not a rules file.
 #[derive(Debug, Error)]
 pub enum RulesError {
-    /// More than [`FILE_BYTES_MAX`].
+    /// The file exceeds [`FILE_BYTES_MAX`].
     #[error(
         "admission rules {}: is larger than {FILE_BYTES_MAX} bytes; is this the right file?",
         path.display()
@@ -91,7 +96,7 @@ pub enum RulesError {
         /// The file.
         path: PathBuf,
     },
-    /// More than [`LINES_MAX`].
+    /// The file exceeds [`LINES_MAX`].
     #[error(
         "admission rules {}: has more than {LINES_MAX} lines; is this the right file?",
         path.display()
@@ -100,28 +105,29 @@ pub enum RulesError {
         /// The file.
         path: PathBuf,
     },
-    /// Lines that are no rules, all of them, in their order.
+    /// Some lines are not rules.
     #[error("{}", in_lines(path, lines))]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The lines, never none.
+        /// All invalid lines in order. Never empty.
         lines: Vec<LineError>,
     },
 }
 
 impl Rules {
-    /// The rules in these bytes, which were read from the file at `path`. Files that they name are not looked at.
+    /// Parses the rules in these bytes of the file at `path`. Does not read the files that they
+    /// name.
     ///
     /// # Errors
-    /// When a bound is exceeded, or with every line that is no rule; see [`RulesError`].
+    /// Fails if a bound is exceeded, or if any line is not a rule; see [`RulesError`].
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self, RulesError> {
         let path = || path.to_owned();
         if bytes.len() > FILE_BYTES_MAX {
             return Err(RulesError::TooLarge { path: path() });
         }
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        // What stands behind the last LF is a line only when it is something.
+        // An empty text after the last LF is not a line.
         let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
         if bytes.split(|&byte| byte == b'\n').nth(LINES_MAX).is_some() {
             return Err(RulesError::TooManyLines { path: path() });
@@ -149,7 +155,8 @@ impl Rules {
         }
     }
 
-    /// The file of public suffixes to read before the rules can be in force; none when the `public` line is off, missing, or says `default`.
+    /// The file of public suffixes that must be read before the rules can be in force. `None` if
+    /// the `public` line is off, missing, or says `default`.
     pub fn list_file(&self) -> Option<&Path> {
         let public = self.public.as_ref()?;
         match &public.list {
@@ -159,7 +166,7 @@ impl Rules {
     }
 }
 
-/// Rules with the lines that they stand in.
+/// Rules, with the numbers of their lines.
 #[derive(Default)]
 struct Draft {
     keys: BTreeMap<KeyHash, (Limit, usize)>,
@@ -233,7 +240,8 @@ fn in_lines(path: &Path, lines: &[LineError]) -> String {
     lines.join("\n")
 }
 
-/// `NUMBER: PROBLEM: "TEXT"`, to be put behind the file's name and a colon; what a terminal could take for a command is escaped.
+/// `NUMBER: PROBLEM: "TEXT"`, to follow the file's name and a colon. Characters that could control
+/// a terminal are escaped.
 impl fmt::Display for LineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}: {:?}", self.line, self.problem, self.text)

@@ -1,14 +1,16 @@
-//! Names that are nobody's on the public Internet.
+//! Names that nobody can own on the public Internet.
 //!
-//! In: a host. Out: the reserved domain it lies in, if any. They are refused before the list of public suffixes is asked, since that list
-//! holds some of them (`onion`, `arpa`) as if names below them could be registered and resolved.
+//! [`reserved_domain`] returns the reserved domain that contains a host. Such names are refused
+//! before the public suffix list is used, because that list contains some of them (`onion`, `arpa`)
+//! as if names below them could be registered and resolved.
 
 use protocol::Host;
 
-/// Reserved domains: each one, and whatever lies below it, is refused.
+/// Reserved domains. Each one and all names below it are refused.
 ///
-/// The first part is IANA's registry of special-use domain names, with `arpa` whole in place of its many entries there; then names that
-/// the registry lacks and that nobody can own all the same.
+/// The first part is IANA's registry of special-use domain names, with the whole of `arpa` in place
+/// of its many entries there. Then follow names that the registry lacks and that nobody can own
+/// either.
 const RESERVED: &[&str] = &[
     // RFC 6761 §6.2 to §6.5.
     "test",
@@ -24,21 +26,22 @@ const RESERVED: &[&str] = &[
     "onion",
     // RFC 9476: names outside the DNS.
     "alt",
-    // RFC 8375 (`home.arpa`), RFC 8880, RFC 9031 and more. RFC 3172 §2.1: the whole domain is infrastructure, and no place for hosts.
+    // RFC 8375 (`home.arpa`), RFC 8880, RFC 9031 and more. RFC 3172 §2.1: the whole domain is
+    // infrastructure, and not for hosts.
     "arpa",
-    // ICANN Board resolution 2024.07.29.06: kept for private use for ever.
+    // ICANN Board resolution 2024.07.29.06: permanently reserved for private use.
     "internal",
-    // ICANN Board resolution 2018.02.04.12: never delegated, for they are in use in private networks.
+    // ICANN Board resolution 2018.02.04.12: never delegated, because private networks use them.
     "home",
     "corp",
     "mail",
-    // RFC 6762 appendix G: in use in private networks.
+    // RFC 6762 appendix G: used in private networks.
     "intranet",
     "private",
     "lan",
     // What resolvers and routers append to single labels.
     "localdomain",
-    // draft-grothoff-iesg-special-use-p2p-names: overlay networks with a name system of their own.
+    // draft-grothoff-iesg-special-use-p2p-names: overlay networks with their own name systems.
     "i2p",
     "gnu",
     "zkey",
@@ -46,10 +49,10 @@ const RESERVED: &[&str] = &[
     "exit",
 ];
 
-/// The reserved domains that stand for real ones in the lab (design §10).
+/// The reserved domains that serve as real ones in the lab (design §10).
 const LAB: &[&str] = &["test", "example"];
 
-/// The reserved domain that `host` is or lies in, if any.
+/// The reserved domain that `host` is or lies in. `None` if there is none.
 pub fn reserved_domain(host: &Host) -> Option<&'static str> {
     RESERVED
         .iter()
@@ -57,7 +60,7 @@ pub fn reserved_domain(host: &Host) -> Option<&'static str> {
         .find(|domain| host.is_within(domain))
 }
 
-/// Whether `domain`, one that [`reserved_domain`] named, is admitted in the lab.
+/// Whether the lab admits `domain`, which [`reserved_domain`] returned.
 pub fn is_lab_domain(domain: &str) -> bool {
     LAB.contains(&domain)
 }

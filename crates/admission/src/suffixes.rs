@@ -1,8 +1,10 @@
-//! The list of public suffixes: where one owner's names end and the next one's begin.
+//! The public suffix list, which separates the names of different owners.
 //!
-//! In: a name; perhaps the bytes of a file in the format of publicsuffix.org. Out: the name's public suffix and whether the list names it.
-//! Refused: a file that is too big or of another format. What replaces the census's own list has to be the whole list too: one that lacks half of
-//! its rules would park half of the census. Admission rules may go by an excerpt: whatever it lacks is refused, or shares a count.
+//! It takes a name, and optionally the bytes of a file in the format of publicsuffix.org. It
+//! returns the name's public suffix and whether the list contains it. Files that are too big or of
+//! another format are rejected. A file that replaces the census's own list has to be complete:
+//! without half of its rules, half of the census would be parked. Admission rules may use an
+//! excerpt: names that it lacks are refused, or share a count.
 
 mod table;
 
@@ -20,10 +22,12 @@ use crate::domain::DomainName;
 /// Longest file. The list of 2026 has 0.33 MiB, so it may grow sixfold.
 pub const FILE_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Fewest rules in the section of ICANN's domains. There are over 1 400 top-level domains alone; fewer than a thousand rules are a piece of the list.
+/// Fewest rules in the section of ICANN's domains. There are over 1 400 top-level domains alone, so
+/// a list with fewer than a thousand rules is incomplete.
 pub const ICANN_RULES_MIN: usize = 1000;
 
-/// The lines that the list's two sections stand between, in this order. The last of them proves that the file was not cut off.
+/// The lines around the list's two sections, in this order. The last one proves that the file is
+/// complete.
 const MARKS: [&str; 4] = [
     "===BEGIN ICANN DOMAINS===",
     "===END ICANN DOMAINS===",
@@ -31,20 +35,22 @@ const MARKS: [&str; 4] = [
     "===END PRIVATE DOMAINS===",
 ];
 
-/// A list of public suffixes.
+/// A public suffix list.
 #[derive(PartialEq, Eq)]
 pub struct Suffixes(List);
 
 #[derive(PartialEq, Eq)]
 enum List {
-    /// The one of the crate `psl`, as code. Embedding the text instead would mean a copy of a file under another licence in this tree that
-    /// somebody has to remember to renew, where a dependency's new version is noticed by tools. It overlooks a wildcard where a longer rule
-    /// stands beside it, for two dozen names of other people's machinery in the list of 2026: these count as one owner's.
+    /// The list in the crate `psl`, as code. Rejected: embedding the text, a copy of a file under
+    /// another licence that would have to be updated by hand, whereas tools notice a dependency's
+    /// new version. The crate ignores a wildcard if there is a longer rule next to it. In the list
+    /// of 2026 this affects two dozen names of other people's machinery, which count as one
+    /// owner's.
     Compiled,
-    /// The operator's.
+    /// The operator's list.
     Loaded {
         all: Table,
-        /// The rules before the private section; none when there are none.
+        /// The rules before the private section. `None` if there are none.
         icann: Option<Table>,
     },
 }
@@ -54,14 +60,14 @@ enum List {
 pub struct Suffix<'name> {
     /// The suffix, without a leading dot.
     pub name: &'name str,
-    /// A rule of the list names it. Otherwise the last label was taken, since there is no better guess.
+    /// Whether a rule of the list names it. Otherwise it is the last label, the best guess.
     pub is_known: bool,
 }
 
-/// Why a file holds no list of public suffixes.
+/// Why a file is not a public suffix list.
 #[derive(Debug, Error)]
 pub enum SuffixError {
-    /// More than [`FILE_BYTES_MAX`].
+    /// The file exceeds [`FILE_BYTES_MAX`].
     #[error(
         "public suffix list {}: is larger than {FILE_BYTES_MAX} bytes; the list of publicsuffix.org is far smaller, is this the right file?",
         path.display()
@@ -78,10 +84,10 @@ pub enum SuffixError {
     NoMark {
         /// The file.
         path: PathBuf,
-        /// The mark.
+        /// The missing mark.
         mark: &'static str,
     },
-    /// A rule longer than [`RULE_BYTES_MAX`].
+    /// A rule is longer than [`RULE_BYTES_MAX`].
     #[error(
         "public suffix list {}: line {line} holds a rule of more than {RULE_BYTES_MAX} bytes; fetch the file from https://publicsuffix.org/list/ again",
         path.display()
@@ -89,10 +95,10 @@ pub enum SuffixError {
     RuleTooLong {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line's number, from 1.
         line: usize,
     },
-    /// Fewer than [`ICANN_RULES_MIN`] rules.
+    /// There are fewer than [`ICANN_RULES_MIN`] rules.
     #[error(
         "public suffix list {}: holds {found} ICANN rules, fewer than {ICANN_RULES_MIN}; fetch the whole file from https://publicsuffix.org/list/ again",
         path.display()
@@ -100,10 +106,10 @@ pub enum SuffixError {
     TooFew {
         /// The file.
         path: PathBuf,
-        /// Rules in the section of ICANN's domains.
+        /// Number of rules in the section of ICANN's domains.
         found: usize,
     },
-    /// No text.
+    /// The file is not UTF-8.
     #[error(
         "public suffix list {}: is not UTF-8; fetch the file from https://publicsuffix.org/list/ again",
         path.display()
@@ -112,7 +118,7 @@ pub enum SuffixError {
         /// The file.
         path: PathBuf,
     },
-    /// A line that is neither a comment nor a rule.
+    /// A line is neither a comment nor a rule.
     #[error(
         "public suffix list {}: line {line} holds no rule: `{}`; mend it, or fetch the file from https://publicsuffix.org/list/ again",
         path.display(), escaped(rule.as_bytes(), RULE_BYTES_MAX)
@@ -120,12 +126,12 @@ pub enum SuffixError {
     BadRule {
         /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// The line's number, from 1.
         line: usize,
-        /// What stands there.
+        /// The text of the line.
         rule: String,
     },
-    /// More than [`RULES_MAX`].
+    /// The file has more than [`RULES_MAX`] rules.
     #[error(
         "public suffix list {}: holds more than {RULES_MAX} rules; the list of publicsuffix.org has far fewer, is this the right file?",
         path.display()
@@ -134,7 +140,7 @@ pub enum SuffixError {
         /// The file.
         path: PathBuf,
     },
-    /// Comments at most.
+    /// The file has no rules.
     #[error("public suffix list {}: holds no rule; is this the right file?", path.display())]
     Empty {
         /// The file.
@@ -145,7 +151,7 @@ pub enum SuffixError {
 /// Why a name has no registered domain. The text is a sentence about the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NoRegisteredDomain {
-    /// Others register names below it.
+    /// It is a public suffix, below which others register names.
     #[error("it is a public suffix, below which others register names")]
     PublicSuffix,
     /// No rule of the list covers it.
@@ -154,27 +160,29 @@ pub enum NoRegisteredDomain {
 }
 
 impl Suffixes {
-    /// The compiled-in list. Costs nothing: it is code.
+    /// The compiled-in list. It needs no initialisation.
     pub fn compiled() -> Self {
         Self(List::Compiled)
     }
 
-    /// The list in these bytes, which were read from the file at `path`, in the format of publicsuffix.org: the whole one, instead of the
-    /// compiled-in list.
+    /// Parses these bytes of the file at `path`, in the format of publicsuffix.org. They must be a
+    /// complete list, which replaces the compiled-in one.
     ///
     /// # Errors
-    /// When they are more than [`FILE_BYTES_MAX`] or not the whole list; see [`SuffixError`].
+    /// Fails if there are more than [`FILE_BYTES_MAX`] bytes, or if the list is incomplete; see
+    /// [`SuffixError`].
     pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Self, SuffixError> {
         let text = text(bytes, path)?;
         inspect(text, path)?;
         loaded(text, path)
     }
 
-    /// The list in these bytes, which were read from the file at `path`: an excerpt of that of publicsuffix.org, or one that has nothing to do
-    /// with it.
+    /// Parses these bytes of the file at `path`: an excerpt of publicsuffix.org's list, or an
+    /// independent list.
     ///
     /// # Errors
-    /// When they are more than [`FILE_BYTES_MAX`], a line is no rule, or there is none; see [`SuffixError`].
+    /// Fails if there are more than [`FILE_BYTES_MAX`] bytes, if a line is not a rule, or if there
+    /// is no rule; see [`SuffixError`].
     pub fn from_excerpt(bytes: &[u8], path: &Path) -> Result<Self, SuffixError> {
         loaded(text(bytes, path)?, path)
     }
@@ -192,7 +200,7 @@ impl Suffixes {
     /// The registered domain of `domain`: its public suffix plus one label.
     ///
     /// # Errors
-    /// When it has none.
+    /// Fails if it has none.
     pub fn registered_domain<'domain>(
         &self,
         domain: &'domain DomainName,
@@ -201,7 +209,7 @@ impl Suffixes {
         if !suffix.is_known {
             return Err(NoRegisteredDomain::UnknownSuffix);
         }
-        // The first of the name's tails that are longer than the suffix, from the short end.
+        // From the end, the first tail that is longer than the suffix.
         domain
             .tails()
             .take_while(|tail| tail.len() > suffix.name.len())
@@ -209,8 +217,9 @@ impl Suffixes {
             .ok_or(NoRegisteredDomain::PublicSuffix)
     }
 
-    /// Where `domain` lies below a suffix that is no registry's but some owner's, such as `github.io`, who hands out names below it for free: the
-    /// registered domain of that owner by ICANN's rules alone. Nothing for all others.
+    /// The shared suffix above `domain`, if its public suffix belongs to an owner who hands out
+    /// names for free, such as `github.io`, and not to a registry. The result is that owner's
+    /// registered domain by ICANN's rules alone. `None` for all other names.
     pub fn shared_suffix<'domain>(&self, domain: &'domain DomainName) -> Option<&'domain str> {
         let suffix = self.suffix_of_domain(domain);
         let icann = self.icann_suffix(domain.as_str())?;
@@ -226,7 +235,7 @@ impl Suffixes {
     fn icann_suffix<'name>(&self, name: &'name str) -> Option<&'name str> {
         match &self.0 {
             List::Compiled => {
-                // Each round goes on with a shorter name.
+                // Each round continues with a shorter name.
                 let mut rest = Some(name);
                 while let Some(name) = rest {
                     let suffix = psl::List.suffix(name.as_bytes())?;
@@ -252,7 +261,7 @@ impl Suffixes {
 
     fn suffix_of_name<'name>(&self, name: &'name str) -> Suffix<'name> {
         let known = match &self.0 {
-            // It hands back a tail of what it was given, so the text is there.
+            // The result is a tail of the input, so the text is valid.
             List::Compiled => psl::List
                 .suffix(name.as_bytes())
                 .filter(psl::Suffix::is_known)
@@ -301,7 +310,7 @@ fn loaded(text: &str, path: &Path) -> Result<Suffixes, SuffixError> {
     })?;
     let private = lines(text).find(|(_, text)| is_mark(text, MARKS[2]));
     let icann = match private {
-        // Every rule of it was read once already.
+        // All of its rules were parsed before.
         Some((begin, _)) => Table::before(text, begin),
         None => None,
     };
@@ -314,7 +323,7 @@ fn is_mark(line: &str, mark: &str) -> bool {
         .is_some_and(|comment| comment.trim() == mark)
 }
 
-/// Sees to it that this is the whole list: the marks are there, and rules enough.
+/// Checks that this is the complete list: it has the marks and enough rules.
 fn inspect(text: &str, path: &Path) -> Result<(), SuffixError> {
     let path = || path.to_owned();
     let mut lines = lines(text);

@@ -1,14 +1,19 @@
 //! Names that had no room, kept until there is some.
 //!
-//! In: names that were refused for want of room, by whom they were named, the time. Out: whom to try first; what changed, for whoever keeps it on
-//! disk. Refused: more than [`WAITING_MAX`] names, or [`WAITING_PER_DOMAIN_MAX`] of one registered domain. When there is no place, the name that the
-//! fewest name goes, of those the one that has waited for longest. A newcomer that no more name than that one is not kept, unless it comes from a source
-//! that has fewer names waiting which nobody else names than another source: then one of those goes, so that fifty servers with made-up lists can't take
-//! all places from hundreds that name a host each.
+//! It takes names that were refused because of a full counter, with the source and the time. It
+//! returns which names to try first, and the changes to be stored. It holds at most [`WAITING_MAX`]
+//! names, and [`WAITING_PER_DOMAIN_MAX`] per registered domain. If it is full, the name with the
+//! fewest sources leaves; among equals, the one that has waited longest. A new name without more
+//! sources than that one is not kept, with one exception. If the new name's source has fewer
+//! waiting names that only it names than another source has, then one of the other source's names
+//! leaves. Thus fifty servers with invented lists can't take all places from hundreds of servers
+//! that name one host each.
 //!
-//! How many independent sources named a name is approximate: each has one of 64 bits, by its counter's id. A name's own registered domain is none.
+//! The number of independent sources of a name is approximate: each source has one of 64 bits, by
+//! its counter's id. The name's own registered domain does not count.
 //!
-//! A name takes some 500 bytes here when it is the only one of its registered domain, so that all of them take 50 MB at most.
+//! A name that is the only one of its registered domain takes about 500 bytes, so all of them take
+//! at most 50 MB.
 
 mod sources;
 
@@ -18,35 +23,38 @@ use std::sync::Arc;
 use self::sources::Sources;
 use crate::gate::{Room, SourceId};
 
-/// Most names that wait: two days' admissions by the default limit, so that nobody waits behind more than can be let in soon.
+/// Most names that wait: two days' admissions at the default limit, so that no name waits behind
+/// more than can be admitted soon.
 pub const WAITING_MAX: usize = 100_000;
 
-/// Most of one registered domain: five days' admissions by the default rule. What lies behind these would wait in vain.
+/// Most waiting names of one registered domain: five days' admissions by the default rule. Names
+/// behind these would wait in vain.
 pub const WAITING_PER_DOMAIN_MAX: usize = 100;
 
-/// A name that nobody named again for this long is dropped: 30 days. Every server's peers list was read several times since.
+/// A waiting name that no source has named for this long is dropped: 30 days. The census has read
+/// every server's list of peers several times in this time.
 pub const WAIT_SECONDS_MAX: u64 = 30 * 24 * 60 * 60;
 
-/// When a name was last named is kept no finer than this, so that naming it all the time costs no writing.
+/// Resolution of the time when a name was last named, so that repeated naming costs no writes.
 const LAST_NAMED_GRAIN_SECONDS: u64 = 24 * 60 * 60;
 
-/// Changes that may wait for a disk that takes none. Beyond, no newcomer is kept.
+/// Most changes that wait for a disk that accepts none. Beyond this number no new name is kept.
 const UNWRITTEN_MAX: usize = 10_000;
 
-/// Which independent sources named a name: a bit each, shared by whoever has the same.
+/// The independent sources that named a name: one bit each, which several sources may share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NamedBy(pub u64);
 
 /// A name that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiter {
-    /// What had no room when it was tried last.
+    /// What had no room at the last attempt.
     pub room: Room,
-    /// When it was named first since it waits, in seconds.
+    /// When it was first named during this wait, in seconds.
     pub first_named_s: u64,
-    /// When it was named last, in seconds, a day's grain.
+    /// When it was last named, in seconds, at a day's resolution.
     pub last_named_s: u64,
-    /// The source that named it last.
+    /// The source that last named it.
     pub source: SourceId,
     /// The independent sources that named it.
     pub named_by: NamedBy,
@@ -59,28 +67,28 @@ pub struct Naming<'name> {
     pub name: &'name str,
     /// Its registered domain.
     pub domain: &'name str,
-    /// Who named it.
+    /// The source.
     pub source: SourceId,
-    /// Whether that is somebody else than the name's own registered domain.
+    /// Whether the source is not the name's own registered domain.
     pub is_independent: bool,
 }
 
-/// A name's place among all: the least is tried first.
+/// A name's rank among all: the least is tried first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
-    /// Bits that are not set: the most often named first.
+    /// Number of unset bits: names with the most sources come first.
     unnamed: u32,
-    /// Then who has waited for longest.
+    /// Among those, the longest wait comes first.
     first_named_s: u64,
     name: Arc<str>,
 }
 
-/// What is to be written: the name's row as it is now, or that it has none.
+/// A row to be written or deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
     /// The name.
     pub name: Arc<str>,
-    /// Its row.
+    /// The new row. `None` deletes it.
     pub waiter: Option<Waiter>,
 }
 
@@ -90,9 +98,9 @@ pub struct Waiting {
     waiters: HashMap<Arc<str>, Slot>,
     order: BTreeSet<Rank>,
     domains: HashMap<Arc<str>, Vec<Rank>>,
-    /// Of names that one source names, or none.
+    /// The sources of names with only one source, or none.
     sources: Sources,
-    /// Whose rows are not as they are here.
+    /// Names whose stored rows are out of date.
     unwritten: BTreeSet<Arc<str>>,
     names_max: usize,
     per_domain_max: usize,
@@ -119,7 +127,7 @@ impl Default for Waiting {
 }
 
 impl NamedBy {
-    /// How many named it, at least.
+    /// Number of sources, at least.
     pub fn count(self) -> u32 {
         self.0.count_ones()
     }
@@ -136,22 +144,22 @@ impl NamedBy {
 }
 
 impl Waiting {
-    /// How many wait.
+    /// Number of waiting names.
     pub fn len(&self) -> usize {
         self.waiters.len()
     }
 
-    /// Whether nobody waits.
+    /// Whether no name waits.
     pub fn is_empty(&self) -> bool {
         self.waiters.is_empty()
     }
 
-    /// What is known of a name that waits.
+    /// The data of a waiting name. `None` if it does not wait.
     pub fn waiter(&self, name: &str) -> Option<&Waiter> {
         self.waiters.get(name).map(|slot| &slot.waiter)
     }
 
-    /// Takes a row back that was written by a former life; none that has no place.
+    /// Restores a row that an earlier process wrote. Ignores it if there is no place.
     pub fn put(&mut self, name: &str, domain: &str, waiter: Waiter) {
         let has_place = self.waiters.len() < self.names_max
             && self.of_domain(domain).len() < self.per_domain_max;
@@ -170,7 +178,8 @@ impl Waiting {
         }
     }
 
-    /// Keeps a name that had no room, or what is new about one that waits already. Says whether it waits now.
+    /// Keeps a name that had no room, or updates one that waits already. Returns whether it waits
+    /// now.
     pub fn name(&mut self, naming: &Naming<'_>, room: Room, now_s: u64) -> bool {
         if let Some((name, slot)) = self.waiters.get_key_value(naming.name) {
             if let Some(waiter) = renewed(&slot.waiter, naming, room, now_s) {
@@ -200,14 +209,15 @@ impl Waiting {
         true
     }
 
-    /// A name waits no more.
+    /// Removes a name.
     pub fn remove(&mut self, name: &str) {
         if let Some(name) = self.take(name) {
             self.unwritten.insert(name);
         }
     }
 
-    /// Drops up to `most` of those that nobody named for [`WAIT_SECONDS_MAX`]. Gives how many.
+    /// Drops up to `most` names that no source has named for [`WAIT_SECONDS_MAX`]. Returns their
+    /// number.
     pub fn drop_old(&mut self, most: usize, now_s: u64) -> usize {
         let since = now_s.saturating_sub(WAIT_SECONDS_MAX);
         let old: Vec<_> = self
@@ -221,7 +231,7 @@ impl Waiting {
         old.len()
     }
 
-    /// Those who come after `after` in the order in which they are tried, at most `most` of them, with the place of each.
+    /// The next names after `after`, in the order of attempts, at most `most`, with their ranks.
     pub fn next(&self, after: Option<&Rank>, most: usize) -> Vec<(Rank, Waiter)> {
         let from = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
         self.order
@@ -243,13 +253,14 @@ impl Waiting {
         changes
     }
 
-    /// The changes were not written after all.
+    /// Queues changes again after a failed write.
     pub fn not_written(&mut self, changes: Vec<Change>) {
         self.unwritten
             .extend(changes.into_iter().map(|change| change.name));
     }
 
-    /// Where a newcomer would have its place: none; a free one; or that of somebody who leaves for it.
+    /// The place for a new name: `None` if there is none, `Some(None)` if one is free, and
+    /// `Some(Some(rank))` if that name has to leave for it.
     #[expect(
         clippy::option_option,
         reason = "no place, a free one, and a taken one are three things, and nobody else sees them"
@@ -279,7 +290,7 @@ impl Waiting {
             .map(|crowded| Some(crowded.clone()))
     }
 
-    /// Of those that the fewest name, the one that has waited for longest.
+    /// Among the names with the fewest sources, the one that has waited longest.
     fn least_of_all(&self) -> Option<&Rank> {
         let last = self.order.last()?;
         let first_of_its_kind = Rank {
@@ -301,7 +312,7 @@ impl Waiting {
             None => domain.into(),
         };
         let siblings = self.domains.entry(Arc::clone(&domain)).or_default();
-        // Most domains have one.
+        // Most domains have one name.
         siblings.reserve_exact(1);
         siblings.push(rank.clone());
         if rank.has_one_source() {
@@ -339,18 +350,18 @@ impl Rank {
         }
     }
 
-    /// Whose place it is.
+    /// The name with this rank.
     pub fn name(&self) -> &str {
         &self.name
     }
 }
 
-/// Who leaves first has the greatest.
+/// The name with the greatest value leaves first.
 fn leaving_order(rank: &Rank) -> (u32, std::cmp::Reverse<u64>) {
     (rank.unnamed, std::cmp::Reverse(rank.first_named_s))
 }
 
-/// The waiter with what is new of it; nothing when that is not worth writing.
+/// The updated waiter. `None` if no change is worth writing.
 fn renewed(waiter: &Waiter, naming: &Naming<'_>, room: Room, now_s: u64) -> Option<Waiter> {
     let named_by = waiter.named_by.with(naming);
     let is_old = now_s.saturating_sub(waiter.last_named_s) >= LAST_NAMED_GRAIN_SECONDS;

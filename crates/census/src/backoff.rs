@@ -1,59 +1,56 @@
-//! When a host may be walked again, after how it answered (design §6).
+//! When a host may be walked again, depending on how it answered.
 //!
-//! In: what is remembered of a host, how it answered, now. Out: what to remember. A walk that
-//! failed says nothing about the host as an instance (invariant I3), so nothing here touches its
-//! state.
+//! A failed walk says nothing about the host as an instance (invariant I3), so nothing here changes
+//! its state.
 
 use std::time::Duration;
 
 use crate::time::{Jitter, Timestamp};
 
-/// The pause after the first failure, and how much longer each further one makes it.
+/// The pause after the first failure, and its increase for each further one.
 const STEP: Duration = Duration::from_secs(30);
 
-/// The longest pause after failures alone.
+/// The longest pause after failures.
 const PAUSE_MAX: Duration = Duration::from_hours(24);
 
-/// The pause of a host that shows its conversations to nobody without a login: owners rarely change
-/// that.
+/// The pause of a host that shows its conversations only after a login: owners rarely change that.
 const ACCESS_PAUSE: Duration = Duration::from_hours(28 * 24);
 
-/// The longest pause that a host may state: longer than any that is meant.
+/// The longest pause that a host may request: longer than any serious one.
 const STATED_MAX: Duration = Duration::from_hours(28 * 24);
 
-/// How a host answered, as far as asking it again is concerned.
+/// How a host answered, as far as it matters for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It did.
+    /// It answered.
     Answered,
-    /// It has no such thing.
+    /// It does not have what was requested.
     NotFound,
-    /// It lives, and shows this to nobody without a login.
+    /// It responds, but requires a login.
     AccessControlled,
-    /// It did not answer, or not in time, or limits how often it does.
+    /// It did not answer, was too slow, or limits our requests.
     Unresponsive,
-    /// Something answered that is not what was asked for.
+    /// The answer is not what was requested.
     NotJson,
 }
 
-/// Failures in a row, and until when a host is left alone.
+/// Consecutive failures, and until when a host is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Backoff {
-    /// Failures since the last answer, at most one a pause.
+    /// Failures since the last answer, at most one per pause.
     pub failures: u32,
-    /// From this moment on it may be asked. `None`: at any time.
+    /// Time from which the host may be requested. `None` if it may be at any time.
     pub free_at: Option<Timestamp>,
 }
 
 impl Backoff {
-    /// Whether the host is left alone now; at `free_at` itself it no longer is.
+    /// Whether the host is left alone at `now`. At `free_at` itself it no longer is.
     pub fn is_paused(self, now: Timestamp) -> bool {
         self.free_at.is_some_and(|free_at| now < free_at)
     }
 
-    /// What is remembered after an answer. `stated` is the time until the host lets us ask again,
-    /// which counts in place of our own; `jitter` spreads ours by a tenth to either side, `None` by
-    /// nothing.
+    /// The state after an answer. `stated` is the pause that the host requested, which replaces
+    /// ours. `jitter` varies our pause by a tenth in either direction; `None` leaves it as it is.
     #[must_use]
     pub fn after(
         self,
@@ -65,7 +62,7 @@ impl Backoff {
         let (failures, own) = match answer {
             Answer::Answered | Answer::NotFound => (0, None),
             Answer::AccessControlled => (0, Some(now.plus(ACCESS_PAUSE))),
-            // Who was asked within a pause, by hand or by mistake, has failed no more often.
+            // A request within a pause, by hand or by mistake, does not count as another failure.
             Answer::Unresponsive | Answer::NotJson if self.is_paused(now) => {
                 (self.failures, self.free_at)
             }
@@ -82,7 +79,7 @@ impl Backoff {
     }
 }
 
-/// 30 seconds for each failure in a row.
+/// 30 seconds for each consecutive failure.
 fn pause(failures: u32, jitter: Option<Jitter>) -> Duration {
     let pause = STEP.saturating_mul(failures).min(PAUSE_MAX);
     let Some(jitter) = jitter else { return pause };
@@ -102,7 +99,7 @@ mod tests {
     const FAILS: Answer = Answer::Unresponsive;
     const OK: Answer = Answer::Answered;
 
-    /// What is remembered after these answers, at seconds.
+    /// The state after these answers at these seconds.
     fn after(answers: &[(i64, Answer)]) -> Backoff {
         let start = Backoff::default();
         answers.iter().fold(start, |backoff, (second, answer)| {
@@ -185,7 +182,7 @@ mod tests {
             prop_assert!(spread * 10 >= length * 9 && spread * 10 <= length * 11);
         }
 
-        /// Whatever comes: a pause ends at `free_at` and not before, and one pause has one failure.
+        /// After any sequence: a pause ends exactly at `free_at`, and has one failure.
         #[test]
         fn no_history_breaks_the_rules(
             history in proptest::collection::vec((0_i64..100_000_000, 0_u8..5, any::<u32>()), 1..40),

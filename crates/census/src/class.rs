@@ -1,36 +1,38 @@
-//! To which class a due host belongs, so that no crowd of one kind keeps the others waiting.
+//! The class of a due host, so that many hosts of one kind do not delay the others.
 //!
-//! In: a record, and whether a check of it came to nothing lately. Out: its class. Refused: nothing; every host is of one class.
-//!
-//! The store holds the same rule as SQL, in the column that its index of due hosts begins with; a test there keeps the two in step.
+//! The class depends on the host's record and on whether its last checks gave a verdict. Every host
+//! has exactly one class. The store has the same rule as SQL, in the column that begins its index
+//! of due hosts; a test there compares the two.
 
 use crate::state::{Before, Record, State};
 
-/// A kind of due hosts that has a share of the room of its own.
+/// A kind of due hosts with its own share of the slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
-    /// It has a place on the list to lose: Alive, or Dying or Moving and Alive before.
+    /// The host could lose its place on the list: Alive, or Dying or Moving and Alive before.
     Living,
-    /// Named by somebody, and never tried.
+    /// The host was named and never tried.
     New,
-    /// Asked daily, without a place on the list to lose, and tried: its first checks failed, or came to nothing.
+    /// The host is checked daily, could not lose a place on the list, and was tried: its first
+    /// checks failed or gave no verdict.
     Retry,
-    /// Asked weekly or more seldom: dead, moved or opted out by robots.txt. Parked hosts count here and are never due.
+    /// The host is checked weekly or less often: dead, moved or opted out by robots.txt. Parked
+    /// hosts count here and are never due.
     Dead,
 }
 
-/// Whether a check of the host came to nothing since its last verdict: it was put off, faulted or interrupted. What another crawler knew counts
-/// as tried.
+/// Whether a check of the host has ended without a verdict since its last one: it was postponed,
+/// faulted or interrupted. An imported host counts as tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tried {
-    /// No.
+    /// No check ended without a verdict.
     Never,
-    /// Yes.
+    /// At least one check ended without a verdict.
     InVain,
 }
 
 impl Class {
-    /// All of them; the first goes first where nothing else decides.
+    /// All classes. The first goes first if nothing else decides.
     pub const ALL: [Self; 4] = [Self::Living, Self::New, Self::Retry, Self::Dead];
 
     /// The class of a host.
@@ -67,7 +69,7 @@ impl Class {
         }
     }
 
-    /// Its name in lower case, as `status` has it.
+    /// Its name in lower case, as in `status`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Living => "living",
@@ -78,21 +80,21 @@ impl Class {
     }
 }
 
-/// Something of each class.
+/// A value for each class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PerClass<T> {
-    /// Of [`Class::Living`].
+    /// Value of [`Class::Living`].
     pub living: T,
-    /// Of [`Class::New`].
+    /// Value of [`Class::New`].
     pub new: T,
-    /// Of [`Class::Retry`].
+    /// Value of [`Class::Retry`].
     pub retry: T,
-    /// Of [`Class::Dead`].
+    /// Value of [`Class::Dead`].
     pub dead: T,
 }
 
 impl<T> PerClass<T> {
-    /// What `of` gives for each class.
+    /// Calls `of` for each class.
     pub fn each(mut of: impl FnMut(Class) -> T) -> Self {
         Self {
             living: of(Class::Living),
@@ -102,7 +104,7 @@ impl<T> PerClass<T> {
         }
     }
 
-    /// That of a class.
+    /// The value of a class.
     pub fn of(&self, class: Class) -> &T {
         match class {
             Class::Living => &self.living,
@@ -112,7 +114,7 @@ impl<T> PerClass<T> {
         }
     }
 
-    /// That of a class, to be changed.
+    /// The value of a class, mutable.
     pub fn of_mut(&mut self, class: Class) -> &mut T {
         match class {
             Class::Living => &mut self.living,
@@ -124,7 +126,7 @@ impl<T> PerClass<T> {
 }
 
 impl PerClass<u32> {
-    /// All together.
+    /// The sum over all classes.
     pub fn sum(&self) -> u32 {
         Class::ALL
             .iter()
@@ -195,7 +197,8 @@ mod tests {
     }
 
     proptest! {
-        /// Else a crowd of another class could keep it unasked until it is off the list.
+        /// Otherwise many hosts of another class could delay its checks until it drops off the
+        /// list.
         #[test]
         fn whoever_is_listed_is_among_the_living_whatever_became_of_its_checks(record in records(), tried in tries()) {
             if is_listed(&record, false, NOW, Calendar::REAL) {
@@ -203,7 +206,7 @@ mod tests {
             }
         }
 
-        /// A backlog of those who are asked seldom is no burden to those who are asked daily.
+        /// A backlog of hosts with rare checks must not delay hosts with daily checks.
         #[test]
         fn nobody_who_is_asked_weekly_shares_a_class_with_who_is_asked_daily(record in records(), tried in tries()) {
             let interval = crate::schedule::ordinary_interval(&record.state, record.doublings, Jitter(0), Calendar::REAL);
@@ -211,7 +214,7 @@ mod tests {
             prop_assert_eq!(Class::of(&record, tried) == Class::Dead, is_seldom);
         }
 
-        /// Those who come back again and again never stand before one that was not asked at all.
+        /// Hosts that come back repeatedly never precede one that was not checked at all.
         #[test]
         fn a_name_is_new_until_it_is_tried_and_never_again(record in records()) {
             prop_assert_ne!(Class::of(&record, Tried::InVain), Class::New);

@@ -1,36 +1,38 @@
-//! Groups: all hosts below one registered domain, which names one owner as far as names can tell.
+//! Groups: all hosts below one registered domain, which has one owner as far as names can tell.
 //!
-//! In: what is known of a group and of one host in it, the time, a random number. Out: whether the
-//! host is asked now, and whether it may be listed. Refused: nothing; who is not asked is put off,
-//! never for longer than the longest interval.
+//! Decides whether a due host is checked now, and whether it may be listed, from its group, its
+//! record, the time and a random number. A host that is not checked now is postponed, but never for
+//! longer than the longest interval.
 //!
-//! The threshold counts all hosts that have a row, whatever their states: a count that went down by what hosts say of themselves (an opt-out, a
-//! redirect) could be played with by those who make them up. Why hosts that have lived keep their place: decision 0007.
+//! The threshold counts all hosts that have a row, whatever their states. A count that excluded
+//! opted-out or redirecting hosts could be manipulated by someone who invents hosts. Decision 0007
+//! says why hosts that were once alive keep their place.
 
 use std::time::Duration;
 
 use crate::state::{Record, State};
 use crate::time::{Calendar, Jitter, Timestamp};
 
-/// Hosts that come due together when a span is over, of a held group: enough that somebody is there to be asked, and few enough that ten thousand
-/// made-up names are not put off anew each day.
+/// Hosts of a held group that come due together at the end of a span: enough that there is always a
+/// host to check, and few enough that ten thousand invented names are not postponed again each day.
 const WAKING_TOGETHER: u64 = 8;
 
-/// Spans that a host of a held group is put off at most: with 27 hours each it stays below four weeks.
+/// Most spans by which a host of a held group is postponed: with 27 hours each this stays below
+/// four weeks.
 const SPANS_MAX: u64 = 23;
 
-/// What the operator decided about a group.
+/// The operator's decision about a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Nobody has looked at it.
+    /// There is no decision.
     None,
-    /// Its hosts are like any others, however many there are.
+    /// Its hosts are treated like any others, whatever their number.
     Allow,
-    /// None of its hosts is asked or listed.
+    /// None of its hosts is checked or listed.
     Deny,
-    /// Its hosts are listed like any others, and so many of them are asked a day at most.
+    /// Its hosts are listed like any others, but only a limited number of them is checked per day.
     Limit {
-        /// Checks a day, one at least.
+        /// Checks per day, at least one.
         a_day: u32,
     },
 }
@@ -47,19 +49,20 @@ impl Decision {
     }
 }
 
-/// What made-up names below a group's domain showed, for whoever decides about it. It decides nothing by itself: honest owners have wildcards too.
+/// What random names below a group's domain showed, for the person who decides about the group. It
+/// has no effect: legitimate owners use wildcards too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wildcard {
-    /// A made-up name has no address.
+    /// A random name has no address.
     No,
-    /// Two of them have an address in common.
+    /// Two random names have an address in common.
     SamePlace,
-    /// Two of them have addresses, and none in common.
+    /// Two random names have addresses, but none in common.
     Apart,
 }
 
 impl Wildcard {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 3] = [Self::No, Self::SamePlace, Self::Apart];
 
     /// Its word, in the database and in JSON.
@@ -72,43 +75,44 @@ impl Wildcard {
     }
 }
 
-/// What is known of a group.
+/// A group's size, decision and current span of checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
-    /// Its hosts, whatever their states.
+    /// Number of its hosts, in any state.
     pub hosts: u64,
-    /// They are more than the threshold.
+    /// Whether `hosts` exceeds the threshold.
     pub is_over: bool,
-    /// What the operator decided.
+    /// The operator's decision.
     pub decision: Decision,
-    /// When the first host of the span that is counted in was asked.
+    /// Time of the first check in the current span.
     pub asked_since: Option<Timestamp>,
-    /// How many were asked since then.
+    /// Number of checks since then.
     pub asked: u32,
 }
 
-/// Whether a host came into its group, or had never lived, when that was over the threshold.
+/// Whether the group was over the threshold when the host was added, or before the host was ever
+/// alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// It has a place of its own, and keeps it whatever others join the group.
+    /// It has a regular place and keeps it, whatever others join the group.
     Own,
-    /// It is one of those that made the group too big.
+    /// It is one of those that made the group too large.
     HeldBack,
 }
 
-/// Whether a due host of a group is asked.
+/// Whether a due host of a group is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// As if there were no group.
+    /// It is checked as if there were no group.
     Ordinary,
-    /// It is its group's turn, which counts from now on: [`Group::asked_since`] and [`Group::asked`].
+    /// It is checked and counts for its group: store [`Group::asked_since`] and [`Group::asked`].
     Counted {
         /// Start of the span.
         since: Timestamp,
-        /// Asked in it, this one included.
+        /// Checks in it, including this one.
         asked: u32,
     },
-    /// Not now.
+    /// It is not checked now.
     PutOff {
         /// When it is due again; at most the longest interval away.
         until: Timestamp,
@@ -116,12 +120,12 @@ pub enum Turn {
 }
 
 impl Group {
-    /// Whether it is over the threshold and nobody has looked at it.
+    /// Whether it is over the threshold and has no decision.
     pub fn is_held(&self) -> bool {
         self.is_over && self.decision == Decision::None
     }
 
-    /// Whether a host of the group may be on the list, as far as its group has a say.
+    /// Whether the group allows a host of it to be listed.
     pub fn lists(&self, place: Place) -> bool {
         match self.decision {
             Decision::None => !self.is_held() || place == Place::Own,
@@ -130,11 +134,12 @@ impl Group {
         }
     }
 
-    /// Whether a due host of the group is asked now.
+    /// Whether a due host of the group is checked now.
     ///
-    /// Checks are counted in spans of a shortest day, 27 hours, that begin with the first check in them: so a group of no more hosts than its limit is
-    /// never slowed down. Half of a limit, less when it is odd, is for hosts that lived within the last 14 days, which would fall off the list
-    /// (invariant I11) if made-up names could use all of it.
+    /// Checks are counted in spans of a shortest day, 27 hours, that begin with their first check.
+    /// So a group with no more hosts than its limit is never slowed down. Half of a limit, rounded
+    /// down, is reserved for hosts that were alive within the last 14 days: they would drop off the
+    /// list (invariant I11) if invented names could use all of it.
     pub fn turn(
         &self,
         record: &Record,
@@ -155,7 +160,7 @@ impl Group {
             (Decision::Limit { a_day }, _) => (share(a_day, record, now, calendar), 1),
         };
         let span = calendar.day(Jitter(0));
-        // A span that begins in the future was begun by a clock that has been set back since.
+        // A span that begins in the future is from before the clock was set back.
         let begun = self
             .asked_since
             .filter(|since| *since <= now && now.since(*since) < span);
@@ -177,8 +182,9 @@ impl Group {
         }
     }
 
-    /// Until when a host of a held group that was asked leaves the turn to others: while half of them may have theirs. Else the same few, which come
-    /// due by chance just when a span is over, could have all of them.
+    /// Until when a checked host of a held group waits for the others: until half of them could be
+    /// checked. Otherwise the same few hosts, which happen to come due at the end of each span,
+    /// could get all checks.
     fn rests_until(
         &self,
         record: &Record,
@@ -198,7 +204,7 @@ impl Group {
         rests.then(|| checked.plus(rest))
     }
 
-    /// Over how many spans those who wait are spread.
+    /// Number of spans over which waiting hosts are spread.
     fn spans(&self) -> u64 {
         self.hosts
             .checked_div(WAKING_TOGETHER)
@@ -207,7 +213,7 @@ impl Group {
     }
 }
 
-/// How many of `a_day` may be used up when this host's turn comes.
+/// How many of `a_day` checks a host like this may use.
 fn share(a_day: u32, record: &Record, now: Timestamp, calendar: Calendar) -> u32 {
     let lived_lately = record
         .last_alive
@@ -227,8 +233,8 @@ fn share(a_day: u32, record: &Record, now: Timestamp, calendar: Calendar) -> u32
     }
 }
 
-/// Within the hour after the end of one of the next `spans` spans. All who wait for a span come due before those whom it asked first come due again,
-/// so that they take turns.
+/// Within the hour after the end of one of the next `spans` spans. All hosts that wait for a span
+/// come due before the hosts checked in it come due again, so that they take turns.
 fn later(
     since: Timestamp,
     span: Duration,

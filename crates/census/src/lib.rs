@@ -1,7 +1,8 @@
-//! The rules of the census, without I/O, clock or chance: what a verdict does to a host's record, and when the host is due again.
+//! The rules of the census as pure functions: how a verdict changes a host's record, and when the
+//! host is due again.
 //!
-//! In: a record, a verdict, the time, a random number. Out: a change. Refused: faults; they are
-//! ours and never come here (invariant I5).
+//! The caller passes the record, the verdict, the time and random numbers. Faults are on our side
+//! and never reach this crate (invariant I5).
 #![warn(
     clippy::as_conversions,
     clippy::arithmetic_side_effects,

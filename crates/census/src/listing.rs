@@ -1,16 +1,17 @@
-//! Who is on the list (design §6, its last sentence, under invariant I11).
-//!
-//! In: a record. Out: whether its host is listed. The store holds the same rule as SQL; a test there keeps the two in step.
+//! Which hosts are listed (invariant I11). The store has the same rule as SQL; a test there
+//! compares the two.
 
 use crate::state::{Before, Record, State};
 use crate::time::{Calendar, Timestamp};
 
 /// Whether the host is on the list.
 ///
-/// Listed are: Alive; Dying whose state before was Alive, unless marked gone; Moving whose state before was Alive and whose target is not
-/// Alive (`target_is_alive`: the row of the move's target says so). Never: hidden ones.
+/// Listed hosts are Alive; or Dying, were Alive before and are not marked gone; or Moving, were
+/// Alive before and have a target that is not Alive. `target_is_alive` is the state of the target's
+/// row. Hidden hosts are never listed.
 ///
-/// Invariant I11: whoever last lived over 14 days ago is not listed, whatever it answered in between.
+/// Invariant I11: a host that was last alive over 14 days ago is not listed, whatever it answered
+/// since.
 pub fn is_listed(
     record: &Record,
     target_is_alive: bool,
@@ -121,7 +122,7 @@ mod tests {
     fn a_moving_host_gives_way_to_its_target_once_that_lives() {
         let record = record(moving(Before::Alive));
         assert!(!is_listed(&record, true, NOW, Calendar::REAL));
-        // Nobody else's listing depends on a target.
+        // No other host's listing depends on a target.
         let dying = Record {
             state: dying(Before::Alive, false),
             ..record

@@ -1,17 +1,16 @@
-//! When a host is asked next, and for what.
-//!
-//! In: records and moments. Out: due times. Refused: nothing; a host that is never asked has no due time.
+//! When a host is checked next, and whether its peers are requested. A host that is never checked
+//! has no due time.
 
 use std::time::Duration;
 
 use crate::state::{Record, State};
 use crate::time::{Calendar, Jitter, Timestamp};
 
-/// How often a check may be interrupted and repeated at once, before its host waits for its ordinary time: a check that brings us down each
-/// time must not do so every hour.
+/// How often an interrupted check is repeated within the hour, before its host waits for its
+/// ordinary time: a check that crashes us each time must not do so every hour.
 const INTERRUPTIONS_REPEATED_MAX: u32 = 2;
 
-/// The ordinary interval of a host in this state; none when it is never asked.
+/// The ordinary interval of a host in this state. `None` if it is never checked.
 pub fn ordinary_interval(
     state: &State,
     doublings: u8,
@@ -31,7 +30,8 @@ pub fn ordinary_interval(
     }
 }
 
-/// The next due time, written when a check is taken and before it starts, so that no crash can make it loop.
+/// The next due time. It is written when a check is taken and before it starts, so that no crash
+/// can cause a loop.
 pub fn due_when_taken(
     record: &Record,
     now: Timestamp,
@@ -42,9 +42,11 @@ pub fn due_when_taken(
         .map(|interval| now.plus(interval))
 }
 
-/// The next due time of a host whose check was found interrupted: within the hour, from the third time in a row its ordinary time.
+/// The next due time of a host whose check was interrupted: within the hour, or its ordinary time
+/// from the third interruption in a row.
 ///
-/// `interruptions` counts this one; `ordinary_due` is what [`due_when_taken`] gave, and none when the host is never asked.
+/// `interruptions` includes this one. `ordinary_due` is the result of [`due_when_taken`], and
+/// `None` if the host is never checked.
 pub fn due_after_interruption(
     interruptions: u32,
     ordinary_due: Option<Timestamp>,
@@ -60,14 +62,15 @@ pub fn due_after_interruption(
     }
 }
 
-/// The due time, or the longest interval from now when it lies beyond: clocks jump.
+/// The due time, or the longest interval from now if it is later than that: clocks jump.
 pub fn clamp_due(due: Timestamp, now: Timestamp, calendar: Calendar) -> Timestamp {
     due.min(now.plus(calendar.longest()))
 }
 
-/// Whether to ask for peers this time: at the first `alive` and every `every`-th one after; never when `every` is 0.
+/// Whether to request peers this time: at the first `alive` and at every `every`-th one after it,
+/// or never if `every` is 0.
 ///
-/// `record` is as it was before the check.
+/// `record` is the record before the check.
 pub fn asks_peers(record: &Record, every: u32) -> bool {
     record.alive_count.checked_rem(every) == Some(0)
 }
@@ -128,7 +131,7 @@ mod tests {
     #[test]
     fn what_is_settled_is_asked_weekly_and_then_more_seldom() {
         let target = Host::parse("b.example").unwrap();
-        // 178 h and a half: the helper counts in whole hours, so the doubled ones stand for it.
+        // 178.5 h: the helper uses whole hours, so only the doubled intervals test it.
         check(State::Dead, 1, Some(357));
         check(State::Dead, 2, Some(714));
         check(

@@ -1,61 +1,62 @@
-//! What is remembered of a public list between two readings, and what a reading changes of it.
+//! What is remembered about a public list between two readings, and how a reading changes it.
 //!
-//! In: what is remembered, what came of a reading, now. Out: when to read next, whether its names are taken, what to remember.
-//! Refused: a list that names ten times as many hosts as the last time: it is paused, and none of its names is taken, until an operator says that it
-//! is well. Who writes such a list may have changed, and with it what it is.
+//! It decides when to read the list next and whether to accept its names. A list that names at
+//! least ten times as many hosts as the last time is paused, and none of its names is accepted
+//! until an operator approves it: its author and its content may have changed.
 
 use std::time::Duration;
 
 use crate::time::Timestamp;
 
-/// How many times the names of the last reading make a source suspect.
+/// Growth factor from which a source is suspicious.
 pub const SUSPECT_TIMES: u64 = 10;
 
-/// What is remembered of a source. Nothing of one that was never asked for.
+/// What is remembered about a source. The default is for a source that was never read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// When it was last asked for, whatever came of it but a fault of ours.
+    /// Time of the last attempt, with any result except a fault on our side.
     pub tried: Option<Timestamp>,
-    /// When it was last taken, and how many different names it held.
+    /// The last reading whose names were accepted.
     pub taken: Option<Taken>,
-    /// Why it is read no more.
+    /// Why it is no longer read.
     pub paused: Option<Pause>,
-    /// What was the matter when it was last tried; for people.
+    /// The error of the last attempt, for display.
     pub trouble: Option<String>,
 }
 
-/// A reading whose names went on.
+/// A reading whose names were accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// When.
+    /// Time of the reading.
     pub at: Timestamp,
-    /// Different names, whether they were let in or not.
+    /// Number of different names, admitted or not.
     pub names: u64,
 }
 
 /// A source that grew too fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pause {
-    /// Since when.
+    /// Since when it is paused.
     pub since: Timestamp,
-    /// Names that it held then.
+    /// Number of names at that time.
     pub names: u64,
-    /// Names that it had held before.
+    /// Number of names at the reading before.
     pub before: u64,
 }
 
-/// What becomes of a reading's names.
+/// What happens to a reading's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// They go through the gate.
+    /// All of them are passed to the gate.
     Take,
-    /// None of them does.
+    /// None of them is.
     Pause(Pause),
 }
 
 impl Memory {
-    /// When a source that is read every `interval` is to be read next; never while it is paused. One that was never asked for is due at once; a moment
-    /// that lies ahead of `now` counts as now, for clocks jump.
+    /// When a source with this `interval` is to be read next. `None` while it is paused. A source
+    /// that was never read is due at once. An attempt that is ahead of `now` counts as now, since
+    /// clocks jump.
     pub fn due(&self, interval: Duration, now: Timestamp) -> Option<Timestamp> {
         match (self.paused, self.tried) {
             (Some(_), _) => None,
@@ -64,7 +65,7 @@ impl Memory {
         }
     }
 
-    /// What is remembered after a reading of so many different names, and what becomes of them.
+    /// The memory after a reading of `names` different names, and what happens to them.
     #[must_use]
     pub fn after_reading(&self, names: u64, now: Timestamp) -> (Self, Decision) {
         let tried = Some(now);
@@ -91,7 +92,7 @@ impl Memory {
         (after, decision)
     }
 
-    /// What is remembered after a reading that came to nothing, through the source's doing.
+    /// The memory after an attempt that failed through the source's fault.
     #[must_use]
     pub fn after_trouble(&self, trouble: String, now: Timestamp) -> Self {
         Self {
@@ -101,7 +102,8 @@ impl Memory {
         }
     }
 
-    /// What is remembered once an operator said that the source is well: it is due, and the next reading is taken, however long it is.
+    /// The memory after an operator approved the source: it is due, and the next reading is
+    /// accepted, whatever its size.
     #[must_use]
     pub fn resumed(&self) -> Self {
         match self.paused {
@@ -150,7 +152,7 @@ mod tests {
         let (after, decision) = resumed.after_reading(600, Timestamp(4));
         assert_eq!(decision, Decision::Take);
         assert_eq!(after.taken.unwrap().names, 600);
-        // Who is not paused loses nothing by it.
+        // Resuming a source that is not paused changes nothing.
         assert_eq!(taken(10).resumed(), taken(10));
     }
 
@@ -172,7 +174,8 @@ mod tests {
     }
 
     proptest! {
-        /// However a list grows: what is taken is less than ten times what was taken before.
+        /// However a list grows, each accepted reading is less than ten times as large as the one
+        /// before.
         #[test]
         fn nothing_grows_tenfold_unseen(sizes in proptest::collection::vec(1_u64..1_000_000, 1..20)) {
             let mut memory = Memory::default();

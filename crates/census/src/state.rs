@@ -1,4 +1,4 @@
-//! What the census knows of a host, and what a check can say about it (design §6).
+//! What the census knows about a host, and what a check can say about it.
 
 use std::fmt;
 
@@ -6,31 +6,31 @@ use protocol::{DeadReason, Host, Private};
 
 use crate::time::Timestamp;
 
-/// Where a host stands.
+/// A host's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// Named by somebody, never judged.
+    /// Its name is known, and it has no verdict yet.
     Discovered,
-    /// The last word was that it lives.
+    /// The last verdict was that it is alive.
     Alive,
     /// It fails, and may come back.
     Dying {
         /// The last state that was neither Dying nor Moving.
         before: Before,
-        /// Failures in a row.
+        /// Consecutive failures.
         count: u32,
-        /// A 410 was among these failures: off the list until it lives again.
+        /// A 410 was among these failures: off the list until it is alive again.
         gone: bool,
-        /// The last word was 410, and a second in a row makes it dead. Never without `gone`.
+        /// The last answer was 410, and another one in a row makes it dead. Implies `gone`.
         gone_last: bool,
     },
-    /// Asked seldom.
+    /// It is checked seldom.
     Dead,
-    /// It redirects to another host for good, and may stop doing so.
+    /// It redirects permanently to another host, and may stop doing so.
     Moving {
         /// The last state that was neither Dying nor Moving.
         before: Before,
-        /// Redirects to this target in a row.
+        /// Consecutive redirects to this target.
         count: u32,
         /// The other host.
         target: Host,
@@ -40,17 +40,17 @@ pub enum State {
         /// The other host.
         target: Host,
     },
-    /// Somebody who may say so asked us to stay away.
+    /// An entitled party asked us to stay away.
     OptedOut {
-        /// Who: only they take it back (invariant I7).
+        /// Who asked. Only that party can take it back (invariant I7).
         by: OptedOutBy,
     },
-    /// Kept, and never asked: its name was valid once and no longer is.
+    /// Kept, but never checked: its name was valid once and no longer is.
     Parked,
 }
 
 impl State {
-    /// Which state it is, without what it carries.
+    /// The state's name, without its data.
     pub fn name(&self) -> StateName {
         match self {
             Self::Discovered => StateName::Discovered,
@@ -64,7 +64,8 @@ impl State {
         }
     }
 
-    /// Whether a host in this state is never asked: it opted out by word of mouth, or it is parked.
+    /// Whether a host in this state is never checked: its owner or a moderator opted it out, or it
+    /// is parked.
     pub fn is_never_asked(&self) -> bool {
         match self {
             Self::OptedOut { by } => *by != OptedOutBy::Robots,
@@ -101,7 +102,7 @@ pub enum StateName {
 }
 
 impl StateName {
-    /// All of them, in the order of a host's life.
+    /// All states, in the usual order of a host's life.
     pub const ALL: [Self; 8] = [
         Self::Discovered,
         Self::Alive,
@@ -131,9 +132,9 @@ impl StateName {
 /// The last state that was neither Dying nor Moving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
-    /// Never judged.
+    /// No verdict yet.
     Discovered,
-    /// It lived.
+    /// It was alive.
     Alive,
     /// It was dead.
     Dead,
@@ -144,11 +145,11 @@ pub enum Before {
 /// Who asked us to stay away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptedOutBy {
-    /// robots.txt; asked weekly whether it still does.
+    /// robots.txt. A weekly check asks whether it still does.
     Robots,
-    /// The instance's owner; never asked again.
+    /// The instance's owner. The host is never checked again.
     Owner,
-    /// A moderator of this census; never asked again.
+    /// A moderator of this census. The host is never checked again.
     Moderator,
 }
 
@@ -176,7 +177,7 @@ impl OptedOutBy {
 }
 
 impl Record {
-    /// The record of a name that has just come in: discovered, never judged, due at `due`.
+    /// The record of a newly added name: discovered, without a verdict, due at `due`.
     pub fn discovered(host: Host, first_seen: Timestamp, due: Timestamp) -> Self {
         Self {
             host,
@@ -197,49 +198,50 @@ impl Record {
     }
 }
 
-/// A host's whole row, less its history.
+/// A host's row without its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The key.
     pub host: Host,
-    /// Where it stands.
+    /// Its state.
     pub state: State,
-    /// Since when it stands there.
+    /// When its state began.
     pub since: Timestamp,
-    /// Asks to be left out of statistics: never listed.
+    /// It asks not to appear in statistics, and is never listed.
     pub hidden: bool,
-    /// The last word was a refusal to talk to us.
+    /// The last verdict was a refusal.
     pub refuses: bool,
-    /// NodeInfo's `software.name`, when it last lived.
+    /// NodeInfo's `software.name`, when it was last alive.
     pub software: Option<String>,
-    /// NodeInfo's `software.version`, when it last lived.
+    /// NodeInfo's `software.version`, when it was last alive.
     pub version: Option<String>,
-    /// NodeInfo's `openRegistrations`, when it last lived. `None` if it did not say.
+    /// NodeInfo's `openRegistrations`, when it was last alive. `None` if it did not say.
     pub open_registrations: Option<bool>,
-    /// When its name came in.
+    /// When its name was added.
     pub first_seen: Timestamp,
-    /// When it last lived.
+    /// When it was last alive.
     pub last_alive: Option<Timestamp>,
-    /// When a verdict last came in.
+    /// Time of the last verdict.
     pub last_checked: Option<Timestamp>,
-    /// When it is asked next; never for those who opted out by word of mouth, and for the parked.
+    /// When it is checked next. `None` if it is parked, or if its owner or a moderator opted it
+    /// out.
     pub due: Option<Timestamp>,
     /// How often its weekly interval was doubled: 0, 1 or 2.
     pub doublings: u8,
-    /// How often it came out alive, so that peers are asked for at the first and every third one after.
+    /// Number of alive verdicts. Peers are requested at the first and at every third one after it.
     pub alive_count: u32,
 }
 
-/// What a check says about a host. A fault is none of these.
+/// What a check says about a host. A fault is not a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// NodeInfo is valid and names this host.
     Alive {
-        /// `software.name`, lower-cased.
+        /// `software.name`, in lower case.
         software: String,
         /// `software.version`.
         version: Option<String>,
-        /// Whether it asks to be left out of statistics.
+        /// Whether it asks not to appear in statistics.
         private: Private,
         /// `openRegistrations`. `None` if it does not say.
         open_registrations: Option<bool>,
@@ -251,20 +253,20 @@ pub enum Verdict {
     },
     /// robots.txt asks us to stay away.
     OptedOut,
-    /// 410.
+    /// The answer is 410.
     Gone,
-    /// Somebody is there and won't talk to us now.
+    /// A server is there and refuses to answer now.
     Refused {
         /// HTTP status.
         status: u16,
         /// `Retry-After` in seconds.
         retry_after_s: Option<u64>,
     },
-    /// Anything else.
+    /// Any other result.
     Dead {
-        /// What was the matter.
+        /// Why the check failed.
         reason: DeadReason,
-        /// HTTP status, where one was the reason.
+        /// HTTP status, if it was the reason.
         status: Option<u16>,
         /// Where it pointed instead: a host name or escaped text.
         to: Option<String>,
@@ -284,7 +286,7 @@ impl Verdict {
         }
     }
 
-    /// What it says besides its name; empty if nothing.
+    /// What it says in addition to its name. Empty if it says nothing more.
     pub fn detail(&self) -> String {
         match self {
             Self::Alive {
@@ -309,7 +311,8 @@ impl Verdict {
         }
     }
 
-    /// Whether it counts against the host, and so waits until a later check came out alive (invariant I5).
+    /// Whether it counts against the host, and so waits until alive verdicts of other hosts confirm
+    /// it (invariant I5).
     pub fn is_failing(&self) -> bool {
         match self {
             Self::Dead { .. } | Self::Gone => true,

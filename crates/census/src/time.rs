@@ -1,33 +1,34 @@
-//! Moments, and all intervals of the census in one place (design §6).
+//! Timestamps, and all intervals of the census.
 
 use std::ops::Range;
 use std::time::Duration;
 
-/// Milliseconds since 1970 in UTC. Arithmetic saturates: clocks jump, and a record must survive that.
+/// Milliseconds since 1970 in UTC. Arithmetic saturates: clocks jump, and a record must survive
+/// that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This moment and `duration` more.
+    /// This time plus `duration`.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis(duration)))
     }
 
-    /// This moment less `duration`.
+    /// This time minus `duration`.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))
     }
 
-    /// How long ago `earlier` was; nothing when it lies ahead.
+    /// How long ago `earlier` was. Zero if it is in the future.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 }
 
-/// The moment as RFC 3339 in UTC, to the second: `2026-11-22T07:30:00Z`. Outside the years 0000 to
-/// 9999, which RFC 3339 has no digits for, the number of milliseconds and `ms`.
+/// The time as RFC 3339 in UTC, in whole seconds: `2026-11-22T07:30:00Z`. Outside the years 0000 to
+/// 9999, which RFC 3339 can't write, the number of milliseconds and `ms`.
 #[expect(
     clippy::arithmetic_side_effects,
     reason = "the range is checked first, and all divisors are constants"
@@ -35,7 +36,7 @@ impl Timestamp {
 pub fn rfc3339(at: Timestamp) -> String {
     /// Seconds at which the years 0000 and 10000 begin.
     const YEARS: Range<i64> = -62_167_219_200..253_402_300_800;
-    /// Days from 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at their
+    /// Days from 0000-03-01 to 1970-01-01. Years that begin in March have their leap day at the
     /// end.
     const DAYS_TO_1970: i64 = 719_468;
     const DAYS_OF_400_YEARS: i64 = 146_097;
@@ -68,13 +69,13 @@ fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A random number: a fraction of one, `0` to `u32::MAX`, uniform. Handed in, so that the rules
-/// stay pure.
+/// A random number: a fraction of one, `0` to `u32::MAX`, uniform. The caller passes it, so that
+/// the rules stay pure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Jitter(pub u32);
 
 impl Jitter {
-    /// This fraction of `whole`, `0` to `whole`.
+    /// This fraction of `whole`, from `0` to `whole`.
     pub fn of(self, whole: u64) -> u64 {
         let scaled = u128::from(whole)
             .saturating_mul(u128::from(self.0))
@@ -87,21 +88,23 @@ impl Jitter {
 const MINUTE: u64 = 60 * 1000;
 const HOUR: u64 = 60 * MINUTE;
 
-/// A "day" between two checks. 29 is a prime on purpose: every check of a host falls on another hour of the day, so that one which is down
-/// each night, or behind a nightly backup of ours, is not always met at that hour; and no two hosts stay in step.
+/// A "day" between two checks. 29 is deliberately a prime: successive checks of a host fall on
+/// different hours of the day. So a host that is down each night, or during our nightly backup, is
+/// not always checked then, and no two hosts stay synchronised.
 const DAY: u64 = 29 * HOUR;
 const DAY_HALF_WIDTH: u64 = 2 * HOUR;
 
-/// A "week" between two checks: 167 hours is a prime too and one short of a week, for the same reason.
+/// A "week" between two checks: 167 hours is also a prime, and one hour short of a week, for the
+/// same reason.
 const WEEK: u64 = 167 * HOUR;
 const WEEK_HALF_WIDTH: u64 = 11 * HOUR + 30 * MINUTE;
 
-/// How often a week is doubled at most: four weeks.
+/// Most doublings of a week: four weeks.
 pub const DOUBLINGS_MAX: u8 = 2;
 
 const AGAIN_SOON: u64 = HOUR;
 
-/// Between two dumps: six hours and six minutes, so that they wander over the day as well.
+/// Time between two dumps: six hours and six minutes, so that they also move over the day.
 const DUMP: u64 = 6 * HOUR + 6 * MINUTE;
 const DUMP_HALF_WIDTH: u64 = 5 * MINUTE;
 
@@ -109,28 +112,29 @@ const CALENDAR_DAY: u64 = 24 * HOUR;
 
 /// All intervals of the census.
 ///
-/// In the lab they are divided, so that a month passes in minutes; everywhere else it is [`Calendar::REAL`].
+/// The lab divides them, so that a month passes in minutes. Otherwise it is [`Calendar::REAL`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Calendar {
-    /// All durations are divided by this; 0 counts as 1. Over 1 in the lab only.
+    /// All durations are divided by this; 0 counts as 1. Greater than 1 only in the lab.
     pub divisor: u32,
 }
 
 impl Calendar {
-    /// Time as it passes.
+    /// Real time.
     pub const REAL: Self = Self { divisor: 1 };
 
-    /// Until a host that is asked daily is asked again: 29 h ± 2 h.
+    /// Interval between daily checks: 29 h ± 2 h.
     pub fn day(self, jitter: Jitter) -> Duration {
         self.around(DAY, DAY_HALF_WIDTH, jitter)
     }
 
-    /// Until a host that is asked weekly is asked again: 167 h ± 11.5 h.
+    /// Interval between weekly checks: 167 h ± 11.5 h.
     pub fn week(self, jitter: Jitter) -> Duration {
         self.weeks(0, jitter)
     }
 
-    /// A week, doubled so often: one, two or four weeks; more than [`DOUBLINGS_MAX`] counts as that.
+    /// A week doubled `doublings` times: one, two or four weeks. Values above [`DOUBLINGS_MAX`]
+    /// count as that.
     pub fn weeks(self, doublings: u8, jitter: Jitter) -> Duration {
         let factor = match doublings {
             0 => 1,
@@ -144,32 +148,35 @@ impl Calendar {
         )
     }
 
-    /// Until a new host is asked for the first time: 0 to 29 h, so that a long peers list doesn't come due at once.
+    /// Time until a new host's first check: 0 to 29 h, so that a long peers list doesn't come due
+    /// at once.
     pub fn first_check(self, jitter: Jitter) -> Duration {
         self.millis(jitter.of(DAY))
     }
 
-    /// The same of a host that is asked weekly and was taken over from elsewhere: 0 to 167 h.
+    /// Time until the first check of an imported host that is checked weekly: 0 to 167 h.
     pub fn first_weekly_check(self, jitter: Jitter) -> Duration {
         self.millis(jitter.of(WEEK))
     }
 
-    /// Until a host is asked again whose check said nothing about it (interrupted, faulted, unconfirmed): 0 to 1 h.
+    /// Time until the next check if a check gave no verdict (interrupted, faulted, unconfirmed): 0
+    /// to 1 h.
     pub fn again_soon(self, jitter: Jitter) -> Duration {
         self.millis(jitter.of(AGAIN_SOON))
     }
 
-    /// An interval that the operator chose.
+    /// An interval from the operator's settings, divided like the others.
     pub fn shortened(self, interval: Duration) -> Duration {
         self.millis(u64::try_from(interval.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Until the next dump: 6 h 6 min ± 5 min.
+    /// Time until the next dump: 6 h 6 min ± 5 min.
     pub fn dump_interval(self, jitter: Jitter) -> Duration {
         self.around(DUMP, DUMP_HALF_WIDTH, jitter)
     }
 
-    /// How long a host that once lived keeps failing, at least, before it is dead; and how long one keeps redirecting before it has moved: 7 d.
+    /// How long a host that was once alive must fail before it is dead, and how long a host must
+    /// redirect before it has moved: 7 d.
     pub fn dying_at_least(self) -> Duration {
         self.days(7)
     }
@@ -179,28 +186,28 @@ impl Calendar {
         self.days(14)
     }
 
-    /// How much longer than its interval a host can make us wait by `Retry-After`: 1 d.
+    /// The longest delay beyond the interval that a host can request with `Retry-After`: 1 d.
     pub fn refused_extra_max(self) -> Duration {
         self.days(1)
     }
 
-    /// How long a host that never lived is kept: 365 d.
+    /// How long a host that was never alive is kept: 365 d.
     pub fn forgotten_after(self) -> Duration {
         self.days(365)
     }
 
-    /// How long it counts as known whether any name below a held group's domain resolves: 7 d.
+    /// How long the result of a wildcard check of a held group's domain is valid: 7 d.
     pub fn wildcard_known_for(self) -> Duration {
         self.days(7)
     }
 
-    /// Until that is looked at again after the domain's DNS failed: 1 d.
+    /// Time until a wildcard check is repeated after the domain's DNS failed: 1 d.
     pub fn wildcard_again(self) -> Duration {
         self.days(1)
     }
 
-    /// The longest interval that any rule can give: four weeks with all of their jitter, and a `Retry-After`. Due times further away come from a
-    /// clock that jumped.
+    /// The longest interval of any rule: four weeks with maximal jitter, and a `Retry-After`. Later
+    /// due times come from a clock jump.
     pub fn longest(self) -> Duration {
         self.weeks(DOUBLINGS_MAX, Jitter(u32::MAX))
             .saturating_add(self.refused_extra_max())

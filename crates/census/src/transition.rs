@@ -1,8 +1,8 @@
-//! Step 5 of 7: what a verdict does to a host's record (the table of design §6).
+//! Step 5 of 7: how a verdict changes a host's record.
 //!
-//! In: the record as it was when the check was taken, the verdict, the time, a random number. Out:
-//! the change: the new row entire, an entry for its history, a name that it taught us, or that it
-//! is to be forgotten. Refused: faults; they are ours and never come here (invariant I5).
+//! Takes the record from the start of the check, the verdict, the time and a random number. Returns
+//! the change: the new row, an entry for its history, a newly learned name, and whether to forget
+//! the host. Faults are on our side and never reach this module (invariant I5).
 //!
 //! A pure function: the same arguments give the same change.
 
@@ -16,47 +16,51 @@ use crate::schedule::{clamp_due, ordinary_interval};
 use crate::state::{Before, OptedOutBy, Record, State, Verdict};
 use crate::time::{Calendar, DOUBLINGS_MAX, Jitter, Timestamp};
 
-/// Failures, or redirects to the same target, in a row after which a host may be dead, or have moved; the time has to have passed as well.
+/// A host may be dead after more than this number of consecutive failures, and have moved after
+/// more than this number of redirects to the same target. Enough time must have passed as well.
 const FAILURES_BORNE: u32 = 6;
 
-/// Failures in a row at which a host that never lived is dead: nobody would miss it.
+/// Consecutive failures after which a host that was never alive is dead: nobody would miss it.
 const FAILURES_NEVER_ALIVE: u32 = 3;
 
 /// Bytes of an entry's reason: a word, a status and the longest name.
 pub const REASON_BYTES_MAX: usize = 300;
 
-/// What a transition wants written.
+/// What a transition writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The new row entire.
+    /// The complete new row.
     pub record: Record,
-    /// A name learned: a move's target, or where a temporary redirect or a NodeInfo link pointed. Never the host itself.
+    /// A newly learned name: a move's target, or the target of a temporary redirect or a NodeInfo
+    /// link. Never the host itself.
     pub candidate: Option<Host>,
-    /// It never lived for a year: delete the row and keep only that the name was here.
+    /// It was never alive for a year: delete the row, and keep only a hash of the name.
     pub forget: bool,
-    /// One line of the host's history.
+    /// The entry for the host's history.
     pub entry: Entry,
 }
 
-/// One line of a host's history.
+/// An entry of a host's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// When the verdict came in.
+    /// Time of the verdict.
     pub at: Timestamp,
     /// `alive`, `moved`, `opted_out`, `gone`, `refused` or `dead`.
     pub verdict: String,
-    /// Why, as `tls`, `status 500` or `moved to b.example`: at most [`REASON_BYTES_MAX`] bytes.
+    /// The reason, such as `tls`, `status 500` or `moved to b.example`: at most
+    /// [`REASON_BYTES_MAX`] bytes.
     pub reason: Option<String>,
 }
 
-/// What `verdict` does to `record`.
+/// Applies `verdict` to `record`.
 ///
-/// - `change.record` never has another `host` or `first_seen` than `record`
-/// - its `since` and `last_alive` don't lie ahead of `now`, which would keep the host listed, or dying, until then; save at the first verdict after
-///   a clock was set back: that clock may be the wrong one
-/// - its `due` lies at most [`Calendar::longest`] ahead, and is none for those who are never asked
-/// - a host that opted out by word of mouth (owner, moderator) or is parked stays so: the check had begun before
-///   (only robots.txt's refusal counts for the parked, since an opt-out is always heard)
+/// - `change.record` always has the `host` and `first_seen` of `record`
+/// - its `since` and `last_alive` are not ahead of `now`, which would keep the host listed, or
+///   dying, until then; except at the first verdict after the clock was set back, since the new
+///   time may be the wrong one
+/// - its `due` is at most [`Calendar::longest`] ahead, and `None` for hosts that are never checked
+/// - a host that an owner or a moderator opted out, or that is parked, stays so: the check began
+///   earlier (parked hosts only react to a robots.txt opt-out, since an opt-out always counts)
 pub fn transition(
     record: &Record,
     verdict: &Verdict,
@@ -100,7 +104,7 @@ pub fn transition(
     step.change
 }
 
-/// Whether a verdict can do anything to a host in this state.
+/// Whether a verdict can change a host in this state.
 fn is_open_to(state: &State, verdict: &Verdict) -> bool {
     match state {
         State::OptedOut { by } => *by == OptedOutBy::Robots,
@@ -114,7 +118,7 @@ fn is_open_to(state: &State, verdict: &Verdict) -> bool {
     }
 }
 
-/// A change in the making.
+/// A change while it is computed.
 struct Step {
     change: Change,
     now: Timestamp,
@@ -123,9 +127,11 @@ struct Step {
 }
 
 impl Step {
-    /// What lies ahead was written by a clock that was wrong, unless this one is. A machine without a battery begins in the past until it is told the
-    /// time; whoever was taken back to then would have lived too long ago afterwards. So the first verdict by such a clock leaves things as they are,
-    /// and the second, an interval later, believes it. The first sight stays as it is: that is never written twice.
+    /// Times ahead of `now` come from a wrong clock, unless the present one is wrong. A machine
+    /// without a battery starts in the past until it learns the time; setting stored times back to
+    /// that would make them too old afterwards. So the first verdict after the clock went back
+    /// leaves them unchanged, and the second, an interval later, trusts the clock. `first_seen`
+    /// stays unchanged, since it is never written twice.
     fn bring_back(&mut self, last_checked: Option<Timestamp>) {
         let (record, now) = (&mut self.change.record, self.now);
         if last_checked <= Some(now) {
@@ -145,7 +151,8 @@ impl Step {
         record.hidden = match private {
             Private::Yes => true,
             Private::No => false,
-            // Who could never be asked is treated as if it had said yes: nobody gets listed by our ignorance.
+            // If this could never be learned, the host is treated as private: no host is listed
+            // because we don't know.
             Private::Unknown => record.hidden || record.last_alive.is_none(),
         };
         record.software = Some(software.to_owned());
@@ -237,7 +244,7 @@ impl Step {
         if let State::OptedOut { .. } = self.change.record.state {
             return self.stay_opted_out(retry_after_s);
         }
-        // A refusal between two 410s breaks their row; the mark stays.
+        // A refusal between two 410s ends their row; the mark stays.
         if let State::Dying { gone_last, .. } = &mut self.change.record.state {
             *gone_last = false;
         }
@@ -264,8 +271,9 @@ impl Step {
                 gone,
                 ..
             } => {
-                // The mark of a 410 outlives other failures: taking one's instance down often goes from 410 to nothing at all, and nobody who
-                // said goodbye should be back on the list for it. Two 410s make it dead at once only when nothing came between them, though.
+                // The 410 mark survives other failures: an instance that is taken down often goes
+                // from 410 to no answer, and must not return to the list for that. But two 410s
+                // make it dead at once only if no other answer came between them.
                 let still_dying = State::Dying {
                     before: *before,
                     count: count.saturating_add(1),
@@ -303,7 +311,8 @@ impl Step {
         self.stay();
     }
 
-    /// Silence is not consent: whatever else it says, it stays opted out and is asked ever more seldom. Nothing is learned from it either.
+    /// A failure does not end an opt-out: the host stays opted out and is checked less and less
+    /// often. No name is learned from it.
     fn stay_opted_out(&mut self, retry_after_s: Option<u64>) {
         self.double();
         self.ask_again(retry_after_s);
@@ -322,8 +331,9 @@ impl Step {
         }
     }
 
-    /// Whether something was said often enough and for long enough. Both: our own outage of a week is one failure, and a host that is asked
-    /// seven times in an hour has not failed for a week.
+    /// Whether something was observed often enough and for long enough. Both are needed: a
+    /// week-long outage on our side is one failure, and a host with seven checks in an hour has not
+    /// failed for a week.
     fn is_borne_out(&self, count: u32) -> bool {
         let week_ago = self.now.minus(self.calendar.dying_at_least());
         count > FAILURES_BORNE && self.change.record.since < week_ago
@@ -333,7 +343,7 @@ impl Step {
         self.change.candidate = name.filter(|name| *name != self.change.record.host);
     }
 
-    /// Goes to `state`; `since` moves on only when that is another state.
+    /// Enters `state`. `since` changes only if that is a different state.
     fn enter(&mut self, state: State) {
         if self.change.record.state == state {
             self.stay();
@@ -342,13 +352,13 @@ impl Step {
         }
     }
 
-    /// Goes to `state` as of now, even from a state of the same name.
+    /// Enters `state` as of now, even from a state of the same name.
     fn begin(&mut self, state: State) {
         self.change.record.since = self.now;
         self.stay_as(state);
     }
 
-    /// Counts on within the same state.
+    /// Updates the data of the same state.
     fn stay_as(&mut self, state: State) {
         self.change.record.state = state;
         self.stay();
@@ -358,7 +368,8 @@ impl Step {
         self.ask_again(None);
     }
 
-    /// Sets the due time: the ordinary interval of the state it is in by now, or what `Retry-After` asks for, at most a day more.
+    /// Sets the due time: the ordinary interval of the new state, or what `Retry-After` requests,
+    /// at most a day more.
     fn ask_again(&mut self, retry_after_s: Option<u64>) {
         let record = &self.change.record;
         let ordinary =
@@ -372,7 +383,7 @@ impl Step {
     }
 }
 
-/// The host name that such a failure teaches us.
+/// The host name that can be learned from this failure.
 fn learned(reason: DeadReason, to: Option<&str>) -> Option<Host> {
     let names_a_host = matches!(
         reason,
@@ -385,7 +396,8 @@ fn learned(reason: DeadReason, to: Option<&str>) -> Option<Host> {
 fn entry(record: &Record, verdict: &Verdict, at: Timestamp) -> Entry {
     let (word, reason) = match verdict {
         Verdict::Alive { .. } => ("alive", None),
-        // The report refuses it; should it come all the same, it is what it would have been called there.
+        // The report rejects it. If it gets here, it is recorded under the name that the report
+        // would use.
         Verdict::Moved { to } if *to == record.host => (
             "dead",
             Some(dead_text(DeadReason::RedirectToSelf, None, None)),
@@ -423,7 +435,8 @@ fn dead_text(reason: DeadReason, status: Option<u16>, to: Option<&str>) -> Strin
     };
     if let Some(to) = to {
         text.push_str(" to ");
-        // It should be escaped already, and escaping is not idempotent: only what could do harm is done again.
+        // It should be escaped already, and escaping is not idempotent, so only unsafe text is
+        // escaped again.
         if to.len() <= limits::TEXT_BYTES_MAX.saturating_add(60) && is_shown_safely(to) {
             text.push_str(to);
         } else {
@@ -433,7 +446,7 @@ fn dead_text(reason: DeadReason, status: Option<u16>, to: Option<&str>) -> Strin
     text
 }
 
-/// A reason as the wire writes it.
+/// A reason as in the wire format.
 struct Word(DeadReason);
 
 impl fmt::Display for Word {

@@ -1,8 +1,8 @@
-//! Why a host is listed, or is not: the one place that decides it.
+//! Why a host is listed or is not: the only code that decides it.
 //!
-//! Takes what is known of a name, and returns one [`Reason`]. `fedicensus explain` renders it as a
-//! sentence for the operator, the site as a word for everybody. Whether a host is listed at all is
-//! [`is_listed`]'s and [`Group::lists`]'s rule; a test holds the reasons to both.
+//! Takes what is known about a name, and returns one [`Reason`]. `fedicensus explain` renders it as
+//! a sentence for the operator, the site as a word for everybody. Whether a host is listed at all
+//! is decided by [`is_listed`] and [`Group::lists`]; a test compares the reasons with both.
 
 use protocol::{DeadReason, Host};
 use serde::Deserialize;
@@ -14,38 +14,38 @@ use crate::listing::is_listed;
 use crate::state::{Before, OptedOutBy, Record, State};
 use crate::time::{Calendar, Timestamp};
 
-/// A name that somebody asks about.
+/// A name to explain.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'s> {
     /// A host with a row.
     Known(&'s Record, Facts<'s>),
-    /// A name that had no room when it was named.
+    /// A name for which there was no room.
     Waiting,
     /// A host that never answered in a year.
     Forgotten,
-    /// A name that nobody has named.
+    /// A name that the census has never heard of.
     Unknown,
 }
 
-/// Facts outside a host's record that count for whether it is listed.
+/// Facts outside a host's record that matter for listing.
 #[derive(Debug, Clone, Copy)]
 pub struct Facts<'f> {
-    /// The row of its move's target is Alive.
+    /// Whether the row of its move's target is Alive.
     pub target_is_alive: bool,
-    /// Its group; `None` until it is grouped.
+    /// Its group. `None` until it is grouped.
     pub group: Option<&'f Group>,
     /// Its place in its group.
     pub place: Place,
-    /// What its last check found.
+    /// The result of its last check.
     pub last: Option<Found>,
 }
 
 /// Whether the operator's deny-list covers a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denied {
-    /// It does.
+    /// The deny-list covers it.
     Yes,
-    /// It does not.
+    /// The deny-list does not cover it.
     No,
 }
 
@@ -54,65 +54,65 @@ pub enum Denied {
 pub enum Reason<'r> {
     /// Listed: its last check found an instance.
     Alive,
-    /// Listed: it was alive lately, and refused to talk to us the last time.
+    /// Listed: it was alive lately, and refused our last check.
     AliveRefusing,
     /// Listed: it was alive lately, and its last checks failed.
     Failing {
-        /// Failures in a row.
+        /// Consecutive failures.
         count: u32,
     },
     /// Listed: it redirects to a host that is not alive itself.
     MovingToNobody {
-        /// That host.
+        /// The target host.
         target: &'r Host,
     },
     /// The operator's deny-list covers it.
     Denied,
-    /// Somebody asked us to leave it out.
+    /// It opted out.
     OptedOut {
-        /// Who.
+        /// Who opted it out.
         by: OptedOutBy,
     },
     /// Its name is no longer valid.
     Parked,
     /// The operator denied its group.
     GroupDenied,
-    /// Its group is larger than what is taken without a look, and nobody has looked at it.
+    /// Its group is over the threshold, and there is no decision about it.
     GroupHeld {
-        /// Hosts in the group.
+        /// Number of hosts in the group.
         hosts: u64,
     },
-    /// Another crawler says that it was alive, and no check of ours does yet (`import_minoru`).
+    /// Another crawler found it alive, and no check of ours has yet (`import_minoru`).
     Imported,
-    /// It asks to be left out of statistics, or we could not learn whether it does.
+    /// It asks not to appear in statistics, or we could not learn whether it does.
     Hidden,
-    /// Somebody is there, and has refused to talk to us so far.
+    /// A server is there, and has refused all checks so far.
     RefusesSoFar,
-    /// No check has judged it yet.
+    /// It has no verdict yet.
     NeverJudged {
-        /// When it is asked next.
+        /// When it is checked next.
         due: Option<Timestamp>,
     },
     /// It answered 410.
     Gone,
     /// It has not answered as an instance for too long.
     Dead {
-        /// Why its last check failed; `None` if that found something else.
+        /// Why its last check failed. `None` if the check did not fail.
         reason: Option<DeadReason>,
     },
-    /// It redirects to another host for good.
+    /// It redirects permanently to another host.
     Moved {
-        /// That host.
+        /// The target host.
         target: &'r Host,
     },
     /// It redirects to a host that is alive itself.
     MovedToListed {
-        /// That host.
+        /// The target host.
         target: &'r Host,
     },
     /// None of its checks has found an instance.
     NeverAlive,
-    /// It was off the list before its checks failed or it redirected, and was not alive since.
+    /// It was off the list before its checks failed or it redirected, and has not been alive since.
     NotAliveAgain {
         /// Its state before.
         before: Before,
@@ -132,9 +132,9 @@ pub enum Reason<'r> {
 
 /// Why a name is on a list that is written at `now`, or is not.
 ///
-/// What the operator's deny-list says goes before all else. A wish of the owner, and a decision
-/// about this one host, go before what its group says; that goes before everything that the owner
-/// could mend, since a mended host of a denied group stays off all the same.
+/// The operator's deny-list takes precedence over everything. The owner's wishes and decisions
+/// about this host take precedence over its group. The group takes precedence over everything that
+/// the owner could repair, since a repaired host of a denied group still stays off.
 pub fn reason<'s>(
     subject: Subject<'s>,
     denied: Denied,
@@ -182,7 +182,7 @@ impl Reason<'_> {
         }
     }
 
-    /// Whether the host has to go from what was published before, and not only from the next list
+    /// Whether the host must be removed from earlier published files, not only from the next list
     /// (invariant I7).
     pub fn is_withdrawal(&self) -> bool {
         match self {
@@ -259,7 +259,7 @@ fn of_record<'r>(
     }
 }
 
-/// The group's reason, where that goes before all that is known of the host itself.
+/// The group's reason, if it takes precedence over everything known about the host.
 fn of_group<'r>(record: &Record, facts: Facts<'_>, would_be_listed: bool) -> Option<Reason<'r>> {
     let group = facts.group.filter(|group| !group.lists(facts.place))?;
     match &record.state {
@@ -299,8 +299,8 @@ fn listed(record: &Record) -> Reason<'_> {
     }
 }
 
-/// Why a host that nothing else speaks against is not listed: it was not alive lately, or was off
-/// the list when its state began.
+/// Why a host with no other reason is not listed: it was not alive lately, or was off the list when
+/// its state began.
 fn not_alive_lately<'r>(
     record: &Record,
     before: Before,
@@ -316,36 +316,36 @@ fn not_alive_lately<'r>(
     }
 }
 
-/// Whether it is hidden because another crawler's word alone says that it was alive.
+/// Whether it is hidden because only another crawler found it alive.
 fn is_imported(record: &Record) -> bool {
     record.hidden && record.alive_count == 0
 }
 
-/// Whether nothing is known of it that its group would not explain.
+/// Whether everything known about it can be explained by its group.
 fn is_never_judged(record: &Record) -> bool {
     matches!(record.state, State::Discovered | State::Dying { .. }) && record.last_alive.is_none()
 }
 
-/// What a check found: a verdict without what it carries.
+/// The result of a check: a verdict without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// An instance.
+    /// An instance was found.
     Alive,
     /// 301 or 308 to another host.
     Moved,
     /// robots.txt asks us to stay away.
     OptedOut,
-    /// 410.
+    /// The answer is 410.
     Gone,
-    /// Somebody who won't talk to us.
+    /// A server refuses to answer.
     Refused,
-    /// Anything else.
+    /// Any other result.
     Dead(DeadReason),
 }
 
 impl Found {
-    /// Reads a verdict as the database keeps it: its word, and its reason, whose first word counts.
-    /// `None` for what no version of ours writes.
+    /// Parses a verdict from the database: its word, and its reason, of which the first word
+    /// matters. `None` for words that no version of this program writes.
     pub fn parse(verdict: &str, reason: Option<&str>) -> Option<Self> {
         match verdict {
             "alive" => Some(Self::Alive),

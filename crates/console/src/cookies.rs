@@ -1,12 +1,12 @@
-//! The console's cookies. All have the prefix `__Host-`, so a browser takes them from this host
-//! alone, over TLS, for all paths (RFC 6265bis, section 4.1.3.2).
+//! The console's cookies. All have the prefix `__Host-`: a browser accepts them only from this
+//! host, over TLS and for all paths (RFC 6265bis, section 4.1.3.2).
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
 /// The session's token.
 pub(crate) const SESSION: &str = "__Host-session";
 
-/// The signed name of a browser that a moderator has logged in with.
+/// The signed name of a browser in which a moderator has logged in.
 pub(crate) const BROWSER: &str = "__Host-browser";
 
 /// Binds a login form to its browser.
@@ -18,7 +18,7 @@ const FLAGS: &str = "Path=/; Secure; HttpOnly; SameSite=Strict";
 /// A browser is known for 400 days, the longest that browsers keep a cookie.
 const BROWSER_SECONDS: u32 = 400 * 24 * 3600;
 
-/// The value of the one cookie of this name; `None` if there is none, or more than one.
+/// The value of the cookie with this name. `None` if there is no such cookie, or more than one.
 pub(crate) fn value<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let lines = headers.get_all(header::COOKIE).iter();
     let mut values = lines
@@ -38,13 +38,13 @@ pub(crate) fn set(name: &str, value: &str) -> Option<HeaderValue> {
     HeaderValue::try_from(format!("{name}={value}; {FLAGS}")).ok()
 }
 
-/// [`BROWSER`], which stays.
+/// [`BROWSER`], which persists.
 pub(crate) fn set_browser(value: &str) -> Option<HeaderValue> {
     let cookie = format!("{BROWSER}={value}; {FLAGS}; Max-Age={BROWSER_SECONDS}");
     HeaderValue::try_from(cookie).ok()
 }
 
-/// The end of a cookie.
+/// Deletes a cookie.
 pub(crate) fn end(name: &str) -> Option<HeaderValue> {
     HeaderValue::try_from(format!("{name}=; {FLAGS}; Max-Age=0")).ok()
 }

@@ -1,4 +1,4 @@
-//! What a form sends: fields, bounded before they are parsed.
+//! Parses forms, with bounds that apply before the parsing.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use url::form_urlencoded;
 /// Longest body in bytes: a hundred domains with a reason.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
-/// From the end of the head to the end of the body. The web server in front has the whole body by
-/// then.
+/// Longest time from the end of the head to the end of the body. The web server in front already
+/// has the whole body.
 const BODY_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Fields of a form.
+/// Most fields of a form.
 pub(crate) const FIELDS_MAX: usize = 500;
 
 /// The fields of a form or a query.
@@ -21,12 +21,11 @@ pub(crate) const FIELDS_MAX: usize = 500;
 pub(crate) struct Fields(Vec<(String, String)>);
 
 impl Fields {
-    /// The fields of a query.
     pub(crate) fn of_query(query: Option<&str>) -> Self {
         Self::parse(query.unwrap_or_default().as_bytes())
     }
 
-    /// The fields of a body; `None` if it is no form, too long, or late.
+    /// The fields of a body. `None` if it is not a form, too long, or late.
     pub(crate) async fn of_body(headers: &HeaderMap, body: Body) -> Option<Self> {
         let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
         if kind.split(';').next()?.trim() != "application/x-www-form-urlencoded" {
@@ -46,7 +45,7 @@ impl Fields {
         self.0
     }
 
-    /// The first value of a field; empty if there is none.
+    /// The first value of a field. Empty if there is none.
     pub(crate) fn text(&self, name: &str) -> &str {
         let mut of_name = self.0.iter().filter(|(key, _)| key == name);
         of_name
@@ -55,13 +54,12 @@ impl Fields {
             .unwrap_or_default()
     }
 
-    /// All values of a field.
     pub(crate) fn all<'f>(&'f self, name: &'f str) -> impl Iterator<Item = &'f str> {
         let of_name = self.0.iter().filter(move |(key, _)| key == name);
         of_name.map(|(_, value)| value.as_str())
     }
 
-    /// A number; 0 if there is none.
+    /// A field's number. 0 if there is none.
     pub(crate) fn number<T: std::str::FromStr + Default>(&self, name: &str) -> T {
         self.text(name).parse().unwrap_or_default()
     }

@@ -1,10 +1,10 @@
-//! What fuzz targets call: the readers of what browsers send.
+//! Entry points for fuzz targets: the parsers of browsers' input.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::form::Fields;
 
-/// Fields of a form at most.
+/// Most fields of a form.
 pub const FIELDS_MAX: usize = crate::form::FIELDS_MAX;
 
 /// The fields of a form or a query, by name and value.
@@ -12,7 +12,7 @@ pub fn fields(bytes: &[u8]) -> Vec<(String, String)> {
     Fields::parse(bytes).into_pairs()
 }
 
-/// The value of a cookie in a header of these bytes, if they can be one.
+/// The value of a cookie in a header with these bytes. `None` if there is none.
 pub fn cookie(bytes: &[u8], name: &str) -> Option<String> {
     let mut headers = HeaderMap::new();
     headers.insert(header::COOKIE, HeaderValue::from_bytes(bytes).ok()?);

@@ -1,9 +1,9 @@
 //! The moderators' console: pages behind a login, over HTTP on a socket that only the web server in
 //! front shares.
 //!
-//! Requests become requests of the daemon's [`wire`], and its answers become pages. The console
-//! keeps accounts and sessions in a file of its own, has no network and no access to the census's
-//! database, and is off unless the operator sets it up. Without JavaScript.
+//! It turns HTTP requests into requests on the daemon's [`wire`], and the answers into pages. It
+//! keeps accounts and sessions in its own file, has no network and no access to the census's
+//! database, and is off unless the operator sets it up. It uses no JavaScript.
 #![warn(clippy::as_conversions, clippy::arithmetic_side_effects)]
 #![cfg_attr(
     test,

@@ -1,4 +1,4 @@
-//! Who may come in: the login limiter over the file of accounts, and sessions.
+//! Logins through the login limiter and the file of accounts, and sessions.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,32 +17,32 @@ use tokio::task::JoinError;
 use crate::cookies;
 use crate::settings::{LogAddresses, Settings};
 
-/// Hashes that are measured at the start: the slowest of them counts.
+/// Hashes that are measured at the start. The slowest one counts.
 const CALIBRATION_ROUNDS: u32 = 3;
 
-/// They are measured again when other work slowed them down, this often at most.
+/// Most measurements: they are repeated if other work slowed them down.
 const CALIBRATIONS_MAX: u32 = 3;
 
-/// The least time that a login may wait for its turn.
+/// The shortest maximum wait of a login.
 const WAIT_MAX_LEAST: Duration = Duration::from_millis(100);
 
 /// Longest constant time of a login. A machine on which a hash takes half of that is too slow.
 const RUN_TIME_MAX: Duration = Duration::from_secs(8);
 
-/// While the machine is busy, a hash takes this many times as long as measured.
+/// While the machine is busy, a hash may take this many times as long as measured.
 const BUSY_FACTOR: u32 = 2;
 
-/// Logins in progress, and as many refusals that sleep: a second of five hundred attempts. Each
-/// holds a connection of some 20 KiB.
+/// Most logins in progress, and most sleeping refusals: one second of five hundred attempts. Each
+/// holds a connection of about 20 KiB.
 pub(crate) const LOGINS_MAX: usize = 500;
 
-/// The key of all clients whose address the web server in front does not name.
+/// The key of all clients whose address the web server in front does not report.
 const NO_ADDRESS: &str = "unknown";
 
-/// What time it is. Only a role reads a clock.
+/// Returns the current time. Only roles read the clock.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-/// Why there is no login.
+/// Why a login failed on our side.
 #[derive(Debug, Error)]
 pub(crate) enum LoginError {
     /// Accounts can't be read or written.
@@ -60,28 +60,28 @@ pub(crate) struct Logins {
     now: Now,
 }
 
-/// What somebody typed, from which browser.
+/// The typed data, with the browser.
 pub(crate) struct Attempt {
     pub(crate) name: String,
     pub(crate) password: Password,
     pub(crate) code: String,
 }
 
-/// The end of an attempt.
+/// The result of an attempt.
 pub(crate) enum Attempted {
     /// Logged in: the cookies of session and browser.
     In { session: String, browser: String },
-    /// Not logged in, for one of many reasons.
+    /// Not logged in; the response does not reveal the reason.
     Out,
-    /// Too many attempts at once, so this one was answered without looking at it.
+    /// Too many attempts at once, so this one was rejected without a check.
     Busy,
 }
 
-/// Somebody who is logged in.
+/// A logged-in moderator.
 pub(crate) struct Visitor {
     pub(crate) session: Session,
     pub(crate) token: Token,
-    /// For this session's forms.
+    /// The token in this session's forms.
     pub(crate) form_token: String,
 }
 
@@ -129,8 +129,8 @@ impl Logins {
         let device = self.with(|accounts| accounts.known_browser(&attempt.name, cookie))?;
         let name = attempt.name.clone();
         let who = Who {
-            // A known browser has a lock for itself, which bounds its guesses. So it is not shut out
-            // with everybody behind the same address.
+            // A known browser has its own lock, which limits its guesses. A ban of its address does
+            // not lock it out.
             address: device.is_none().then_some(key.as_str()),
             user: Some(&name),
             device: device.as_deref(),
@@ -138,7 +138,7 @@ impl Logins {
         let (limiter, now) = (self.limiter.clone(), self.now.clone());
         let work = |permit| async move {
             let compared = tokio::task::spawn_blocking(move || {
-                // The hash goes on when the client hangs up, and so does its permit.
+                // The hash continues when the client disconnects, and so does its permit.
                 let _permit = permit;
                 compare(&limiter, &attempt, now())
             });
@@ -193,7 +193,8 @@ impl Logins {
         })
     }
 
-    /// Writes what an operator, or fail2ban, has to know. Nothing that the client chose is in it.
+    /// Logs what an operator, or fail2ban, needs to know. The line contains no text that the client
+    /// chose.
     fn report(&self, address: Option<IpAddr>, login: &Login<Accepted, LoginError>) {
         match (self.log_addresses, address) {
             (LogAddresses::Yes, Some(address)) => {
@@ -218,7 +219,7 @@ impl Logins {
         }
     }
 
-    /// Who sends this request, if they are logged in.
+    /// The moderator who sends this request. `None` if they are not logged in.
     pub(crate) fn visitor(&self, headers: &HeaderMap) -> Result<Option<Visitor>, AccountsError> {
         let cookie = |name| cookies::value(headers, name);
         let (Some(token), Some(browser)) = (cookie(cookies::SESSION), cookie(cookies::BROWSER))
@@ -239,12 +240,12 @@ impl Logins {
         })
     }
 
-    /// Whether a form is of this session.
+    /// Whether a form belongs to this session.
     pub(crate) fn is_own_form(&self, token: &Token, text: &str) -> bool {
         self.with(|accounts| accounts.is_form_token(token, text))
     }
 
-    /// A new login form: the value of its cookie and of its hidden field.
+    /// A new login form: the values of its cookie and its hidden field.
     pub(crate) fn new_form(&self) -> (String, String) {
         let token = Token::draw(&mut rand::rng());
         let form = self.with(|accounts| accounts.form_token(&token));
@@ -284,8 +285,8 @@ impl Logins {
     }
 }
 
-/// The line for fail2ban: `deploy/fail2ban/fedicensus-console.conf` reads it. `None` for a login
-/// that was right.
+/// The line for fail2ban, which `deploy/fail2ban/fedicensus-console.conf` parses. `None` for a
+/// successful login.
 fn line_about(address: IpAddr, login: &Login<Accepted, LoginError>) -> Option<String> {
     match (login.call.status, &login.call.value) {
         (Status::Ran, Some(Ok(Some(_))) | None) => None,
@@ -294,7 +295,7 @@ fn line_about(address: IpAddr, login: &Login<Accepted, LoginError>) -> Option<St
     }
 }
 
-/// How long a hash takes, when the machine has time for it.
+/// How long a hash takes when the machine is idle.
 fn measure(accounts: &Accounts, limits: Limits) -> Result<Duration, AccountsError> {
     let started = tokio::time::Instant::now();
     let mut least = Duration::MAX;
@@ -308,8 +309,8 @@ fn measure(accounts: &Accounts, limits: Limits) -> Result<Duration, AccountsErro
     Ok(least)
 }
 
-/// Limits for hashes that take this long. On a slow machine every login takes longer, in doublings,
-/// so that the constant time still hides what happens within it.
+/// Limits for hashes that take this long. On a slow machine the constant time is doubled until it
+/// hides what happens within a login.
 fn fitted(limits: Limits, work_time: Duration) -> Limits {
     let busy = work_time.saturating_mul(BUSY_FACTOR);
     let mut run_time = limits.run_time;
@@ -324,7 +325,7 @@ fn fitted(limits: Limits, work_time: Duration) -> Limits {
     }
 }
 
-/// Compares both factors. Takes as long as one hash, whether there is such an account or not.
+/// Compares both factors. Takes as long as one hash, whether or not the account exists.
 fn compare(
     limiter: &LoginLimiter<Accounts>,
     attempt: &Attempt,
@@ -343,13 +344,13 @@ pub enum OpenError {
     /// The file can't be used.
     #[error(transparent)]
     Accounts(#[from] AccountsError),
-    /// Hashes take too long here for a constant time of a login.
+    /// Hashes take too long on this machine for a constant time of a login.
     #[error("a password hash takes too long on this machine for logins of a constant time")]
     Unfit(#[from] Unfit),
 }
 
-/// The client's address, as the web server in front names it. Two values would mean that the client
-/// chose one of them.
+/// The client's address, as the web server in front reports it. With two values, the client could
+/// have chosen one of them.
 fn address(headers: &HeaderMap) -> Option<IpAddr> {
     let mut values = headers.get_all("x-real-ip").iter();
     match (values.next(), values.next()) {
@@ -358,7 +359,7 @@ fn address(headers: &HeaderMap) -> Option<IpAddr> {
     }
 }
 
-/// What tells a browser from others: its cookie, and what it calls itself.
+/// Identifies a browser: its cookie and its user agent.
 fn browser_of(cookie: &str, headers: &HeaderMap) -> Vec<u8> {
     let agent = headers.get(header::USER_AGENT);
     let agent = agent.map(|value| value.as_bytes()).unwrap_or_default();
@@ -371,7 +372,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines that fail2ban's filter is tried on.
+    /// Lines for the test of fail2ban's filter.
     const COUNTED: &str = include_str!("../../../tests/fixtures/fail2ban/counted.tsv");
     const NOT_COUNTED: &str = include_str!("../../../tests/fixtures/fail2ban/not-counted.log");
 
@@ -399,7 +400,7 @@ mod tests {
         assert!(check(60, 1000, 600).is_ok());
         assert!(check(450, 1000, 100).is_ok());
         assert!(check(451, 2000, 600).is_ok());
-        // Emulated processors were seen to need this.
+        // Measured on emulated processors.
         assert!(check(1011, 4000, 600).is_ok());
         assert!(check(3900, 8000, 200).is_ok());
         assert!(check(7950, 8000, 100).is_err());
@@ -416,7 +417,7 @@ mod tests {
                 continue;
             };
             let is_the_addresss_fault = matches!(status, Status::BannedIp | Status::RateLimited);
-            // Whatever the address.
+            // For any address.
             let (_, end) = line.split_once("192.0.2.7").unwrap();
             assert_eq!(COUNTED.contains(end), is_the_addresss_fault, "{line}");
             assert!(is_the_addresss_fault || NOT_COUNTED.contains(end), "{line}");

@@ -1,4 +1,4 @@
-//! The pages: from what is known to whole documents. Texts of others are escaped by the templates.
+//! The pages as HTML documents. The templates escape all texts from outside.
 
 mod decisions;
 mod groups;
@@ -18,11 +18,11 @@ pub(crate) use logins::logins;
 pub(crate) use names::{list, sources, waiting};
 pub(crate) use start::start;
 
-/// What a browser may do with a page: no script at all, our own style, forms to ourselves. The web
+/// What a page may do in a browser: run no script, use our own style, send forms to us. The web
 /// server in front sends it with every answer.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'";
 
-/// The public site's style, and what forms need besides.
+/// The public site's style, and additions for forms.
 pub(crate) const STYLE: &str = concat!(
     include_str!("../../site/assets/style.css"),
     include_str!("../assets/console.css")

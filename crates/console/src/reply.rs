@@ -1,4 +1,4 @@
-//! Answers: pages, ways to other pages, and files that are the same for everybody.
+//! Responses: pages, redirects, and files that are the same for every client.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};

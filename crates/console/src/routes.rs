@@ -1,10 +1,10 @@
-//! What the console answers to.
+//! The console's routes.
 //!
 //! | page | shows | its forms |
 //! |---|---|---|
 //! | `/login` | | log in |
-//! | `/` | what needs somebody, and `fedicensus status` | |
-//! | `/groups?which=held` | groups that are held or decided about | decide about many |
+//! | `/` | what needs attention, and `fedicensus status` | |
+//! | `/groups?which=held` | groups that are held or have a decision | decide about many |
 //! | `/group?domain=D` | one group with its hosts and decisions | decide |
 //! | `/waiting` | names that wait for room | |
 //! | `/sources` | public lists that are read | resume |
@@ -13,8 +13,8 @@
 //! | `/decisions` | the log of decisions | undo |
 //! | `/logins` | sessions, bans and locks | end, lift |
 //!
-//! Every page but the first needs a session, and every form its session's token. `/health`,
-//! `/metrics` and the style need neither; the web server in front keeps `/metrics` from browsers.
+//! Every page except the first needs a session, and every form its session's token. `/health`,
+//! `/metrics` and the style need neither; the web server in front hides `/metrics` from browsers.
 
 mod acts;
 mod looks;
@@ -35,13 +35,14 @@ use crate::pages::{self, Page};
 use crate::reply::{asset, html, see_other};
 use crate::wire::{self, Answer, Census, WireError};
 
-/// What all requests share.
+/// State shared by all requests.
 pub(crate) struct Shared {
     pub(crate) logins: Logins,
     pub(crate) census: Census,
 }
 
-/// An answer that ends a request early: a page that says why. Boxed, since it is large and rare.
+/// A response that ends a request early: a page with the reason. Boxed, because it is large and
+/// rare.
 #[derive(Debug)]
 pub(crate) struct Early(Box<Response>);
 
@@ -88,7 +89,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 }
 
 impl Shared {
-    /// Who sends a request; otherwise the way to the login.
+    /// The moderator who sends a request, or a redirect to the login.
     fn visitor(&self, headers: &HeaderMap) -> Result<Visitor, Early> {
         match self.logins.visitor(headers) {
             Ok(Some(visitor)) => Ok(visitor),
@@ -97,7 +98,8 @@ impl Shared {
         }
     }
 
-    /// Who sends a form, and its fields. Refuses a form that is not of this session.
+    /// The moderator who sends a form, and its fields. Refuses a form that does not belong to this
+    /// session.
     async fn form(&self, request: Request) -> Result<(Visitor, Fields), Early> {
         let (head, body) = request.into_parts();
         let visitor = self.visitor(&head.headers)?;
@@ -131,7 +133,7 @@ impl Shared {
         }
     }
 
-    /// Has a moderator's order carried out, and shows what happened.
+    /// Sends a moderator's order to the daemon, and shows the result.
     async fn act(
         &self,
         visitor: &Visitor,
@@ -157,7 +159,7 @@ async fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Early> {
     })
 }
 
-/// A daemon of another version.
+/// The daemon is of another version.
 fn out_of_turn(visitor: &Visitor, answer: &dyn std::fmt::Debug) -> Early {
     tracing::error!(?answer, "the daemon answered another question");
     let text = "The daemon answered another question. It may be of another version than the console: start both from the same image.";
@@ -179,7 +181,7 @@ fn with_cause(error: &dyn std::error::Error) -> String {
     }
 }
 
-/// A page for somebody who is not logged in.
+/// A page for visitors without a session.
 fn page(status: StatusCode, text: &str) -> Response {
     let title = status.canonical_reason().unwrap_or("Error");
     html(

@@ -1,4 +1,4 @@
-//! The console's server: connections, and the bounds on each.
+//! The console's server, with the limits on each connection.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::routes::{Shared, router};
 use crate::settings::Settings;
 use crate::wire::{Census, WORK_TIME_MAX};
 
-/// Connections at once: logins that sleep, and room for those who are logged in.
+/// Most connections: sleeping logins, and room for logged-in moderators.
 const CONNECTIONS_MAX: usize = LOGINS_MAX * 2 + 200;
 
 const LIMITS: Limits = Limits {
@@ -27,32 +27,32 @@ const LIMITS: Limits = Limits {
 };
 
 const HTTP_LIMITS: HttpLimits = HttpLimits {
-    // Three cookies of ours, and what browsers and web servers send.
+    // Three cookies of ours, and the usual headers of browsers and web servers.
     head_bytes_max: 16 * 1024,
     headers_max: 64,
     head_time_max: Duration::from_secs(5),
-    // A check of a host by hand is the longest answer.
+    // A manual check of a host is the slowest request.
     connection_time_max: WORK_TIME_MAX.saturating_add(Duration::from_secs(10)),
 };
 
-/// Mode of the socket: the web server in front is another user, and only it shares the volume.
+/// Mode of the socket. The web server in front runs as another user, and only it shares the volume.
 const SOCKET_MODE: u32 = 0o666;
 
-/// The console can't begin.
+/// Why the console can't start.
 #[derive(Debug, Error)]
 pub enum ConsoleError {
     /// It can't listen.
     #[error("can't listen at {at}")]
     Listen {
-        /// Where.
+        /// The socket.
         at: String,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Another one answers there.
+    /// Another console already answers on this socket.
     #[error("another console answers at {}", .0.display())]
     AlreadyRunning(PathBuf),
-    /// There is no login.
+    /// Accounts can't be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
@@ -72,7 +72,7 @@ impl From<BindError> for ConsoleError {
 /// Serves until `shutdown`.
 ///
 /// # Errors
-/// Why it could not begin.
+/// Fails if it can't start.
 pub async fn serve(
     settings: Settings,
     now: Now,

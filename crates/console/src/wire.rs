@@ -1,9 +1,9 @@
-//! The wire between the console and the daemon: one request a connection, a line of JSON, and one
-//! line back.
+//! The wire format between the console and the daemon: one request per connection as a line of
+//! JSON, and one line as answer.
 //!
-//! These requests are all that the daemon accepts at the console's socket. Both ends bound a line
-//! before they parse it, and the daemon checks every field again: a console that was taken over can
-//! decide in the name of any moderator, and do nothing else.
+//! The daemon's socket for the console accepts only these requests. Both ends limit a line's length
+//! before they parse it, and the daemon validates every field again. A compromised console can
+//! decide in the name of any moderator, and do nothing more.
 
 #![allow(
     missing_docs,
@@ -25,13 +25,13 @@ pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// Longest answer in bytes: a page of [`ROWS_MAX`] rows, each with a few texts of up to 1 KiB.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// Groups, or decisions, that one form is about.
+/// Most groups or decisions in one form.
 pub const DOMAINS_MAX: usize = 100;
 
-/// Rows of a page.
+/// Most rows of a page.
 pub const ROWS_MAX: u32 = 100;
 
-/// Lines of a text, such as `status` or the steps of a check.
+/// Most lines of a text, such as `status` or the steps of a check.
 pub const LINES_MAX: usize = 500;
 
 /// Longest wait for an answer that is read from the database.
@@ -44,7 +44,7 @@ pub const WORK_TIME_MAX: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// What `fedicensus status` prints.
+    /// The output of `fedicensus status`.
     Status {},
     /// A page of groups.
     Groups {
@@ -59,29 +59,29 @@ pub enum Request {
     },
     /// A page of names that wait for room.
     Waiting {
-        /// The last name of the page before; empty for the first page.
+        /// The last name of the previous page. Empty for the first page.
         after: String,
     },
     /// The public lists that are read.
     Sources {},
-    /// The published list, and why it is held back.
+    /// The published list, and why the next one is held back.
     Publication {},
-    /// What `fedicensus explain` prints about a host.
+    /// The output of `fedicensus explain` for a host.
     Host { host: String },
     /// A page of the log of decisions.
     Decisions {
-        /// Where it begins; `None` for the newest.
+        /// Where the page begins. `None` for the newest decisions.
         cursor: Option<Cursor>,
     },
-    /// Something to do.
+    /// An order to the daemon.
     Act(Act),
 }
 
-/// What a moderator orders.
+/// A moderator's order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Act {
-    /// Who orders it.
+    /// The moderator's name.
     pub moderator: String,
     pub order: Order,
 }
@@ -99,7 +99,7 @@ pub enum Order {
     },
     /// Undo decisions.
     Undo {
-        /// Which, at most [`DOMAINS_MAX`].
+        /// Their ids, at most [`DOMAINS_MAX`].
         decisions: Vec<DecisionId>,
     },
     /// Read a paused source again.
@@ -116,13 +116,13 @@ pub enum Order {
     },
 }
 
-/// Which groups.
+/// A selection of groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Which {
-    /// Those that are held.
+    /// Groups that are held.
     Held,
-    /// Those with a decision in force.
+    /// Groups with a decision in force.
     Decided,
 }
 
@@ -136,7 +136,7 @@ pub enum Verb {
     Deny,
     /// At most this many of its hosts are checked a day.
     Limit(u32),
-    /// No decision: the threshold applies again.
+    /// Remove the decision: the threshold applies again.
     Forget,
 }
 
@@ -146,21 +146,21 @@ pub enum Verb {
 pub enum HostVerb {
     /// It is neither checked nor listed.
     TakeOut,
-    /// The end of that.
+    /// It is checked and listed again.
     PutBack,
 }
 
-/// A decision in the log.
+/// The id of a decision in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionId {
-    /// About a group.
+    /// The id of a decision about a group.
     Group(i64),
-    /// About a host.
+    /// The id of a decision about a host.
     Host(i64),
 }
 
-/// Where a page of the log begins.
+/// The start of a page of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cursor {
@@ -174,53 +174,53 @@ pub struct Cursor {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// To [`Request::Status`].
+    /// Answers [`Request::Status`].
     Status {
         /// The lines of `fedicensus status`.
         lines: Vec<String>,
-        /// Groups that are held.
+        /// Number of groups that are held.
         groups_held: u64,
-        /// Names that wait.
+        /// Number of waiting names.
         names_waiting: u64,
-        /// Sources that are paused.
+        /// Number of paused sources.
         sources_paused: u64,
-        /// Why the list is held back, or was not published.
+        /// Why the list is held back, or was not published. `None` if neither.
         publication_trouble: Option<String>,
     },
-    /// To [`Request::Groups`].
+    /// Answers [`Request::Groups`].
     Groups {
         rows: Vec<GroupRow>,
-        /// Whether there are more.
+        /// Whether there are further rows.
         has_more: bool,
     },
-    /// To [`Request::Group`].
+    /// Answers [`Request::Group`].
     Group(Box<GroupPage>),
-    /// To [`Request::Waiting`].
+    /// Answers [`Request::Waiting`].
     Waiting {
         rows: Vec<WaitingName>,
-        /// Whether there are more.
+        /// Whether there are further rows.
         has_more: bool,
     },
-    /// To [`Request::Sources`].
+    /// Answers [`Request::Sources`].
     Sources(Vec<Source>),
-    /// To [`Request::Publication`].
+    /// Answers [`Request::Publication`].
     Publication(Publication),
-    /// To [`Request::Host`].
+    /// Answers [`Request::Host`].
     Host(HostPage),
-    /// To [`Request::Decisions`].
+    /// Answers [`Request::Decisions`].
     Decisions {
-        /// The page, the newest first.
+        /// The rows of the page, the newest first.
         rows: Vec<Decision>,
-        /// Where the next page begins.
+        /// The start of the next page. `None` for the last page.
         next: Option<Cursor>,
     },
-    /// To [`Request::Act`]: what happened, line by line.
+    /// Answers [`Request::Act`]: what happened, line by line.
     Done(Vec<Outcome>),
-    /// The request can't be answered, and why.
+    /// The request failed, for this reason.
     Failed(String),
 }
 
-/// Outcome of one part of an order.
+/// The outcome of one part of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
@@ -237,13 +237,13 @@ pub struct GroupRow {
     /// The registered domain.
     pub domain: String,
     pub hosts: u64,
-    /// Those that are held back.
+    /// Number of hosts that are held back.
     pub held_back: u64,
     /// The decision in force, with its time.
     pub decision: Option<String>,
     /// The reason of that decision.
     pub reason: Option<String>,
-    /// What the look-up of made-up names below the domain found.
+    /// The result of looking up invented names below the domain.
     pub wildcard: Option<String>,
 }
 
@@ -257,7 +257,7 @@ pub struct GroupPage {
     pub states: Vec<(String, u64)>,
     /// Hosts by software.
     pub software: Vec<(String, u64)>,
-    /// Hosts by the day on which they came in.
+    /// Hosts by the day on which they were added.
     pub came: Vec<(String, u64)>,
     /// Decisions about it, the newest first.
     pub decisions: Vec<PastDecision>,
@@ -269,25 +269,25 @@ pub struct GroupPage {
 pub struct Member {
     pub name: String,
     pub state: String,
-    /// When it came in (RFC 3339).
+    /// When it was added (RFC 3339).
     pub first_seen: String,
     pub software: Option<String>,
     /// Whether it is held back.
     pub held_back: bool,
 }
 
-/// A former decision about a group.
+/// An earlier decision about a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PastDecision {
-    /// When (RFC 3339).
+    /// When it was made (RFC 3339).
     pub at: String,
     pub decision: String,
     pub reason: String,
     pub who: String,
 }
 
-/// A name that waits.
+/// A waiting name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitingName {
@@ -298,7 +298,7 @@ pub struct WaitingName {
     pub first_named: String,
     /// When it was last named (RFC 3339).
     pub last_named: String,
-    /// Independent sources that named it, about.
+    /// Approximate number of independent sources that named it.
     pub named_by: u32,
 }
 
@@ -307,7 +307,7 @@ pub struct WaitingName {
 #[serde(deny_unknown_fields)]
 pub struct Source {
     pub name: String,
-    /// What `fedicensus sources list` prints about it.
+    /// The output of `fedicensus sources list` for it.
     pub text: String,
     /// Whether it is paused.
     pub is_paused: bool,
@@ -317,9 +317,9 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Publication {
-    /// When it was published (RFC 3339), and its names.
+    /// When it was published (RFC 3339), and its number of names.
     pub last: Option<(String, u64)>,
-    /// Why the next one is held back, or was not published.
+    /// Why the next one is held back, or was not published. `None` if neither.
     pub trouble: Option<String>,
 }
 
@@ -342,25 +342,25 @@ pub struct Decision {
     pub id: DecisionId,
     /// The domain or the host.
     pub subject: String,
-    /// When (RFC 3339).
+    /// When it was made (RFC 3339).
     pub at: String,
     pub decision: String,
     pub reason: String,
     pub who: String,
-    /// Whether it can be undone: no later decision is about the same subject.
+    /// Whether it can be undone: there is no later decision about the same subject.
     pub can_be_undone: bool,
 }
 
-/// The wire failed.
+/// Why an exchange over the wire failed.
 #[derive(Debug, Error)]
 pub enum WireError {
-    /// No line came, or none could be written.
+    /// A line could not be read or written.
     #[error(transparent)]
     Line(#[from] LineError),
-    /// There is no answer.
+    /// The daemon did not answer.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// The line is no message of this wire.
+    /// The line is not a message of this wire.
     #[error("not a message of this wire, of another version perhaps")]
     Message(#[from] serde_json::Error),
 }
@@ -381,22 +381,22 @@ impl Request {
     }
 }
 
-/// The console's side.
+/// A client of the daemon's socket for the console.
 #[derive(Debug, Clone)]
 pub struct Census {
     socket: PathBuf,
 }
 
 impl Census {
-    /// The daemon at this socket.
+    /// A client for the daemon at this socket.
     pub fn new(socket: PathBuf) -> Self {
         Self { socket }
     }
 
-    /// Sends a request and gives the answer.
+    /// Sends a request and returns the answer.
     ///
     /// # Errors
-    /// When the daemon gives none in time.
+    /// Fails if the daemon does not answer in time.
     pub async fn ask(&self, request: &Request) -> Result<Answer, WireError> {
         let line = serde_json::to_vec(request)?;
         let limits = LineLimits {
@@ -408,10 +408,10 @@ impl Census {
     }
 }
 
-/// The daemon's side: reads a request, has it answered, and writes the answer.
+/// The daemon's side: reads a request, calls `answer`, and writes the answer.
 ///
 /// # Errors
-/// When the connection breaks or gives no request within `time_max`.
+/// Fails if the connection breaks, or if no request arrives within `time_max`.
 pub async fn serve<Answering>(
     stream: UnixStream,
     time_max: Duration,
@@ -442,10 +442,10 @@ where
     Ok(local_socket::write_line(&mut writer, line, time_max).await?)
 }
 
-/// A message of this wire.
+/// Parses a message of this wire.
 ///
 /// # Errors
-/// When the line is none.
+/// Fails if the line is not a message.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(line)
 }
@@ -454,7 +454,7 @@ pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
 mod tests {
     use super::*;
 
-    /// What a console that was taken over could ask for besides: nothing else parses.
+    /// A compromised console can't request anything more: other messages don't parse.
     #[test]
     fn nothing_but_these_requests_can_be_said() {
         let good = [

@@ -1,21 +1,21 @@
-//! Cancelling a dump in progress: a dump of a million rows takes longer than an engine waits for a
-//! process to end.
+//! Cancels a dump in progress: writing a million rows takes longer than a container engine waits
+//! for a process to stop.
 //!
 //! One thread calls [`Cancel::cancel`]. Every writer calls [`Cancel::check`] for each row and each
-//! piece of a file, returns [`DumpError::Cancelled`] and removes its unpublished files. A
-//! publication that has begun to rename files goes on to its end, which is near.
+//! chunk of a file; once cancelled, it returns [`DumpError::Cancelled`] and deletes its unpublished
+//! files. A publication that has begun to rename files finishes, which takes little time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::DumpError;
 
-/// Whether dumps are cancelled: how many checks still pass. Clones share one state.
+/// Whether dumps are cancelled, as the number of checks that still pass. Clones share one state.
 #[derive(Debug, Clone)]
 pub struct Cancel(Arc<AtomicU64>);
 
 impl Cancel {
-    /// Cancels itself after this many checks: how a test cancels in the middle of a dump.
+    /// Cancels after this many checks. Lets a test cancel in the middle of a dump.
     pub fn after(checks: u64) -> Self {
         Self(Arc::new(AtomicU64::new(checks)))
     }
@@ -25,7 +25,7 @@ impl Cancel {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// For each row and each piece of a file.
+    /// Called for each row and each chunk of a file.
     ///
     /// # Errors
     /// [`DumpError::Cancelled`] once [`Self::cancel`] was called.
@@ -42,7 +42,7 @@ impl Cancel {
 }
 
 impl Default for Cancel {
-    /// Not cancelled, for more checks than any census makes.
+    /// Not cancelled: more checks pass than any census makes.
     fn default() -> Self {
         Self::after(u64::MAX)
     }

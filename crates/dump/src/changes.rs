@@ -1,21 +1,22 @@
-//! What changed from one dump to the next, in a file a day, so that a mirror follows without fetching the whole list ([docs/changes.md] has the
-//! format).
+//! The changes from one dump to the next, in one file per day, so that a mirror can follow without
+//! fetching the whole list ([docs/changes.md] has the format).
 //!
-//! In: the rows that were published last and the new ones, each sorted by name, and what became of
-//! a host ([`Standing`]). Out: a section in `changes/YYYY-MM-DD.ndjson`, the feeds of the newest
-//! sections, and the files of earlier days without the names of who has left since, each with its
-//! compressed companions; staged beside the published ones until [`WrittenChanges::publish`].
-//! Refused: a guess. A section starts from the last dump only if that dump's digest is the digest
-//! of the former rows as they were read now: whatever crashed or flipped in between, a mirror sees
-//! a gap or the truth.
+//! Compares the published rows with the new ones, both sorted by name, and asks what happened to
+//! each missing host ([`Standing`]). Writes a section in `changes/YYYY-MM-DD.ndjson`, a feed of the
+//! newest sections, and earlier days' files without the names of hosts that have left since, all
+//! with compressed companions. The files are written next to the published ones until
+//! [`WrittenChanges::publish`].
 //!
-//! Changes rebuild a host's [`Row`]: name, software, version, state, when it was first seen and
-//! whether its registrations are open. Not when it was last found alive: that is new for nearly
-//! every host in every dump, and would make each section as long as the list. Counts and bounds are
-//! of a day, so that a day's file stays small.
+//! A section starts from the last dump only if that dump's digest matches the former rows as they
+//! are read now. After a crash or disk error, a mirror sees a gap or correct data, never a guess.
 //!
-//! Every publication of the set calls [`write_changes()`], that of a list that was held back and is
-//! only rid of some names as well. [`is_current()`] finds out whether these files need that.
+//! Changes rebuild a host's [`Row`]: name, software, version, state, time of first sight and
+//! whether registrations are open. The time when it was last found alive is left out: it changes
+//! for nearly every host in every dump, and would make each section as long as the list. Counts and
+//! bounds are per day, so that a day's file stays small.
+//!
+//! Every publication of the set calls [`write_changes()`], even one that only removes names because
+//! a new list was held back. [`is_current()`] checks whether these files need rewriting.
 //!
 //! [docs/changes.md]: https://github.com/fedicensus/fedicensus/blob/main/docs/changes.md
 
@@ -35,7 +36,7 @@ pub use line::{Change, Counts, Header, Row, RowDigests, Section, Sha256Hex};
 pub use mirror::{Gap, Mirror};
 pub use write::{ChangesFile, Outcome, WrittenChanges, write_changes};
 
-/// The JSON Schema of a line, for whoever publishes it beside the files.
+/// The JSON Schema of a line, to publish next to the files.
 pub const CHANGE_SCHEMA: &str = include_str!("../schema/change.json");
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Compressed companions, and what a reader needs to know that it got a file whole: its size and its SHA-256.
+//! Compressed companions of files, and the size and SHA-256 that a reader needs to verify a file.
 //!
-//! A companion is the file gzipped (RFC 1952). Memory doesn't grow with the file, and equal bytes
-//! give equal bytes: no header holds a time or a system.
+//! A companion is the gzipped file (RFC 1952). Memory doesn't grow with the file, and equal bytes
+//! give equal bytes: the header has no time and no system.
 
 use std::io::{self, BufWriter, Read, Write};
 
@@ -10,28 +10,28 @@ use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest as _, Sha256};
 
-/// Bytes that are gathered before the system is asked to write, and read at once.
+/// Bytes that are buffered per write, and read at once.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
 
 /// The gzip header's code for "unknown" (RFC 1952 §2.3.1).
 const GZIP_SYSTEM_UNKNOWN: u8 = 255;
 
-/// gzip's own default: the levels above take twice the time for a hundredth of the size.
+/// gzip's default: higher levels take twice the time to save one per cent.
 const GZIP_LEVEL: u32 = 6;
 
-/// How the name of a companion ends, behind that of the file itself.
+/// How a companion's name ends, after the name of the file.
 pub(crate) const GZIP_END: &str = ".gz";
 
 /// Whether a file has a companion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    /// No: it is small.
+    /// No, because it is small.
     None,
-    /// `.gz`.
+    /// A `.gz` file.
     Gzip,
 }
 
-/// What tells whether a file is whole.
+/// Size and digest of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Measure {
     pub(crate) bytes: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Measure {
     pub(crate) sha256: String,
 }
 
-/// Counts and hashes what passes.
+/// Counts and hashes what is written through it.
 pub(crate) struct Measured<W> {
     inner: W,
     bytes: u64,
@@ -71,7 +71,7 @@ impl<W> Measured<W> {
 
 impl<W: Write> Write for Measured<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // All or nothing, so that what was hashed is what was written.
+        // All or nothing, so that exactly the written bytes are hashed.
         self.inner.write_all(bytes)?;
         self.passed(bytes);
         Ok(bytes.len())
@@ -84,7 +84,7 @@ impl<W: Write> Write for Measured<W> {
 
 type Sink<F> = Measured<BufWriter<F>>;
 
-/// A companion while it is made.
+/// A companion while it is written.
 pub(crate) struct Packer<F: Write>(GzEncoder<Sink<F>>);
 
 impl<F: Write> Packer<F> {
@@ -99,7 +99,7 @@ impl<F: Write> Packer<F> {
         self.0.write_all(bytes)
     }
 
-    /// Ends the companion and gives its file back.
+    /// Finishes the companion and returns its file.
     pub(crate) fn finish(self) -> io::Result<(F, Measure)> {
         let (buffer, measure) = self.0.finish()?.measure();
         let file = buffer.into_inner().map_err(|error| error.into_error())?;
@@ -114,9 +114,9 @@ pub(crate) fn companion(bytes: &[u8]) -> io::Result<Vec<u8>> {
     Ok(packer.finish()?.0)
 }
 
-/// Whether a companion holds `bytes` and nothing else.
+/// Whether a companion contains exactly `bytes`.
 pub(crate) fn holds(packed: impl Read, bytes: &[u8]) -> bool {
-    // No more is unpacked than there should be, whatever a disk made of it.
+    // Unpacks no more than expected, even from a damaged companion.
     let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let bound = length.saturating_add(1);
     let mut unpacked = Vec::with_capacity(bytes.len());
@@ -128,7 +128,7 @@ fn sink<F: Write>(file: F) -> Sink<F> {
     Measured::new(BufWriter::with_capacity(BUFFER_BYTES, file))
 }
 
-/// Hands all bytes to `visit`, a piece at a time, and measures them.
+/// Passes all bytes to `visit` in chunks, and measures them.
 pub(crate) fn each_piece<E: From<io::Error>>(
     from: &mut impl Read,
     mut visit: impl FnMut(&[u8]) -> Result<(), E>,
@@ -195,7 +195,7 @@ mod tests {
         assert!(!holds(flipped.as_slice(), &bytes));
     }
 
-    /// The vector of one million letters `a` of FIPS 180-2, read in pieces.
+    /// The test vector of one million letters `a` of FIPS 180-2, read in chunks.
     #[test]
     fn a_measure_is_the_sha256_of_all_pieces() {
         let measure =

@@ -1,57 +1,59 @@
-//! What can go wrong while a dump is written: a variant a cause, each with the path and what to do.
+//! What can go wrong while a dump is written: one variant per cause, with the path and what to do.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why there is no new dump. From [`crate::Sealed::publish`]: each file is the old one or the new one. From all others: the one before stands untouched.
+/// Why there is no new dump. If [`crate::Sealed::publish`] fails, each file is the old or the new
+/// one. If any other function fails, the previous dump is unchanged.
 #[derive(Debug, Error)]
 pub enum DumpError {
-    /// The public folder is not there, or is no folder.
+    /// The public folder does not exist, or is not a folder.
     #[error("public folder {}: not found; create it, or mount the public volume there", folder.display())]
     NoFolder {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The public folder may not be written to.
+    /// The public folder is not writable.
     #[error(
         "public folder {}: can't be written ({source}); give it to the user who runs fedicensus, or mount the volume writable",
         folder.display()
     )]
     Unwritable {
-        /// The folder.
+        /// Path of the folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No room left, or over the quota.
+    /// The disk is full, or the quota is used up.
     #[error("{}: no room left for the new dump; free some space", path.display())]
     DiskFull {
         /// The file that was being written.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Anything else.
+    /// Any other error.
     #[error("{}: {doing} failed ({source}); see the system's log for the disk behind it", path.display())]
     Failed {
         /// The file or folder.
         path: PathBuf,
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A name is not greater than the one before it: our own mistake, and consumers rely on the order.
+    /// A name is not greater than the one before it. That is a bug, and consumers rely on the
+    /// order.
     #[error("the names for the dump came out of order at `{name}`; please report this")]
     OutOfOrder {
         /// The name.
         name: String,
     },
-    /// Another error came first, and whoever fed the names passed over it.
+    /// An earlier error occurred, and the caller ignored it.
     #[error("the dump was given up after an earlier error; please report this")]
     GivenUp,
     /// [`crate::Cancel::cancel`] was called.
@@ -60,7 +62,7 @@ pub enum DumpError {
 }
 
 impl DumpError {
-    /// The variant for what the system said when it was to create or list something in `folder`.
+    /// The variant for an error of the system when creating or listing something in `folder`.
     pub(crate) fn from_open(
         folder: &Path,
         path: &Path,
@@ -80,7 +82,8 @@ impl DumpError {
         }
     }
 
-    /// The variant for what the system said of `path`, a file of `folder` or the folder itself, once the folder was there.
+    /// The variant for an error of the system about `path`, which is `folder` or a file in it,
+    /// after the folder was found to exist.
     pub(crate) fn from_io(
         folder: &Path,
         path: &Path,
@@ -98,7 +101,7 @@ impl DumpError {
                 path: path.to_owned(),
                 source,
             },
-            // The rest of this open-ended list calls for a look at the machine.
+            // All other kinds of this open-ended list: the operator has to look at the machine.
             _ => Self::Failed {
                 path: path.to_owned(),
                 doing,

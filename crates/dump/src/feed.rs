@@ -1,10 +1,10 @@
-//! The newest changes as a feed for people's readers: Atom (RFC 4287).
+//! The newest changes as a feed for feed readers: Atom (RFC 4287).
 //!
 //! Takes sections, oldest first, without the names of hosts that have left. Each dump that changed
 //! the names in the list is one entry with its counts and some names. A name links to this census's
-//! answer about it, never to the host: a feed must not be worth getting into. Characters that XML
-//! can't hold or that change how a line reads are replaced; software names are whatever a server
-//! says.
+//! answer about it, never to the host, so that spammers gain nothing from appearing in a feed.
+//! Characters that XML can't hold or that change how a line reads are replaced, since software
+//! names are untrusted.
 
 mod atom;
 
@@ -16,35 +16,36 @@ use crate::changes::line::{Change, Counts, Row, Section};
 use crate::instance::Moment;
 use crate::text::steers;
 
-/// The Atom feed.
+/// File name of the Atom feed.
 pub const ATOM_FILE: &str = "feed.atom";
 
-/// Entries in a feed: ten days at four dumps a day, longer than most readers let pass between two looks.
+/// Entries in a feed: ten days of four dumps, longer than most readers wait between two visits.
 const ENTRIES_MAX: usize = 40;
 
-/// Names in an entry: on ordinary days all of them, and a feed stays below 300 kB.
+/// Names in an entry: all of them on ordinary days, and a feed stays below 300 kB.
 const NAMES_MAX: usize = 100;
 
-/// Characters of a software name or version that are shown. The longest in use are below 60.
+/// Characters shown of a software name or version. The longest in use are below 60.
 const WORD_CHARACTERS_MAX: usize = 60;
 
-/// What a feed says of itself.
+/// A feed's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     /// Its title, one line.
     pub title: String,
     /// Licence of the feed, an SPDX expression.
     pub licence: String,
-    /// What tells this census from all others and never changes: the ids of feeds and entries are made from it. Not secret.
+    /// Identifies this census and never changes: the ids of feeds and entries are derived from it.
+    /// Not secret.
     pub seed: String,
-    /// The address of the census's pages, if it is known.
+    /// URL of the census's pages, if it is known.
     pub home_url: Option<String>,
-    /// The address of the folder in which the feeds lie, with a slash at its end, if it is known.
+    /// URL of the folder of the feeds, with a trailing slash, if it is known.
     pub folder_url: Option<String>,
 }
 
 impl About {
-    /// An id that is the same for ever: a UUID of version 8 (RFC 9562) of the seed and what it is of.
+    /// A permanent id: a UUID of version 8 (RFC 9562) of the seed and `of`.
     fn id(&self, of: &str) -> String {
         let mut digest = Sha256::new_with_prefix(b"fedicensus/v1/feed\0");
         digest.update(self.seed.as_bytes());
@@ -74,15 +75,15 @@ impl About {
 struct Entry {
     time: Moment,
     title: String,
-    /// Hosts in the list.
+    /// Number of hosts in the list.
     hosts: u64,
-    /// What happened, and to which hosts.
+    /// Kinds of change, each with its hosts.
     groups: Vec<(&'static str, Vec<Named>)>,
-    /// Hosts that are counted and not named.
+    /// Hosts that are counted but not named.
     unnamed: u64,
 }
 
-/// A host, and what is said of it.
+/// A host, and the text after its name.
 #[derive(Debug)]
 struct Named {
     host: String,
@@ -94,7 +95,7 @@ struct Named {
 pub(crate) struct Entries(VecDeque<Entry>);
 
 impl Entries {
-    /// Adds a section, newer than all before it, if it changed who is in the list.
+    /// Adds a section, newer than all before it, if it changed the names in the list.
     pub(crate) fn add(&mut self, section: &Section) {
         let header = &section.header;
         if header.since.is_none() || header.counts.of_names() == 0 {
@@ -106,14 +107,14 @@ impl Entries {
         }
     }
 
-    /// The feed. `time` stands in one that has no entry yet.
+    /// Renders the feed. `time` is used if there is no entry yet.
     pub(crate) fn render(&self, about: &About, time: Moment) -> String {
         let updated = self.0.back().map_or(time, |entry| entry.time);
         atom::render(about, updated, self.0.iter().rev())
     }
 }
 
-/// `3 new, 1 gone`; versions and states are not counted here.
+/// Such as `3 new, 1 gone`. Changes of versions and states are not counted here.
 fn counted(counts: &Counts) -> String {
     let words = [
         (counts.appeared, "new"),
@@ -156,10 +157,10 @@ fn entry(section: &Section) -> Entry {
     }
 }
 
-/// How an entry names a host, if it is of this kind.
+/// The host of a change, if the change is of this kind.
 type OfKind = fn(&Change) -> Option<Named>;
 
-/// In the order in which an entry has them.
+/// In the order of an entry.
 const KINDS: [(&str, OfKind); 4] = [
     ("New", |change| match change {
         Change::Appeared(row) => Some(shown(row)),
@@ -203,7 +204,7 @@ const KINDS: [(&str, OfKind); 4] = [
     }),
 ];
 
-/// `a.example` and ` (mastodon 4.5.0)`
+/// Such as `a.example` and ` (mastodon 4.5.0)`.
 fn shown(row: &Row) -> Named {
     let words: Vec<_> = [&row.software, &row.version]
         .into_iter()
@@ -224,7 +225,8 @@ fn shown(row: &Row) -> Named {
     }
 }
 
-/// Text of strangers on one line: what XML 1.0 can't hold, and what steers instead of being seen, becomes U+FFFD.
+/// Untrusted text on one line. Characters that XML 1.0 can't hold, and invisible characters that
+/// change how text is displayed, become U+FFFD.
 fn plain(text: &str) -> String {
     text.chars()
         .map(|character| match character {

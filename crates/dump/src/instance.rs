@@ -1,7 +1,6 @@
-//! A listed host as the public sees it: a line of `instances.ndjson`, a row of the other files of the same name. Its columns are those that
-//! `crates/dump/columns.toml` calls public.
-//!
-//! In: columns of the database that are public. Out: the same members in every format. Refused: text that is none of them.
+//! A listed host as published: a line of `instances.ndjson`, or a row of the other `instances`
+//! files. Its columns are those that `crates/dump/columns.toml` calls public, and every format has
+//! the same members.
 
 use std::fmt;
 
@@ -12,27 +11,27 @@ use serde::{Deserialize, Serialize};
 /// A listed host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instance {
-    /// Its name in canonical form (design §8).
+    /// Its name in canonical form.
     pub host: String,
-    /// NodeInfo's software name, lower-cased.
+    /// NodeInfo's software name, in lower case.
     pub software: Option<String>,
     /// NodeInfo's software version.
     pub version: Option<String>,
-    /// Why it is in the list.
+    /// Its published state.
     pub state: ListedState,
-    /// When the census first heard of it.
+    /// When the census first saw its name.
     pub first_seen: Moment,
     /// When it was last found alive: at most 14 days ago (invariant I11).
     pub last_alive: Moment,
-    /// NodeInfo's `openRegistrations`. `None` if it did not say, and in lines of versions before
-    /// the member was there.
+    /// NodeInfo's `openRegistrations`. `None` if it does not say, and in lines of versions without
+    /// this member.
     #[serde(default)]
     pub open_registrations: Option<bool>,
 }
 
 #[cfg(test)]
 impl Instance {
-    /// One that lives, for tests.
+    /// An alive instance, for tests.
     pub(crate) fn example(host: &str) -> Self {
         Self {
             host: host.to_owned(),
@@ -46,15 +45,15 @@ impl Instance {
     }
 }
 
-/// The states of design §6 in which a host is listed.
+/// The states in which a host is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListedState {
-    /// It answered when it was last asked.
+    /// It answered its last check.
     Alive,
     /// It was alive, and has not answered lately.
     Dying,
-    /// It was alive, and sends us to another host that is not alive yet.
+    /// It was alive, and redirects to another host that is not alive yet.
     Moving,
 }
 
@@ -69,14 +68,14 @@ impl ListedState {
     }
 }
 
-/// A moment to the second, written as RFC 3339 in UTC: `2026-11-22T07:30:00Z`.
+/// A time in whole seconds, written as RFC 3339 in UTC: `2026-11-22T07:30:00Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Moment(Timestamp);
 
 impl Moment {
-    /// The second in which `milliseconds` since 1970 lie. What lies before 1970, or in a year of five digits, becomes the nearest that RFC 3339 can
-    /// write: no clock that works has it.
+    /// The second that contains `milliseconds` since 1970. Times before 1970 or in a year of five
+    /// digits become the nearest that RFC 3339 can write; no working clock shows them.
     pub fn from_milliseconds(milliseconds: i64) -> Self {
         let seconds = milliseconds
             .div_euclid(1000)
@@ -84,7 +83,7 @@ impl Moment {
         Self(Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH))
     }
 
-    /// The day that it lies in, in UTC: `2026-11-22`.
+    /// Its day in UTC: `2026-11-22`.
     pub fn day(self) -> String {
         let mut text = self.to_string();
         text.truncate("2026-11-22".len());
@@ -147,7 +146,7 @@ mod tests {
         let silent_line = serde_json::to_string(&silent).unwrap();
         let null = line.replace(":false}", ":null}");
         assert_eq!(silent_line, null);
-        // A line of version 0.1.0, from which the first list after an upgrade goes on.
+        // A line of version 0.1.0, which the first list after an upgrade is compared with.
         let former = line.replace(r#","open_registrations":false"#, "");
         for line in [null, former] {
             assert_eq!(serde_json::from_str::<Instance>(&line).unwrap(), silent);

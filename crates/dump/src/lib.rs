@@ -1,10 +1,12 @@
-//! Rows to published bytes, and files swapped at once (design §9).
+//! Writes rows as published files, and replaces the files atomically.
 //!
-//! Step 7 of 7. In: the listed hosts, one at a time, sorted. Out: the set of files in the public folder, of which readers see each whole or not at all.
-//! Refused: rows out of order, and a set that shrank too much since the last one (invariant I11), which [`guard()`] holds back between writing and
-//! publishing.
+//! Step 7 of 7. Takes the sorted listed hosts one at a time, and writes the set of files into the
+//! public folder. Readers see each file complete or not at all. Rows out of order are an error.
+//! [`guard()`] runs between writing and publishing, and holds back a set that shrank too much since
+//! the last one (invariant I11).
 //!
-//! Beside it: what changed since the last dump ([`changes`], [`feed`]), and signatures ([`sign`]).
+//! The crate also writes the changes since the last dump ([`changes`], [`feed`]) and signatures
+//! ([`sign`]).
 
 pub mod cancel;
 pub mod changes;

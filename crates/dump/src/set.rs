@@ -1,5 +1,4 @@
-//! The published set: every file that is made of the rows, their compressed companions, and the
-//! index.
+//! The published set: every file made of the rows, compressed companions, and the index.
 
 pub mod guard;
 pub mod publication;

@@ -1,12 +1,13 @@
-//! Signatures in the form of minisign (<https://jedisct1.github.io/minisign/>), so that any reader can tell our files from others with a program
-//! that we didn't write ([docs/signatures.md] says how).
+//! Signatures in the format of minisign (<https://jedisct1.github.io/minisign/>), so that readers
+//! can verify our files with a program that we didn't write ([docs/signatures.md] says how).
 //!
-//! In: bytes, a key, a moment. Out: the text of a `.minisig` file. Refused: keys under a passphrase, damaged ones, and those within other users'
-//! reach ([`keys`]).
+//! Signs bytes with a key and a time, and returns the text of a `.minisig` file. Rejects keys with
+//! a passphrase, damaged keys, and keys that other users can access ([`keys`]).
 //!
-//! Signed is a BLAKE2b-512 of the bytes (minisign's `ED`), and then that signature with the trusted comment. On `ed25519-dalek`, which the
-//! workspace has anyway: the crate `minisign` brings a curve of its own, asks for passwords on the terminal, and shows the secret key to whoever
-//! formats it for debugging.
+//! It signs a BLAKE2b-512 of the bytes (minisign's `ED`), and then that signature with the trusted
+//! comment. It uses `ed25519-dalek`, which the workspace needs anyway. The crate `minisign` was
+//! rejected: it has a separate implementation of the curve, asks for passwords on the terminal, and
+//! shows the secret key in its `Debug` output.
 //!
 //! [docs/signatures.md]: https://github.com/fedicensus/fedicensus/blob/main/docs/signatures.md
 
@@ -23,72 +24,73 @@ use zeroize::Zeroizing;
 
 use crate::instance::Moment;
 
-/// How the name of a signature's file ends.
+/// How the name of a signature file ends.
 pub const SIGNATURE_END: &str = ".minisig";
 
-/// Bytes of a seed, from which a key is made.
+/// Bytes of a seed, from which a key is derived.
 pub const SEED_BYTES: usize = 32;
 
-/// Bytes that name a key.
+/// Bytes of a key's id.
 const ID_BYTES: usize = 8;
 
-/// Marks of minisign: Ed25519, Ed25519 over a BLAKE2b-512, a key without a passphrase, a checksum by BLAKE2b-256.
+/// minisign's algorithm marks: Ed25519, Ed25519 over a BLAKE2b-512, a key without a passphrase, a
+/// checksum by BLAKE2b-256.
 const ED25519: &[u8; 2] = b"Ed";
 const ED25519_PREHASHED: &[u8; 2] = b"ED";
 const NO_PASSPHRASE: &[u8; 2] = b"\0\0";
 const CHECKSUM: &[u8; 2] = b"B2";
 
-/// What a passphrase would need: salt and two limits.
+/// Bytes for the parameters of a passphrase: salt and two limits.
 const PASSPHRASE_BYTES: usize = 32 + 8 + 8;
 
-/// Bytes of a checksum, and the one that says that there is none.
+/// Bytes of a checksum, and the value that means that there is none.
 const CHECKSUM_BYTES: usize = 32;
 const NO_CHECKSUM: [u8; CHECKSUM_BYTES] = [0; CHECKSUM_BYTES];
 
-/// Bytes of a secret key: three marks, what a passphrase would need, id, both halves, checksum.
+/// Bytes of a secret key: three marks, parameters of a passphrase, id, both halves, checksum.
 const SECRET_BYTES: usize = 3 * 2 + PASSPHRASE_BYTES + ID_BYTES + 64 + CHECKSUM_BYTES;
 
-/// How a comment that nobody vouches for begins.
+/// How an unsigned comment begins.
 const UNTRUSTED: &str = "untrusted comment: ";
 
-/// How a comment that is signed begins.
+/// How a signed comment begins.
 const TRUSTED: &str = "trusted comment: ";
 
-/// A secret key of minisign's, without a passphrase: a daemon starts when nobody is there to be asked.
+/// A secret key of minisign without a passphrase: nobody can enter one when a daemon starts.
 pub struct SigningKey {
     id: [u8; ID_BYTES],
     key: ed25519_dalek::SigningKey,
 }
 
-/// Its public half.
+/// The public half of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey {
     id: [u8; ID_BYTES],
     key: [u8; 32],
 }
 
-/// Why a text is no secret key. No message quotes it.
+/// Why a text is not a secret key. No message quotes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NoKey {
-    /// Not two lines, the second in base64, of the right length and marks.
+    /// Not two lines, or the second is not base64 with the right length and marks.
     #[error("is no secret key of minisign's")]
     Malformed,
-    /// Under a passphrase.
+    /// It needs a passphrase.
     #[error(
         "is under a passphrase, which nobody can be asked for here: take it off with `minisign -C -W`"
     )]
     Passphrase,
-    /// Checksum or halves don't fit.
+    /// The checksum or the halves don't match.
     #[error("is damaged")]
     Damaged,
 }
 
 impl SigningKey {
-    /// The key that this seed makes; the seed has to be of the operating system's chance.
+    /// Derives the key from a seed, which must come from the operating system's random generator.
     pub fn from_seed(seed: &[u8; SEED_BYTES]) -> Self {
         let key = ed25519_dalek::SigningKey::from_bytes(seed);
         let mut id = [0; ID_BYTES];
-        // minisign takes chance for the id. A digest of the public key tells keys apart as well.
+        // minisign uses a random id. A digest of the public key distinguishes keys as well.
         let digest = Blake2b512::digest(key.verifying_key().as_bytes());
         for (byte, of_digest) in id.iter_mut().zip(digest) {
             *byte = of_digest;
@@ -104,7 +106,8 @@ impl SigningKey {
         }
     }
 
-    /// The content of the `.minisig` beside a file of these bytes. Its trusted comment holds the moment and the file's name, as minisign's own does.
+    /// The content of the `.minisig` file for a file of these bytes. As in minisign, its trusted
+    /// comment has the time and the file's name.
     pub fn sign(&self, bytes: &[u8], file_name: &str, time: Moment) -> String {
         let signature = self.key.sign(&Blake2b512::digest(bytes)).to_bytes();
         let comment: String = format!("timestamp:{}\tfile:{file_name}\thashed", time.seconds())
@@ -120,7 +123,7 @@ impl SigningKey {
         )
     }
 
-    /// The secret key as minisign's `-s` takes it.
+    /// The secret key in the format for minisign's `-s`.
     fn to_file(&self) -> Zeroizing<String> {
         let secret = Zeroizing::new(self.key.to_keypair_bytes());
         let bytes = Zeroizing::new(
@@ -143,7 +146,7 @@ impl SigningKey {
         ))
     }
 
-    /// The key in a file of this content.
+    /// Parses the content of a key file.
     fn parse(content: &str) -> Result<Self, NoKey> {
         let line = content
             .strip_prefix(UNTRUSTED)
@@ -168,11 +171,11 @@ impl SigningKey {
         let id = *take::<ID_BYTES>(&mut rest)?;
         let secret = take::<64>(&mut rest)?;
         let sum = take::<CHECKSUM_BYTES>(&mut rest)?;
-        // minisign itself writes none for a key without a passphrase.
+        // minisign writes no checksum for a key without a passphrase.
         if *sum != NO_CHECKSUM && checksum(&id, secret) != *sum {
             return Err(NoKey::Damaged);
         }
-        // Checks that the public half is the secret one's.
+        // Checks that the public half belongs to the secret one.
         let key = ed25519_dalek::SigningKey::from_keypair_bytes(secret)
             .map_err(|_halves_differ| NoKey::Damaged)?;
         Ok(Self { id, key })
@@ -189,18 +192,18 @@ impl fmt::Debug for SigningKey {
 }
 
 impl PublicKey {
-    /// The key's id as minisign shows it: 16 hex digits. Its versions before 0.12 leave out zeros at the front.
+    /// The key's id as minisign shows it: 16 hex digits. minisign before 0.12 omits leading zeros.
     pub fn id(&self) -> String {
         format!("{:016X}", u64::from_le_bytes(self.id))
     }
 
-    /// The content of the file that minisign's `-p` takes.
+    /// The content of the file for minisign's `-p`.
     pub fn to_file(&self) -> String {
         format!("{UNTRUSTED}minisign public key {}\n{self}\n", self.id())
     }
 }
 
-/// What minisign's `-P` takes.
+/// The text for minisign's `-P`.
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = [ED25519.as_slice(), &self.id, &self.key].concat();
@@ -208,14 +211,14 @@ impl fmt::Display for PublicKey {
     }
 }
 
-/// The next `N` bytes.
+/// Takes the next `N` bytes.
 fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Result<&'a [u8; N], NoKey> {
     let (taken, left) = rest.split_first_chunk().ok_or(NoKey::Malformed)?;
     *rest = left;
     Ok(taken)
 }
 
-/// What tells a damaged secret key.
+/// Checksum of a secret key, to detect damage.
 fn checksum(id: &[u8; ID_BYTES], secret: &[u8; 64]) -> [u8; CHECKSUM_BYTES] {
     Blake2b::<U32>::new()
         .chain_update(ED25519)

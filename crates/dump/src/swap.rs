@@ -1,8 +1,9 @@
-//! Files written beside their places and put there at once (invariant I6).
+//! Writes files next to their places and renames them into place together (invariant I6).
 //!
-//! In: bytes for some files of a folder and of folders in it. Out: all of them replaced by rename. Each file is complete and on the disk before the
-//! first rename, so a crash at any moment leaves each place with its old file or its new one, whole; the rows are in their place for good before all
-//! others, and all others before the index. What a crash leaves beside them is hidden, and cleared at start.
+//! Each file is complete and on disk before the first rename, so a crash at any moment leaves each
+//! place with its complete old or new file. The rows are durably in place before all others, and
+//! all others before the index. Files that a crash leaves are hidden, and deleted at the next
+//! start.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -16,25 +17,28 @@ use crate::set::formats::table::TableDisk;
 /// How a file's name ends until it is published.
 pub(crate) const UNPUBLISHED: &str = ".new";
 
-/// When a file is renamed.
+/// Order in which files are renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Turn {
-    /// First the rows by which names are taken off a set that stands. From then on until the index follows them these two don't fit each other, and
-    /// whoever takes names off knows that others may be of either set.
+    /// Rows come first, since names are removed from a published set by its rows. Until the index
+    /// follows, the two don't match, and that tells the code which removes names that other files
+    /// may be of either set.
     Rows,
-    /// Compressed ones, so that whoever was told of a new file never gets an older one by asking for it compressed.
+    /// Compressed files, so that a reader who learned of a new file never gets an older one by
+    /// requesting it compressed.
     Packed,
-    /// The files themselves.
+    /// Uncompressed files.
     Plain,
-    /// What goes with the index.
+    /// Files that accompany the index.
     Beside,
-    /// The index compressed: who was told of a new index gets no older one by asking for it compressed, nor a new one before what it tells of.
+    /// The compressed index. A reader who learned of a new index never gets an older one by
+    /// requesting it compressed, nor a new one before the files that it lists.
     PackedIndex,
-    /// What tells of all others.
+    /// The index of all others.
     Index,
 }
 
-/// Files that wait beside their places. Dropped, it removes them.
+/// Files that wait next to their places. Dropping this deletes them.
 #[derive(Debug)]
 pub(crate) struct Swap<D: Disk> {
     folder: PathBuf,
@@ -50,7 +54,7 @@ impl<D: Disk> Swap<D> {
         }
     }
 
-    /// Makes a folder in the folder, if it is not there.
+    /// Creates a subfolder if it is missing.
     pub(crate) fn make_folder(&self, name: &str) -> Result<(), DumpError> {
         let path = self.folder.join(name);
         self.waiting
@@ -59,7 +63,7 @@ impl<D: Disk> Swap<D> {
             .map_err(|source| DumpError::from_open(&self.folder, &path, "creating", source))
     }
 
-    /// Makes the file that is to be at `place`, beside it.
+    /// Creates the temporary file for `place`.
     pub(crate) fn create(&mut self, place: &str, turn: Turn) -> Result<D::File, DumpError> {
         let made = self.waiting.create(&self.folder.join(place), turn);
         self.created(place, made)
@@ -71,12 +75,12 @@ impl<D: Disk> Swap<D> {
         })
     }
 
-    /// Where a file of this swap lies until it is published.
+    /// Path of a file of this swap until it is published.
     pub(crate) fn beside(&self, place: &str) -> PathBuf {
         self.waiting.beside(&self.folder.join(place))
     }
 
-    /// Makes a whole file beside its place and waits until it is on the disk.
+    /// Writes a complete temporary file and syncs it.
     pub(crate) fn put(&mut self, place: &str, turn: Turn, bytes: &[u8]) -> Result<(), DumpError> {
         let mut file = self.create(place, turn)?;
         file.write_all(bytes)
@@ -84,7 +88,7 @@ impl<D: Disk> Swap<D> {
         self.sync(&file, place)
     }
 
-    /// Opens a file that waits, and tells its length.
+    /// Opens a waiting file and returns its length.
     pub(crate) fn open(&self, place: &str) -> Result<(D::Reader, u64), DumpError> {
         self.waiting
             .disk()
@@ -92,7 +96,7 @@ impl<D: Disk> Swap<D> {
             .map_err(|source| self.failed(place, "reading back", source))
     }
 
-    /// Waits until a file's content is on the disk.
+    /// Syncs a file's content.
     pub(crate) fn sync(&self, file: &D::File, place: &str) -> Result<(), DumpError> {
         self.waiting
             .disk()
@@ -100,7 +104,7 @@ impl<D: Disk> Swap<D> {
             .map_err(|source| self.failed(place, "syncing", source))
     }
 
-    /// What went wrong with one of the files.
+    /// The error for a failed operation on one of the files.
     pub(crate) fn failed(
         &self,
         place: &str,
@@ -110,7 +114,7 @@ impl<D: Disk> Swap<D> {
         DumpError::from_io(&self.folder, &self.folder.join(place), doing, source)
     }
 
-    /// Puts all files in their places, and waits until that is on the disk.
+    /// Renames all files to their places, and syncs the folders.
     pub(crate) fn publish(mut self) -> Result<(), DumpError> {
         self.waiting.sort_by_key(|turn| *turn);
         let folders: BTreeSet<PathBuf> = self
@@ -120,7 +124,7 @@ impl<D: Disk> Swap<D> {
             .collect();
         let mut turn = Turn::Rows;
         while let Some(next) = self.waiting.next_tag().copied() {
-            // No power cut may leave the others new and the rows old, or the index new and any other one old.
+            // A power cut must not leave new files with old rows, or a new index with any old file.
             if next != turn && (turn == Turn::Rows || next >= Turn::PackedIndex) {
                 self.sync_folders(&folders)?;
             }
@@ -145,7 +149,7 @@ impl<D: Disk> Swap<D> {
 }
 
 impl<D: TableDisk> Swap<D> {
-    /// Like [`Self::create`], for a table.
+    /// As [`Self::create`], for a table.
     pub(crate) fn create_table(&mut self, place: &str, turn: Turn) -> Result<D::Table, DumpError> {
         let make = |disk: &D, beside: &Path| disk.create_table(beside);
         let made = self.waiting.create_by(&self.folder.join(place), turn, make);
@@ -156,13 +160,13 @@ impl<D: TableDisk> Swap<D> {
 /// Which files a folder is cleared of.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Whose<'n> {
-    /// What was to be at one of these places, or at one whose name goes on after a dot.
+    /// Files for one of these places, or for a place whose name continues after a dot.
     Of(&'n [&'n str]),
-    /// Any: the folder is ours alone.
+    /// All files: no other code uses the folder.
     All,
 }
 
-/// Removes what crashed swaps left in `folder`, and tells how many files that were.
+/// Deletes what crashed swaps left in `folder`, and returns the number of deleted files.
 pub(crate) fn clear(disk: &impl Disk, folder: &Path, whose: Whose<'_>) -> Result<u32, DumpError> {
     files::clear(disk, folder, |name| is_stale(name, whose)).map_err(|error| match error {
         ClearError::List(source) => DumpError::from_open(folder, folder, "listing", source),

@@ -1,10 +1,10 @@
-//! What strangers call their software, where people read it.
-//!
-//! In: a character. Out: whether it may be shown. Refused: nothing; what takes its place is for who shows it.
+//! Decides whether a character of an untrusted software name may be shown. The caller chooses a
+//! replacement.
 
-/// Whether a character ends lines, turns the direction of what follows it, or can't be seen: names with it could look like others or disturb the text
-/// beside them (Unicode's `Bidi_Control`, `Default_Ignorable_Code_Point` where it occurs in names, line and paragraph separators). Feeds and pages go by
-/// this alone, so that a name looks the same in both.
+/// Whether a character ends lines, changes the direction of text, or is invisible: names with it
+/// could look like others or disturb the text around them (Unicode's `Bidi_Control`,
+/// `Default_Ignorable_Code_Point` where it occurs in names, line and paragraph separators). Feeds
+/// and pages both use only this rule, so that a name looks the same in both.
 pub fn steers(letter: char) -> bool {
     letter.is_control()
         || matches!(letter,

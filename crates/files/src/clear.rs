@@ -1,30 +1,30 @@
-//! Removing what a crash left beside published files.
+//! Deletes what a crash left next to published files.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::disk::Disk;
 
-/// Names that are read from one folder. A folder with more keeps some leftovers, which only take
-/// room.
+/// Names that are read from one folder. A larger folder keeps some leftovers, which only take disk
+/// space.
 const NAMES_MAX: usize = 100_000;
 
-/// Why a folder is not clear.
+/// Why a folder could not be cleared.
 #[derive(Debug)]
 pub enum ClearError {
     /// The folder could not be listed.
     List(io::Error),
-    /// A leftover could not be removed.
+    /// A leftover could not be deleted.
     Remove {
-        /// The leftover.
+        /// Path of the leftover.
         path: PathBuf,
         /// The system's error.
         source: io::Error,
     },
 }
 
-/// Removes the files and folders of `folder` whose names are hidden and `is_stale`, and gives their
-/// number.
+/// Deletes the files and folders of `folder` that have hidden names and are stale according to
+/// `is_stale`. Returns their number.
 ///
 /// # Errors
 /// See [`ClearError`].

@@ -1,5 +1,5 @@
-//! The few calls to the file system: a seam, so that tests can fail any of them or make it the
-//! last.
+//! The file system calls that this crate uses. Tests can replace them to make any call fail, or be
+//! the last one.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -7,16 +7,16 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
-/// Folders that are published: everybody reads them, nginx among them as another user; nobody else
-/// writes.
+/// Mode of published folders: everybody can read them, such as nginx as another user, and only the
+/// owner can write.
 const FOLDER_MODE: u32 = 0o755;
 
-/// Who may read a file. Only its owner writes to it.
+/// Who may read a file. Only its owner may write to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// Everybody, whatever the umask.
     Public,
-    /// Its owner alone: secrets.
+    /// Only its owner: for secrets.
     Private,
 }
 
@@ -37,58 +37,58 @@ pub trait Disk {
     /// A file that is open for reading.
     type Reader: Read + Send;
 
-    /// Makes a public folder in one that exists. An existing folder is no error.
+    /// Creates a public folder in an existing one. An existing folder is not an error.
     ///
     /// # Errors
-    /// The system's.
+    /// Fails with the system's error.
     fn make_folder(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes a new file. An existing one, or a symbolic link there, is an error.
+    /// Creates a new file. An existing file or symbolic link is an error.
     ///
     /// # Errors
-    /// The system's. The file may exist then, unless the kind is `AlreadyExists`.
+    /// Fails with the system's error. The file may exist then, unless the kind is `AlreadyExists`.
     fn create(&self, path: &Path, mode: Mode) -> io::Result<Self::File>;
 
-    /// Opens a file for reading, and gives its length.
+    /// Opens a file for reading and returns its length.
     ///
     /// # Errors
-    /// The system's.
+    /// Fails with the system's error.
     fn open(&self, path: &Path) -> io::Result<(Self::Reader, u64)>;
 
-    /// Waits until the file's content is on the disk.
+    /// Waits until the file's content is on disk.
     ///
     /// # Errors
-    /// The system's.
+    /// Fails with the system's error.
     fn sync_file(&self, file: &Self::File) -> io::Result<()>;
 
     /// Replaces `to` by `from` atomically.
     ///
     /// # Errors
-    /// The system's.
+    /// Fails with the system's error.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Waits until the folder's names are on the disk.
+    /// Waits until the folder's names are on disk.
     ///
     /// # Errors
-    /// The system's.
+    /// Fails with the system's error.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 
-    /// Removes a file.
+    /// Deletes a file.
     ///
     /// # Errors
-    /// The system's.
+    /// Fails with the system's error.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Removes a file, or a folder with everything in it. A symbolic link is removed, not followed.
+    /// Deletes a file, or a folder with everything in it. A symbolic link is deleted, not followed.
     ///
     /// # Errors
-    /// The system's.
+    /// Fails with the system's error.
     fn remove_all(&self, path: &Path) -> io::Result<()>;
 
-    /// The names in a folder, at most `names_max` of them.
+    /// The names in a folder, at most `names_max`.
     ///
     /// # Errors
-    /// The system's.
+    /// Fails with the system's error.
     fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>>;
 }
 
@@ -102,7 +102,7 @@ impl Disk for SystemDisk {
 
     fn make_folder(&self, path: &Path) -> io::Result<()> {
         match fs::DirBuilder::new().mode(FOLDER_MODE).create(path) {
-            // The umask may have taken bits away.
+            // The umask may have removed bits.
             Ok(()) => fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
             Err(error) => Err(error),
@@ -115,7 +115,7 @@ impl Disk for SystemDisk {
             .create_new(true)
             .mode(mode.bits())
             .open(path)?;
-        // The umask may have taken bits away.
+        // The umask may have removed bits.
         file.set_permissions(Permissions::from_mode(mode.bits()))?;
         Ok(file)
     }
@@ -157,15 +157,15 @@ impl Disk for SystemDisk {
     }
 }
 
-/// Waits until the folder's names are on the disk.
+/// Waits until the folder's names are on disk.
 ///
 /// # Errors
-/// The system's.
+/// Fails with the system's error.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// The folder that a file is in; `.` for a bare name.
+/// The folder of a file; `.` for a bare name.
 pub fn folder_of(file: &Path) -> &Path {
     match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -1,9 +1,9 @@
-//! Files that readers see whole or not at all: written beside their places, synced, and renamed
-//! into them.
+//! Files that readers see complete or not at all: written next to their places, synced, and renamed
+//! into place.
 //!
-//! [`replace`] does this for one small file, [`Waiting`] for many that take their places in a
-//! chosen order. Both write under hidden names, which [`clear`] removes after a crash. All calls go
-//! through [`Disk`], so that tests can fail any of them.
+//! [`replace`] does this for one small file, [`Waiting`] for many files that are renamed in a
+//! chosen order. Both use hidden temporary names, which [`clear`] deletes after a crash. All calls
+//! use [`Disk`], so that tests can make any of them fail.
 
 mod clear;
 mod disk;

@@ -1,11 +1,11 @@
-//! One small file, replaced as a whole.
+//! Replaces one small file as a whole.
 
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Mode, SystemDisk, folder_of};
 
-/// A new file, synced, beside its place. Dropped, it is removed.
+/// A new file, synced, next to its place. Dropping this deletes it.
 #[derive(Debug)]
 pub struct Written<D: Disk> {
     disk: D,
@@ -14,29 +14,31 @@ pub struct Written<D: Disk> {
     is_put: bool,
 }
 
-/// Replaces the file at `place`, or makes it.
+/// Replaces the file at `place`, or creates it.
 ///
-/// Once it returns, a power cut leaves the new file. A crash before that leaves the old file or the
-/// new one, whole. Two writers of one place need a lock of their own: the name beside it is always
+/// Once it returns, the new file survives a power cut. A crash before that leaves the complete old
+/// or new file. Two writers of one place need a lock, since the temporary name is always
 /// `.NAME.new`.
 ///
 /// # Errors
-/// The system's. The old file is still there, unless only syncing the folder failed.
+/// Fails with the system's error. The old file is still there, unless only syncing the folder
+/// failed.
 pub fn replace(place: &Path, mode: Mode, bytes: &[u8]) -> io::Result<()> {
     write(SystemDisk, place, mode, bytes)?.put()
 }
 
-/// The first half of [`replace`]: the file is on the disk, and not in its place.
+/// The first half of [`replace`]: the file is on disk, but not in its place.
 ///
 /// # Errors
-/// The system's. Nothing is left beside the place then.
+/// Fails with the system's error. No temporary file is left then.
 pub fn write<D: Disk>(disk: D, place: &Path, mode: Mode, bytes: &[u8]) -> io::Result<Written<D>> {
     let mut name = std::ffi::OsString::from(".");
     name.push(place.file_name().unwrap_or_default());
     name.push(".new");
     let beside = folder_of(place).join(name);
     match disk.remove(&beside) {
-        // A crash left half a file. It is not written over: it may have another mode, or be a link.
+        // A crash left an incomplete file. It is not overwritten: it may have another mode, or be a
+        // link.
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
@@ -53,10 +55,11 @@ pub fn write<D: Disk>(disk: D, place: &Path, mode: Mode, bytes: &[u8]) -> io::Re
 }
 
 impl<D: Disk> Written<D> {
-    /// The second half of [`replace`]: renames the file into its place and syncs the folder.
+    /// The second half of [`replace`]: renames the file into place and syncs the folder.
     ///
     /// # Errors
-    /// The system's. The old file is still there, unless only syncing the folder failed.
+    /// Fails with the system's error. The old file is still there, unless only syncing the folder
+    /// failed.
     pub fn put(mut self) -> io::Result<()> {
         self.disk.rename(&self.beside, &self.place)?;
         self.is_put = true;
@@ -67,7 +70,7 @@ impl<D: Disk> Written<D> {
 impl<D: Disk> Drop for Written<D> {
     fn drop(&mut self) {
         if !self.is_put {
-            // What can't be removed is removed by the next writer.
+            // If it can't be deleted now, the next writer deletes it.
             self.disk.remove(&self.beside).ok();
         }
     }

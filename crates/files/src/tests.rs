@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::*;
 
-/// The system's disk, which fails at one call and notes all of them.
+/// The system's disk, which fails at one call and records all of them.
 #[derive(Debug)]
 struct FailingDisk {
     calls: RefCell<Vec<&'static str>>,
@@ -179,7 +179,7 @@ fn a_place_with_the_same_bytes_keeps_its_file_and_any_other_is_replaced() {
         assert_eq!(fs::read(&place).unwrap(), bytes);
         File::open(&place).unwrap()
     };
-    // The number of a file that nobody has open may be given to the next one.
+    // The inode number of a closed and deleted file may be reused.
     let number = |file: &File| file.metadata().unwrap().ino();
     let first = put(&[7; LONG]);
     assert_eq!(number(&put(&[7; LONG])), number(&first));

@@ -1,4 +1,4 @@
-//! Many files that wait beside their places, and take them one after the other.
+//! Many files that wait next to their places, and are renamed into place one after the other.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Mode};
 
-/// Bytes that are compared at a time.
+/// Bytes compared at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Files that wait beside their places, each with a tag of the caller's. Dropped, it removes those
-/// that still wait.
+/// Files that wait next to their places, each with a caller's tag. Dropping this deletes those that
+/// still wait.
 ///
-/// Syncing is the caller's: one call for each file, or one for the whole file system.
+/// The caller syncs: either each file, or the whole file system at once.
 #[derive(Debug)]
 pub struct Waiting<D: Disk, T> {
     disk: D,
@@ -24,28 +24,28 @@ pub struct Waiting<D: Disk, T> {
 #[derive(Debug)]
 struct Step<T> {
     tag: T,
-    /// `None`: whatever is at `place` is removed.
+    /// `None` deletes whatever is at `place`.
     beside: Option<PathBuf>,
     place: PathBuf,
 }
 
-/// A file that took its place, or did not.
+/// The result of one step.
 #[derive(Debug)]
 pub struct Put<T> {
     /// The caller's tag.
     pub tag: T,
-    /// The place.
+    /// Path of the file.
     pub place: PathBuf,
-    /// What was done there: `renaming` or `removing`.
+    /// The operation: `renaming` or `removing`.
     pub doing: &'static str,
-    /// The system's error. The file beside the place is removed then.
+    /// The system's error. The temporary file is deleted then.
     pub result: io::Result<()>,
 }
 
 impl<D: Disk, T> Waiting<D, T> {
-    /// No files yet. Until they take their places, their names are `.NAME.CHANCE` and `ending`.
+    /// Contains no files yet. Temporary names are `.NAME.RANDOM` followed by `ending`.
     pub fn new(disk: D, ending: &str) -> Self {
-        // By chance, so that no run meets another's files: process ids repeat from container to
+        // Random, so that no run meets another run's files: process ids repeat from container to
         // container.
         let chance = RandomState::new().hash_one(ending);
         Self {
@@ -55,29 +55,30 @@ impl<D: Disk, T> Waiting<D, T> {
         }
     }
 
-    /// The disk that the files are on.
+    /// The disk of the files.
     pub fn disk(&self) -> &D {
         &self.disk
     }
 
-    /// Where the file for `place` waits.
+    /// Path of the temporary file for `place`.
     pub fn beside(&self, place: &Path) -> PathBuf {
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         place.with_file_name(format!(".{name}.{}", self.suffix))
     }
 
-    /// Makes the public file for `place`, beside it.
+    /// Creates the temporary, public file for `place`.
     ///
     /// # Errors
-    /// The system's.
+    /// Fails with the system's error.
     pub fn create(&mut self, place: &Path, tag: T) -> io::Result<D::File> {
         self.create_by(place, tag, |disk, beside| disk.create(beside, Mode::Public))
     }
 
-    /// Like [`Self::create`], for anything that `make` makes at the path it is given.
+    /// As [`Self::create`], for anything that `make` creates at the path that it gets.
     ///
     /// # Errors
-    /// Those of `make`. Unless the kind is `AlreadyExists`, whatever `make` left is removed.
+    /// Fails with `make`'s error. Unless the kind is `AlreadyExists`, whatever `make` left is
+    /// deleted.
     pub fn create_by<F>(
         &mut self,
         place: &Path,
@@ -92,17 +93,17 @@ impl<D: Disk, T> Waiting<D, T> {
                 beside: Some(beside),
                 place: place.to_owned(),
             }),
-            // Another's file of the same name, or one that already waits.
+            // Another run's file of the same name, or one that already waits.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(_) => {
-                // What can't be removed is hidden, and cleared at the next start.
+                // If it can't be deleted, it is hidden and cleared at the next start.
                 self.disk.remove_all(&beside).ok();
             }
         }
         made
     }
 
-    /// Removes the file or folder at `place` when its turn comes. A missing one is no error.
+    /// Deletes the file or folder at `place` when its turn comes. A missing one is not an error.
     pub fn retire(&mut self, place: PathBuf, tag: T) {
         self.steps.push_back(Step {
             tag,
@@ -111,17 +112,17 @@ impl<D: Disk, T> Waiting<D, T> {
         });
     }
 
-    /// Steps that are left.
+    /// Number of remaining steps.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether none is left.
+    /// Whether no step remains.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Drops the steps after the first `len`, and removes their files.
+    /// Drops the steps after the first `len`, and deletes their temporary files.
     pub fn truncate(&mut self, len: usize) {
         for step in self.steps.iter().skip(len) {
             step.discard(&self.disk);
@@ -129,12 +130,12 @@ impl<D: Disk, T> Waiting<D, T> {
         self.steps.truncate(len);
     }
 
-    /// The places of all steps, in their order.
+    /// The places of all steps, in order.
     pub fn places(&self) -> impl Iterator<Item = &Path> {
         self.steps.iter().map(|step| step.place.as_path())
     }
 
-    /// Sorts the steps by a key of their tags; equal ones keep their order.
+    /// Sorts the steps by a key of their tags. Equal ones keep their order.
     pub fn sort_by_key<K: Ord>(&mut self, key: impl Fn(&T) -> K) {
         self.steps
             .make_contiguous()
@@ -146,8 +147,8 @@ impl<D: Disk, T> Waiting<D, T> {
         self.steps.front().map(|step| &step.tag)
     }
 
-    /// Takes the next step; `None` when none is left. A file whose place has the same bytes already
-    /// is dropped, and the one there stays.
+    /// Takes the next step. `None` if no step remains. If the place already has a file with the
+    /// same bytes, that file stays, and the new one is deleted.
     pub fn put_next(&mut self) -> Option<Put<T>> {
         let step = self.steps.pop_front()?;
         let (doing, result) = match &step.beside {
@@ -169,10 +170,10 @@ impl<D: Disk, T> Waiting<D, T> {
         })
     }
 
-    /// A place that has the same bytes already keeps its file. A web server's `ETag` is made of a
-    /// file's time and size, so readers then know that nothing changed.
+    /// A place with the same bytes keeps its file. A web server's `ETag` is made of a file's time
+    /// and size, so readers know that nothing has changed.
     fn put(&self, beside: &Path, place: &Path) -> io::Result<()> {
-        // What can't be compared or removed is replaced.
+        // If comparing or deleting fails, the file is replaced.
         let is_same = self.is_same(beside, place).unwrap_or(false);
         if is_same && self.disk.remove_all(beside).is_ok() {
             return Ok(());
@@ -205,7 +206,7 @@ impl<D: Disk, T> Waiting<D, T> {
 impl<T> Step<T> {
     fn discard(&self, disk: &impl Disk) {
         if let Some(beside) = &self.beside {
-            // What can't be removed is hidden, and cleared at the next start.
+            // If it can't be deleted, it is hidden and cleared at the next start.
             disk.remove_all(beside).ok();
         }
     }

@@ -1,8 +1,9 @@
 //! The egress of one check: a directory with a socket that leads to one host at one address.
 //!
-//! In: a host, its pinned target and the connection already dialled. Out: a socket for one container, and at the end an [`Account`]. Refused:
-//! every connection whose hello isn't the host's, and all of them once a budget is used up. Whatever happens to the [`Egress`], its directory
-//! goes with it.
+//! It takes a host, its pinned target and the connection already dialled. It provides a socket for
+//! one container, and an [`Account`] at the end. It drops connections whose ClientHello does not
+//! name the host, and all connections once a budget is used up. Dropping the [`Egress`] always
+//! removes its directory.
 
 pub(crate) mod directory;
 pub(crate) mod error;
@@ -30,10 +31,10 @@ use crate::wire::control::{Account, Budget, FailedSide};
 use self::directory::Directory;
 use self::error::EgressError;
 
-/// How often the pinned address's route is looked at.
+/// Interval between two checks of the pinned address's route.
 const ROUTE_PERIOD: Duration = Duration::from_secs(1);
 
-/// Largest file of further trust roots: some hundred certificates.
+/// Largest file of additional root certificates: about a hundred certificates.
 const EXTRA_CA_BYTES_MAX: u64 = 256 * 1024;
 
 /// An open way out. Dropping it closes it.
@@ -47,7 +48,7 @@ pub(crate) struct Egress {
     _directory: Directory,
 }
 
-/// What an egress is made of.
+/// The parameters of an egress.
 #[derive(Debug)]
 pub(crate) struct Opening<'a> {
     pub(crate) check: &'a CheckId,
@@ -58,7 +59,7 @@ pub(crate) struct Opening<'a> {
 }
 
 impl Egress {
-    /// Makes the directory and starts to accept the checker's connections.
+    /// Creates the directory and starts to accept the checker's connections.
     pub(crate) fn open(shared: &Arc<Shared>, opening: Opening<'_>) -> Result<Self, EgressError> {
         let settings = &shared.settings;
         let directory = shared.egresses.make(opening.check)?;
@@ -92,12 +93,12 @@ impl Egress {
         })
     }
 
-    /// The address that the checker's connections lead to.
+    /// The address to which the checker's connections lead.
     pub(crate) fn pinned(&self) -> IpAddr {
         self.pinned.ip()
     }
 
-    /// Ends all connections, takes the directory away and gives the account.
+    /// Ends all connections, removes the directory and returns the account.
     pub(crate) async fn close(mut self) -> Account {
         self.end.cancel();
         if let Some(task) = self.task.take()
@@ -119,7 +120,7 @@ impl Drop for Egress {
     }
 }
 
-/// What a connection needs.
+/// The data for each connection.
 struct Way {
     host: Host,
     pinned: SocketAddr,
@@ -128,7 +129,8 @@ struct Way {
     shared: Arc<Shared>,
 }
 
-/// Accepts until the budget of connections or time is used up or the check is over; then everything is dropped.
+/// Accepts connections until the budget of connections or time is used up or the check is over.
+/// Then it drops them all.
 async fn accept(listener: UnixListener, way: Arc<Way>, end: CancellationToken) {
     let budget = way.shared.settings.budget;
     let mut deadline = from_now(budget.unused_max);
@@ -157,7 +159,7 @@ async fn accept(listener: UnixListener, way: Arc<Way>, end: CancellationToken) {
                 }
             }
             Some(ended) = connections.join_next() => {
-                // Out of bytes: the other connections have none left either.
+                // The bytes are used up, for the other connections as well.
                 if matches!(ended, Ok(Err(Broken::OverBudget))) {
                     return;
                 }
@@ -189,7 +191,7 @@ fn from_now(duration: Duration) -> Instant {
     now.checked_add(duration).unwrap_or(now)
 }
 
-/// The life of one connection.
+/// Handles one connection from start to end.
 async fn carry(way: Arc<Way>, mut checker: UnixStream) -> Result<(), Broken> {
     let hello = match client_hello::read(&mut checker, &way.host).await {
         Ok(hello) => hello,
@@ -210,7 +212,8 @@ async fn carry(way: Arc<Way>, mut checker: UnixStream) -> Result<(), Broken> {
 }
 
 impl Way {
-    /// The connection dialled at `open` if it still stands, else a new one to the same pinned address.
+    /// The connection from `open` if it is still up, otherwise a new one to the same pinned
+    /// address.
     async fn connection(&self) -> Option<TcpStream> {
         let dialled = self
             .dialled
@@ -232,7 +235,7 @@ impl Way {
     }
 }
 
-/// Whether the other side has not closed meanwhile; what it may have sent unasked stays to be read.
+/// Whether the host has not closed the connection. Unexpected data from the host stays to be read.
 async fn stands(stream: &TcpStream) -> bool {
     let mut byte = [0_u8; 1];
     tokio::select! {
@@ -242,7 +245,7 @@ async fn stands(stream: &TcpStream) -> bool {
     }
 }
 
-/// Read at each open, since a lab may make its CA anew at any time.
+/// Read at each open, because a lab may recreate its CA at any time.
 fn read_extra_ca(path: &Path) -> io::Result<Vec<u8>> {
     let mut roots = Vec::new();
     let file = File::open(path)?;

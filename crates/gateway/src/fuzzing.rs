@@ -1,4 +1,4 @@
-//! Ways in for the fuzz targets. Compiled for them alone.
+//! Entry points for the fuzz targets, compiled only for them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::wire::lines::{self, LineError};
 /// The next request of a control connection.
 ///
 /// # Errors
-/// Why there is none.
+/// Fails if there is no valid request.
 pub async fn request<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Request, LineError> {
     lines::read(reader, Duration::MAX).await
 }
@@ -20,12 +20,12 @@ pub async fn request<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Request,
 /// The next answer, as the orchestrator reads it.
 ///
 /// # Errors
-/// Why there is none.
+/// Fails if there is no valid answer.
 pub async fn answer<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Answer, LineError> {
     lines::read(reader, Duration::MAX).await
 }
 
-/// What a names file of these bytes says of a host.
+/// The entry for a host in a names file with these bytes.
 pub fn look_up(file: &[u8], host: &Host) -> Option<Entry> {
     Names::parse(file).0.look_up(host)
 }

@@ -1,8 +1,10 @@
-//! The only way out for a check (design §1): paces, resolves, filters, dials, and hands out one egress socket a check.
+//! The only way out for a check (design §1): paces, resolves, filters, dials, and provides one
+//! egress socket per check.
 //!
-//! In: control requests over a Unix socket, DNS answers, and the ClientHello of each connection that a checker makes. Out: bytes between one
-//! container and one host. Refused: addresses that are not globally reachable, names other than the check's, whatever is over budget or out of
-//! turn. It knows no secret and parses no HTTP.
+//! It takes control requests over a Unix socket, DNS answers, and the ClientHello of each
+//! connection that a checker opens, and relays bytes between one container and one host. It rejects
+//! addresses that are not globally reachable, names other than the check's, and whatever is over
+//! budget or before its turn. It has no secrets and parses no HTTP.
 #![cfg_attr(
     not(test),
     warn(

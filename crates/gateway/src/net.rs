@@ -1,4 +1,4 @@
-//! What a way out needs of the network: addresses, routes, pacing, DNS, dialling, and the first
+//! The network functions of an egress: addresses, routes, pacing, DNS, dialling, and the first
 //! bytes of TLS.
 
 pub mod address;

@@ -1,4 +1,4 @@
-//! The gateway's service: the sockets it listens on, and what is done for each request.
+//! The gateway's service: its sockets, and the handling of each request.
 
 pub(crate) mod server;
 

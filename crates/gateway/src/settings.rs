@@ -1,6 +1,6 @@
-//! The gateway's settings: what an operator may change, with unit, default and reason.
+//! The gateway's settings, with unit, default and reason.
 //!
-//! In: values chosen by the caller. Out: values that were checked. Refused: a zero where a zero would mean "for ever" or a division by it.
+//! [`Settings::validate`] rejects zeros that would mean "forever" or a division by zero.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,70 +10,83 @@ use ipnet::IpNet;
 use protocol::limits;
 use thiserror::Error;
 
-/// All that can be set. `Default` is right for a census of the real Fediverse.
+/// The gateway's settings. `Default` suits a census of the real Fediverse.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where the control socket is bound. Default `/run/gateway/gateway.sock`: the volume that only the orchestrator shares.
+    /// Path of the control socket. Default `/run/gateway/gateway.sock`: the volume that only the
+    /// orchestrator shares.
     pub control_socket: PathBuf,
-    /// Where texts alone may be asked for: the intake's socket. Default none. Whoever has it can open no way out.
+    /// Path of the intake's socket, which answers only requests for TXT records. Default none. It
+    /// can't be used to open a way out.
     pub text_socket: Option<PathBuf>,
-    /// Below it stands a directory a check. Default `/run/egress`: the volume that the launcher
-    /// mounts into every check.
+    /// The directory that contains one directory per check. Default `/run/egress`: the volume that
+    /// the launcher mounts into every check.
     pub egress_root: PathBuf,
-    /// Resolvers to ask. Default none: those of `/etc/resolv.conf`, read once at start.
+    /// Resolvers to query. Default none: those of `/etc/resolv.conf`, read once at start.
     pub resolvers: Vec<SocketAddr>,
-    /// A whole look-up, both record types, retries included. Default 8 s: two tries of 4 s, a little less than a resolver's own 10 s of patience.
+    /// Time for a whole look-up of both record types, retries included. Default 8 s: two attempts
+    /// of 4 s, slightly less than a resolver's own 10 s.
     pub dns_timeout: Duration,
-    /// Connecting, all addresses of both families together. Default 10 s: the check's 60 s begin only after it.
+    /// Time for connecting to all addresses of both families together. Default 10 s: the check's 60
+    /// s begin only after it.
     pub dial_timeout: Duration,
-    /// Connecting to one address. Default 5 s: two retransmissions of a SYN.
+    /// Time for connecting to one address. Default 5 s: two retransmissions of a SYN.
     pub dial_address_timeout: Duration,
     /// What one check may use.
     pub budget: BudgetLimits,
-    /// Checks that are open at once. Default 64: as many containers fit a small machine, and each costs some sockets and 64 KiB.
+    /// Most open checks. Default 64: a small machine has room for this many containers, and each
+    /// costs a few sockets and 64 KiB.
     pub open_max: u32,
-    /// Networks that are never dialled, beyond those that nobody can reach. Default none: the operator's own networks go here.
+    /// Networks that are never dialled, in addition to those that are not globally reachable.
+    /// Default none: the operator's own networks belong here.
     pub deny_addresses: Vec<IpNet>,
-    /// How often whom.
+    /// The least time between visits.
     pub paces: Paces,
-    /// Lab: divides every pace. Default 1; 0 is refused. Large means no pacing at all.
+    /// Lab: divides every pace. Default 1; 0 is rejected. A large value means no pacing at all.
     pub pace_divisor: u32,
-    /// Lab: addresses come from this file instead of DNS, see [`crate::net::names_file`]. Default
+    /// Lab: addresses come from this file instead of DNS; see [`crate::net::names_file`]. Default
     /// none.
     pub names_file: Option<PathBuf>,
     /// Lab: private and loopback addresses may be dialled. Default no.
     pub allow_private: bool,
-    /// Lab: a PEM file of further trust roots, laid beside each egress socket. Default none.
+    /// Lab: a PEM file of additional root certificates, copied next to each egress socket. Default
+    /// none.
     pub extra_ca: Option<PathBuf>,
 }
 
-/// What one check may use. The defaults are the wire's own limits with the reasons given there.
+/// What one check may use. The defaults are the wire's limits, whose reasons are documented there.
 #[derive(Debug, Clone, Copy)]
 pub struct BudgetLimits {
     /// Bytes to the host. Default [`limits::EGRESS_BYTES_UP_MAX`].
     pub bytes_up_max: u64,
     /// Bytes from the host. Default [`limits::EGRESS_BYTES_DOWN_MAX`].
     pub bytes_down_max: u64,
-    /// Connections that the checker makes, refused ones included. Default [`limits::EGRESS_CONNECTIONS_MAX`].
+    /// Connections that the checker opens, including refused ones. Default
+    /// [`limits::EGRESS_CONNECTIONS_MAX`].
     pub connections_max: u32,
-    /// From the checker's first connection to the end of all. Default 75 s: a check's 60 s and the time that an engine needs to kill.
+    /// Time from the checker's first connection to the end of all. Default 75 s: a check's 60 s and
+    /// the time that an engine needs to kill.
     pub time_max: Duration,
-    /// From `ready` to the checker's first connection. Default 300 s: a host waits that long for a place among the containers when all of them
-    /// hang on slow ones, and its wait must never be taken off its own time.
+    /// Time from `ready` to the checker's first connection. Default 300 s: a host may wait this
+    /// long for a container slot while all slots are busy with slow hosts, and its wait must not
+    /// reduce its own time.
     pub unused_max: Duration,
 }
 
 /// The least time between two visits (design §8).
 #[derive(Debug, Clone, Copy)]
 pub struct Paces {
-    /// Look-ups below one registered domain. Default 10 s: a wildcard farm costs its owner's servers six look-ups a minute.
+    /// Look-ups below one registered domain. Default 10 s: a wildcard farm costs its owner's
+    /// servers six look-ups a minute.
     pub group: Duration,
-    /// Checks of one address at which no living instance was proven. Default 10 s: thousands of
-    /// names may point at a victim that never asked for it.
+    /// Checks of one address at which no instance has responded yet. Default 10 s: thousands of
+    /// names may point at a victim that did not consent.
     pub address: Duration,
-    /// Checks of one /24 or /64. Default 2 s: a neighbourhood mostly shares a machine or a line.
+    /// Checks of one /24 or /64. Default 2 s: neighbouring addresses often share a machine or a
+    /// line.
     pub block: Duration,
-    /// Dials of all. Default 50 ms, 20 a second: below what home routers' connection tables and abuse desks mind.
+    /// All dials. Default 50 ms, 20 a second: harmless for home routers' connection tables and
+    /// below the attention of abuse desks.
     pub dial: Duration,
 }
 
@@ -123,7 +136,7 @@ impl Default for Paces {
 }
 
 impl Paces {
-    /// All paces divided by `divisor`; a divisor of 0 leaves them as they are.
+    /// All paces divided by `divisor`; a divisor of 0 leaves them unchanged.
     #[must_use]
     pub fn divided(self, divisor: u32) -> Self {
         let by = |pace: Duration| pace.checked_div(divisor).unwrap_or(pace);
@@ -136,13 +149,13 @@ impl Paces {
     }
 }
 
-/// A setting that can't be used.
+/// Why a setting can't be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SettingsError {
     /// `pace_divisor` is 0.
     #[error("pace_divisor must be at least 1")]
     DivisorZero,
-    /// A time-out or a budget is 0, or `open_max` is.
+    /// A timeout, a budget or `open_max` is 0.
     #[error("time-outs, budgets and open_max must be more than 0")]
     Zero,
     /// The egress socket's path would not fit a socket address.
@@ -150,11 +163,12 @@ pub enum SettingsError {
     PathTooLong,
 }
 
-/// A Unix socket's path holds 107 bytes; the check's id, the socket's name and two slashes take 44 of them.
+/// Longest egress root, in bytes. A Unix socket's path holds 107 bytes; the check's id, the
+/// socket's name and two slashes take 44 of them.
 pub const EGRESS_ROOT_BYTES_MAX: usize = 63;
 
 impl Settings {
-    /// Whether something here makes this a lab.
+    /// Whether any lab setting is in use.
     pub fn is_lab(&self) -> bool {
         self.names_file.is_some()
             || self.allow_private
@@ -162,10 +176,10 @@ impl Settings {
             || self.pace_divisor != 1
     }
 
-    /// Looks at what a type can't say.
+    /// Checks what the types don't enforce.
     ///
     /// # Errors
-    /// The first setting that can't be used.
+    /// Returns the first setting that can't be used.
     pub fn validate(&self) -> Result<(), SettingsError> {
         if self.pace_divisor == 0 {
             return Err(SettingsError::DivisorZero);

@@ -1,11 +1,11 @@
-//! Reads the crawler's database (minoru-fediverse-crawler, `src/db.rs`) a page at a time.
+//! Reads the crawler's database (minoru-fediverse-crawler, `src/db.rs`) one page at a time.
 //!
-//! The file may hold anything. It is rejected without the tables and columns that all versions of
-//! the crawler have, or with more than [`HOSTS_MAX`] hosts. A row whose name can't be a host name
-//! is skipped and reported. Columns that only some versions have are read if they exist.
+//! The file may contain anything. It is rejected if it lacks tables or columns that all versions of
+//! the crawler have, or has more than [`HOSTS_MAX`] hosts. A row whose name can't be a host name is
+//! skipped and reported. Columns that only some versions have are read if they exist.
 //!
-//! Nothing that the file defines is run: no view, trigger, virtual table or generated column. The
-//! length of a text is checked before the text is loaded.
+//! Nothing that the file defines is executed: no view, trigger, virtual table or generated column.
+//! A text's length is checked before the text is loaded.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -18,10 +18,10 @@ use thiserror::Error;
 
 use crate::host::{MinoruHost, MinoruState};
 
-/// Most hosts of a file: as many as a list may have that is imported by names alone.
+/// Most hosts of a file. Lists that are imported by name have the same limit.
 pub const HOSTS_MAX: u64 = 2_000_000;
 
-/// Hosts that are read at once: some megabytes at most.
+/// Hosts read at once: some megabytes at most.
 pub const PAGE_MAX: u32 = 5000;
 
 /// Longest name that is read, in bytes: no host name is longer.
@@ -30,7 +30,7 @@ const NAME_BYTES_MAX: u32 = 253;
 /// How long to wait for a crawler that is writing.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
-/// What all versions have.
+/// Tables and columns that all versions of the crawler have.
 const SHAPE: [(&str, &[&str]); 4] = [
     ("instances", &["id", "hostname", "state"]),
     (
@@ -46,7 +46,7 @@ const SHAPE: [(&str, &[&str]); 4] = [
 
 const IS_TABLE: &str = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1 AND type = 'table' AND rootpage > 0)";
 
-/// Generated and hidden columns are not among these.
+/// Generated and hidden columns are not included.
 const HAS_COLUMN: &str = "SELECT EXISTS (SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2)";
 
 const COUNT: &str = "SELECT count(*) FROM instances";
@@ -54,28 +54,28 @@ const COUNT: &str = "SELECT count(*) FROM instances";
 /// Why a file can't be imported. Each message says what to do.
 #[derive(Debug, Error)]
 pub enum MinoruError {
-    /// It can't be opened or read.
+    /// The file can't be opened or read.
     #[error("can't read {path}: {reason} (a crawler that runs has more files beside it: make a copy with `sqlite3 DATABASE \"VACUUM INTO 'COPY'\"` and import that)", path = .path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the operating system or SQLite said.
+        /// The operating system's or SQLite's message.
         reason: String,
     },
-    /// It is something else.
+    /// The file is something else.
     #[error("{path} is no database of Minoru's crawler: {lacks}", path = .path.display())]
     Other {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// What it lacks.
         lacks: String,
     },
-    /// It has too many hosts to be one.
+    /// The file has too many hosts to be from the crawler.
     #[error("{path} has {found} hosts, more than {HOSTS_MAX}: it can't be what the crawler wrote", path = .path.display())]
     TooMany {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its hosts.
+        /// Number of its hosts.
         found: u64,
     },
 }
@@ -92,9 +92,9 @@ pub enum Found {
     },
     /// A row that can't be imported.
     Refused {
-        /// The row.
+        /// Id of the row.
         row: i64,
-        /// Why.
+        /// Why it can't be imported.
         why: &'static str,
     },
 }
@@ -110,14 +110,15 @@ pub struct MinoruFile {
 }
 
 impl MinoruFile {
-    /// Opens the file and makes sure that it is one.
+    /// Opens the file and checks that it is a crawler's database.
     ///
-    /// A file that nobody writes is read as it lies there; one with a log beside it as SQLite does while others write.
+    /// Without a log next to it, the file is read without locks or changes. With a log, it is read
+    /// as SQLite does while others write.
     ///
     /// # Errors
-    /// A variant a cause.
+    /// Each cause has its variant.
     pub fn open(path: &Path) -> Result<Self, MinoruError> {
-        // SQLite would say of a missing file no more than that it can't be opened.
+        // SQLite's message for a missing file says only that it can't be opened.
         std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
         let failed = |error| explain(path, error);
         let connection = connect(path).map_err(failed)?;
@@ -145,15 +146,15 @@ impl MinoruFile {
         })
     }
 
-    /// How many hosts it has.
+    /// Number of hosts in the file.
     pub fn hosts(&self) -> u64 {
         self.hosts
     }
 
-    /// The next at most [`PAGE_MAX`] rows; none at the end.
+    /// The next rows, at most [`PAGE_MAX`]. Empty at the end.
     ///
     /// # Errors
-    /// When the file can't be read on.
+    /// Fails if the file can't be read.
     pub fn next_page(&mut self) -> Result<Vec<Found>, MinoruError> {
         let failed = |error| explain(&self.path, error);
         let mut found = Vec::new();
@@ -184,7 +185,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Without a log beside it nobody has it open, or it is a copy: then nothing need be written beside it either, as on a disk that is read-only.
+/// Without a log next to it, the file is not in use or is a copy. Then SQLite need not create files
+/// next to it, which would fail on a read-only disk.
 fn uri(path: &Path) -> String {
     let is_used = ["-wal", "-journal"].iter().any(|end| {
         let mut beside = path.as_os_str().to_owned();
@@ -207,7 +209,7 @@ fn uri(path: &Path) -> String {
     uri
 }
 
-/// What the file lacks to be one of the crawler's, in words.
+/// What the file lacks to be the crawler's, in words. `None` if it lacks nothing.
 fn lacks(connection: &Connection) -> rusqlite::Result<Option<String>> {
     for (table, columns) in SHAPE {
         if !is_true(connection, IS_TABLE, &[table])? {
@@ -231,7 +233,8 @@ fn is_true(connection: &Connection, sql: &str, names: &[&str]) -> rusqlite::Resu
         .query_row(names, |row| row.get(0))
 }
 
-/// The query of a page, with NULL for what this version of the file has not got. All names in it are ours.
+/// The query of a page, with NULL for columns that this version of the file lacks. All names in the
+/// query come from this program.
 fn page(connection: &Connection) -> rusqlite::Result<String> {
     let number = |alias: &str, table: &str, column: &str| -> rusqlite::Result<String> {
         Ok(if is_true(connection, HAS_COLUMN, &[table, column])? {
@@ -279,7 +282,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Found> {
     let Some(state) = state(row.get(2)?) else {
         return refused("it is in no state that the crawler knows");
     };
-    // What belongs to another state is left from a former one.
+    // Values that belong to another state are leftovers of a former state.
     let (since, count, before, target) = match state {
         MinoruState::Dying => (row.get(6)?, row.get(7)?, row.get(8)?, None),
         MinoruState::Moving => (row.get(9)?, row.get(10)?, row.get(11)?, text(row, 12)?),

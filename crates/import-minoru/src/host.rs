@@ -1,21 +1,21 @@
-//! Turns what the crawler knew about a host into a record of the census.
+//! Converts what the crawler knew about a host to a record of the census.
 //!
-//! A row may claim anything; the record always keeps the rules of the census. If a claim is not
+//! A row may claim anything; the record always obeys the rules of the census. If a claim is not
 //! plausible, only the name is used, and the host is discovered.
 //!
-//! No host is listed because of an imported row: a host that was alive is hidden until a check of
-//! ours has succeeded and found that it may be shown.
+//! No host is listed because of an imported row: a host that was alive is hidden until one of our
+//! checks has succeeded and found that it may be shown.
 
 use census::state::{Before, Record, State};
 use census::time::{Calendar, Jitter, Timestamp};
 use protocol::Host;
 use serde::{Deserialize, Serialize};
 
-/// 2015-01-01 in seconds. The crawler is younger, so an earlier moment is wrong and counts as
+/// 2015-01-01 in seconds. The crawler is younger, so an earlier time is wrong and counts as
 /// unknown.
 const EARLIEST_S: i64 = 1_420_070_400;
 
-/// The largest count that is imported: more than one a day since [`EARLIEST_S`] for decades to
+/// The largest count that is imported: more than one a day since [`EARLIEST_S`], for decades to
 /// come.
 const COUNT_MAX: u32 = 20_000;
 
@@ -62,8 +62,8 @@ pub struct MinoruHost {
 /// The record of a host that is new to the census. `target` is `known.target` if that name is
 /// admitted to the census.
 ///
-/// - It is due at random within a day if it is checked daily, otherwise within a week, so that the
-///   hosts of a whole file do not come due at once.
+/// - It is due at a random time within a day if it is checked daily, otherwise within a week. So
+///   the hosts of a whole file do not come due at once.
 /// - Alive, Dying and Moving need the times that the rules use; Moving and Moved need a target that
 ///   is another host. Without them the host is discovered.
 /// - A host that is alive, or was before it was dying or moving, is hidden. Its `last_alive` is the
@@ -117,7 +117,7 @@ impl<'k> Claims<'k> {
         let moment = |seconds| moment(seconds, now);
         let since = moment(known.since_s);
         let last_checked = moment(known.last_checked_s);
-        // The longest pause between two daily checks.
+        // The longest interval between two daily checks.
         let day = calendar.day(Jitter(u32::MAX));
         let last_alive = match known.state {
             MinoruState::Alive => {
@@ -153,7 +153,7 @@ impl<'k> Claims<'k> {
         known.into_iter().flatten().min()
     }
 
-    /// The state; `None` if the row lacks what belongs to it.
+    /// The state. `None` if the row lacks values that the state needs.
     fn state(&self, target: Option<Host>) -> Option<State> {
         match self.known.state {
             MinoruState::Discovered => None,
@@ -174,7 +174,7 @@ impl<'k> Claims<'k> {
         }
     }
 
-    /// A host counts as alive before only if the row says so.
+    /// The host counts as alive before only if the row says that it was.
     fn before(&self) -> Before {
         match self.known.state_before {
             Some(MinoruState::Alive) => Before::Alive,

@@ -1,9 +1,9 @@
 //! Imports the database of Minoru's crawler (minoru-fediverse-crawler): reads its file, and makes
-//! records of the census from what it knew.
+//! records of the census from it.
 //!
-//! The crate can be deleted once nobody comes from that crawler any more, together with
-//! `orchestrator/src/cli/minoru.rs` and `orchestrator/src/serve/control/import.rs`. It reads a
-//! database of another program and none of ours, so its SQL is not in `crates/store`.
+//! The crate can be deleted once no operator migrates from that crawler any more, together with
+//! `orchestrator/src/cli/minoru.rs` and `orchestrator/src/serve/control/import.rs`. It reads
+//! another program's database and none of the census, so its SQL is not in `crates/store`.
 #![warn(
     clippy::as_conversions,
     clippy::arithmetic_side_effects,

@@ -1,9 +1,11 @@
-//! How much one client may ask: a window that slides.
+//! Limits the requests per client, with a sliding window.
 //!
-//! In: whose request it is, and the moment. Out: go, or how long to wait. Never more than the limit in any window, whatever the order of requests.
-//! Memory is bounded by [`WINDOWS`] times the limit. Addresses are not kept (invariant I10): a client is the place that a keyed hash of its address
-//! points to, by a key that is drawn at the start and never leaves this table. Two clients that share a place share its limit, so that nothing more
-//! gets through; who doesn't know the key can't choose whose place to fill.
+//! [`Clients::admit`] takes the client and the time, and either admits the request or returns how
+//! long to wait. No window ever holds more than the limit, whatever the order of requests. Memory
+//! is bounded by [`WINDOWS`] times the limit. Addresses are not stored (invariant I10): a client is
+//! the table entry that a keyed hash of its address selects. The key is drawn at the start and
+//! never leaves this table. Two clients with the same entry share its limit, so that no more gets
+//! through. Without the key, nobody can choose which client's entry to fill.
 
 use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
@@ -11,23 +13,24 @@ use std::hash::{BuildHasher, Hash};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// Places. A thousand clients an hour share one with another in three cases of a hundred.
+/// Number of table entries. With a thousand clients an hour, three in a hundred share an entry.
 pub const WINDOWS: usize = 1 << 14;
 
-/// Largest limit: with it the table has 26 MB.
+/// Highest limit, with which the table has 26 MB.
 pub const LIMIT_MAX: usize = 100;
 
-/// How much more the wider neighbourhood of an IPv6 client, a /48, may ask: whoever is given one has 65 536 /64s to ask from.
+/// Factor for the limit of an IPv6 client's /48: the holder of one can send requests from 65 536
+/// /64s.
 pub const WIDE_FACTOR: usize = 8;
 
-/// Whose request it is.
+/// The client of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Client {
     /// An IPv4 address.
     V4([u8; 4]),
-    /// The /64 of an IPv6 address, which one subscriber has at least.
+    /// The /64 of an IPv6 address: one subscriber has at least this much.
     V6([u16; 4]),
-    /// Nobody can tell; all of these are one client.
+    /// The address is unknown. All such requests count as one client.
     Unknown,
 }
 
@@ -43,7 +46,7 @@ impl Client {
         }
     }
 
-    /// The /48 that an IPv6 client lies in.
+    /// The /48 of an IPv6 client.
     fn wide(self) -> Option<[u16; 3]> {
         match self {
             Self::V6([a, b, c, _]) => Some([a, b, c]),
@@ -63,14 +66,14 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// An empty table: `limit` requests, at least 1 and at most [`LIMIT_MAX`], in each `window`.
+    /// An empty table for `limit` requests, at least 1 and at most [`LIMIT_MAX`], in each `window`.
     pub fn new(limit: usize, window: Duration) -> Self {
         Self {
             limit: limit.clamp(1, LIMIT_MAX),
             window,
             key: RandomState::new(),
             narrow: vec![VecDeque::new(); WINDOWS],
-            // A wide place holds as much as eight others, so there are an eighth as many.
+            // A wide entry holds eight times as much as others, so there are an eighth as many.
             wide: vec![VecDeque::new(); WINDOWS / WIDE_FACTOR],
         }
     }
@@ -78,7 +81,7 @@ impl Clients {
     /// Counts a request.
     ///
     /// # Errors
-    /// How long to wait at least, when the window is full. Nothing is counted then.
+    /// Returns the shortest wait if the window is full. The request is not counted then.
     pub fn admit(&mut self, client: Client, now: Instant) -> Result<(), Duration> {
         let Self {
             limit,
@@ -116,7 +119,7 @@ fn place<'table>(
     places.get_mut(usize::try_from(index).ok()?)
 }
 
-/// How long this window is full; nothing when it has room. Forgets what has left it.
+/// How long this window is full. `None` if it has room. Removes entries that have left the window.
 fn full_for(
     requests: &mut VecDeque<Instant>,
     limit: usize,
@@ -130,7 +133,7 @@ fn full_for(
         requests.pop_front();
     }
     if requests.is_empty() {
-        // What an empty place holds on to would add up over all clients that ever came.
+        // The buffers of empty entries would add up over all clients that ever came.
         requests.shrink_to_fit();
     }
     if requests.len() < limit {

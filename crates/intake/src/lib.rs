@@ -1,10 +1,12 @@
-//! Submissions and opt-outs over HTTP: the one door of the census at which strangers speak up by themselves.
+//! Submissions and opt-outs over HTTP: the only part of the census that accepts requests from
+//! strangers.
 //!
-//! In: requests of anybody, as a web server in front passes them on. Out: what a host's own people want, proven, handed to the daemon over a wire
-//! that can say nothing else ([`wire`]). Refused, in this order and before anything costs more than a look: too much from one client, what is no
-//! request, a token that is not good for what is wanted; then what neither DNS nor the host's own file bears out. It holds no database and no key,
-//! and needs no network: it asks the gateway for texts over one socket and the daemon over another. Who asked is neither logged nor kept (invariant
-//! I10).
+//! It accepts HTTP requests that a web server in front passes on. It hands an owner's proved wish
+//! to the daemon over a wire that can express nothing else ([`wire`]). It rejects, in this order
+//! and before any costly step: too many requests from one client, malformed requests, tokens that
+//! are not valid for the purpose; then wishes that neither DNS nor the host's own file confirms. It
+//! has no database and no key, and needs no network: it gets texts from the gateway over one socket
+//! and reaches the daemon over another. Clients are neither logged nor stored (invariant I10).
 #![cfg_attr(
     not(test),
     warn(

@@ -1,9 +1,8 @@
-//! Notices when all requests come from one address: a TLS terminator that hides its clients, who
-//! then share one limit.
+//! Detects that all requests come from one address: a TLS terminator hides its clients, who then
+//! share one limit.
 //!
-//! It takes each request's client and the moment, and reports when a long run of requests has one
-//! client and when that is over. It keeps a keyed hash of the last client and no address (invariant
-//! I10).
+//! It takes each request's client and time, and reports when a long run of requests has one client
+//! and when that run ends. It keeps a keyed hash of the last client and no address (invariant I10).
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -11,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use crate::clients::Client;
 
-/// Requests in a row from one client that are reported. A client within its limits needs more than
-/// an hour for them, in which no other one comes. Refused requests count as well, so a flood by one
-/// client is reported too, and the report says only what may be wrong.
+/// Length of a run of requests from one client that is reported. A client within its limits needs
+/// more than an hour for it, without requests of others in between. Refused requests count too, so
+/// a flood by one client is also reported. The report only names a possible cause.
 pub const RUN_MIN: u32 = 300;
 
 /// Shortest time between two reports that all requests have one client.
 pub const REPORT_EVERY: Duration = Duration::from_secs(3600);
 
-/// What an operator should know.
+/// A report to the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
     /// The last [`RUN_MIN`] requests, or more, have one client.
@@ -28,7 +27,7 @@ pub enum News {
     Over,
 }
 
-/// The run of requests of one client.
+/// The current run of requests from one client.
 #[derive(Debug, Default)]
 pub struct OneClient {
     key: RandomState,
@@ -39,7 +38,7 @@ pub struct OneClient {
 }
 
 impl OneClient {
-    /// Counts a request. One whose client is not known counts for nothing.
+    /// Counts a request. Ignores one whose client is unknown.
     pub fn note(&mut self, client: Client, now: Instant) -> Option<News> {
         if client == Client::Unknown {
             return None;

@@ -1,4 +1,5 @@
-//! Errors as `application/problem+json` (RFC 9457): a status, a word for machines, a sentence for people.
+//! Errors as `application/problem+json` (RFC 9457): a status, a code for machines, and a sentence
+//! for people.
 
 use std::time::Duration;
 
@@ -6,16 +7,16 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// Why a request came to nothing.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// HTTP's status.
     pub status: StatusCode,
-    /// What it is, for machines: never changed once it is documented.
+    /// The problem's code, for machines. It never changes once it is documented.
     pub code: &'static str,
-    /// What it is, and what to do about it.
+    /// What the problem is, and what to do about it.
     pub detail: String,
-    /// When to come again.
+    /// When to retry.
     pub retry_after: Option<Duration>,
 }
 
@@ -39,22 +40,22 @@ impl Problem {
         }
     }
 
-    /// 400: the request or its token is not what it should be.
+    /// 400: the request or its token is malformed or not valid.
     pub fn bad(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    /// 403: it is understood, and whoever asks may not decide that.
+    /// 403: the request is valid, but the client may not decide this.
     pub fn forbidden(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, detail)
     }
 
-    /// Any other status that says all by itself.
+    /// Any other status without a further header.
     pub fn other(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(status, code, detail)
     }
 
-    /// 429: too soon.
+    /// 429: too many requests.
     pub fn too_soon(code: &'static str, detail: impl Into<String>, retry_after: Duration) -> Self {
         Self {
             retry_after: Some(retry_after),
@@ -62,7 +63,7 @@ impl Problem {
         }
     }
 
-    /// 503: not to be decided now.
+    /// 503: this can't be decided now.
     pub fn unavailable(
         code: &'static str,
         detail: impl Into<String>,
@@ -93,7 +94,7 @@ impl IntoResponse for Problem {
         );
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(wait) = self.retry_after {
-            // Rounded up: whoever waits exactly as long is in time.
+            // Rounded up, so that a client that waits exactly this long is in time.
             let seconds = u64::try_from(wait.as_millis().div_ceil(1000)).unwrap_or(u64::MAX);
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
         }

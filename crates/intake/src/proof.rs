@@ -1,15 +1,17 @@
-//! How a host proves, without a token, that it wants something: it says so in a place that only its owner can write.
+//! Proofs without a token: a host publishes a wish in a place that only its owner can write.
 //!
-//! In: a host and what is wanted of the census. Out: whether the host says the same. The words are
-//! `fedicensus-proof=submit`, `=opt-out` and `=opt-in`. What is published so is public and stays,
-//! and anybody may point the census to it: it is no secret but the owner's standing wish. So a
-//! place that says two different things says nothing, and the wish that stands there now is the one
-//! that counts. No place takes an opt-out back, since an old wish would undo a later opt-out:
-//! `opt-in` there only ends an opt-out that stood there.
+//! It takes a host and a purpose, and returns whether the host publishes that wish. The texts are
+//! `fedicensus-proof=submit`, `=opt-out` and `=opt-in`. They are public and stay published, and
+//! anyone may point the census to them: a proof is not a secret but the owner's standing wish.
+//! Therefore a place with two different wishes proves nothing, and the wish published now counts.
+//! No proof can undo an opt-out, because an old wish would undo a later opt-out: `opt-in` only ends
+//! an opt-out that was published in the same place.
 //!
-//! A place is a [`ProofSource`]. TXT records at `_fedicensus.HOST` are one ([`TxtProof`]). A file at [`FILE_PATH`] is another ([`FileProof`]), of the
-//! same words, a line each: it takes a visit to the host to read it, so it is asked only where DNS is silent. Where DNS has another wish, that one
-//! counts, or a file that was forgotten could be used against who has changed their mind since.
+//! Each place is a [`ProofSource`]. One is the TXT records at `_fedicensus.HOST` ([`TxtProof`]).
+//! Another is a file at [`FILE_PATH`] with the same texts, one per line ([`FileProof`]). Reading it
+//! requires a visit to the host, so it is read only if DNS has no wish. A different wish in DNS
+//! takes precedence; otherwise a forgotten file could be used against an owner who has changed
+//! their mind.
 
 mod file;
 
@@ -24,38 +26,39 @@ use crate::texts::{Found, Texts, dns_is_down};
 
 pub use file::{FileProof, PATH as FILE_PATH};
 
-/// What a proof begins with; the purpose follows.
+/// The prefix of a proof; the purpose follows.
 pub const PREFIX: &str = "fedicensus-proof=";
 
-/// Records, or lines, that are looked at, in the order in which they came: as many as are tried for keys.
+/// Most records or lines that are examined, in the order received: the same number as for keys.
 pub const PROOFS_TRIED_MAX: usize = token::record::RECORDS_TRIED_MAX;
 
-/// What is to be proven.
+/// The wish to be proved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// Whose wish it is.
+    /// The host.
     pub host: Host,
-    /// What it wishes.
+    /// The purpose.
     pub purpose: Purpose,
 }
 
-/// What a place says.
+/// What a place publishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// The host wants it.
+    /// The requested wish.
     Given,
-    /// It does not say so; what to do there, as a part of a sentence.
+    /// No wish. Describes what to do there, as a part of a sentence.
     Missing(String),
-    /// It says something else, which goes for all places after it; what to do there, as a part of a sentence.
+    /// A different wish, which also overrides all later places. Describes what to do there, as a
+    /// part of a sentence.
     Against(String),
 }
 
-/// What a [`ProofSource`] gives.
+/// The future returned by a [`ProofSource`].
 pub type Looking<'a> = Pin<Box<dyn Future<Output = Result<Proof, Problem>> + Send + 'a>>;
 
-/// A place where a host's owner can say what they want.
+/// A place where a host's owner can publish a wish.
 pub trait ProofSource: fmt::Debug + Send + Sync {
-    /// Looks there. It is an error when nobody can know now.
+    /// Reads the place. Fails if that is not possible now.
     fn look<'a>(&'a self, wanted: &'a Wanted) -> Looking<'a>;
 }
 
@@ -97,14 +100,14 @@ impl ProofSource for TxtProof {
     }
 }
 
-/// Several different wishes at one place.
+/// Several different wishes in one place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contradiction;
 
-/// The one wish among these records or lines; others, such as keys, may stand beside it.
+/// The only wish among these records or lines. Others, such as keys, are ignored.
 ///
 /// # Errors
-/// There are different ones.
+/// Fails if there are different wishes.
 pub fn wish<'a>(records: impl Iterator<Item = &'a str>) -> Result<Option<Purpose>, Contradiction> {
     let mut wish = None;
     let wishes = records
@@ -119,11 +122,12 @@ pub fn wish<'a>(records: impl Iterator<Item = &'a str>) -> Result<Option<Purpose
     Ok(wish)
 }
 
-/// Whether the host says in any of these places that it wants this. They are looked at in their order, up to the first that says so or has another
-/// wish.
+/// Checks that one of these places publishes this wish. They are read in order, up to the first
+/// that has a wish.
 ///
 /// # Errors
-/// It says so nowhere: 403, with what to publish. When one of the places could not be looked at, that one's problem.
+/// Returns 403 with what to publish if none of them has the wish, or the problem of a place that
+/// could not be read.
 pub async fn require(sources: &[Box<dyn ProofSource>], wanted: &Wanted) -> Result<(), Problem> {
     let mut missing = Vec::new();
     let mut unknown = None;

@@ -1,13 +1,13 @@
-//! What the intake answers to.
+//! The intake's routes.
 //!
-//! | request | body | |
+//! | request | body | purpose |
 //! |---|---|---|
-//! | `POST /submit` | `{"host":"social.example"}` | let a host in |
+//! | `POST /submit` | `{"host":"social.example"}` | add a host |
 //! | `GET /submit/HOST` | | whether the census knows a host |
-//! | `POST /opt-out` | `{"host":"social.example","undo":false}` | leave a host alone; with `undo`, take that back |
-//! | `GET /health` | | whether this part serves; asks nobody |
+//! | `POST /opt-out` | `{"host":"social.example","undo":false}` | opt a host out, or `undo` that |
+//! | `GET /health` | | whether the intake serves; needs no other part |
 //!
-//! In: a request. Out: what the daemon made of it, or a [`Problem`].
+//! Each handler returns the daemon's answer as a response, or a [`Problem`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -33,28 +33,30 @@ use crate::texts::Texts;
 use crate::token_header::{Occasion, token_of};
 use crate::wire::{self, Answer, Census, HashInHex, Vouched};
 
-/// Largest body in bytes: a name of 1012 bytes, as U-labels, with each of them escaped, would be larger, but nobody writes that.
+/// Largest body in bytes. A name of 1012 bytes as U-labels with every character escaped would be
+/// larger, but no client sends that.
 pub(crate) const BODY_BYTES_MAX: usize = 4096;
 
-/// From the end of the head to the end of the body.
+/// Longest time from the end of the head to the end of the body.
 pub(crate) const BODY_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Over which requests of one client are counted.
+/// Window of the limit on a client's requests.
 pub(crate) const CLIENT_WINDOW: Duration = Duration::from_secs(3600);
 
-/// `GET`s of one client in an hour: one a minute, and some more. They cost the daemon a look at its database.
+/// Most `GET`s of one client in an hour: one a minute, and some more. Each costs the daemon a
+/// database query.
 pub(crate) const GETS_PER_HOUR: usize = 100;
 
-/// The state of a host that was let in and not looked at.
+/// The state of a host that was added and not checked yet.
 const WAITING: &str = "waiting";
 
-/// The one answer about every known host, listed or not.
+/// The same answer for every known host, listed or not.
 const KNOWN_WORDS: &str = "the census knows this host";
 
-/// What time it is. Only a role reads a clock.
+/// Returns the current time. Only roles read the clock.
 pub type Now = Arc<dyn Fn() -> UnixSeconds + Send + Sync>;
 
-/// What all requests share.
+/// State shared by all requests.
 pub(crate) struct Shared {
     settings: Settings,
     texts: Texts,
@@ -109,13 +111,13 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// What is said of a host that was asked about.
+/// The answer about a host.
 #[derive(Debug, Serialize)]
 struct Said<'a> {
     host: &'a Host,
-    /// For machines.
+    /// The state, for machines.
     state: &'static str,
-    /// For people.
+    /// A sentence for people.
     words: &'a str,
 }
 
@@ -156,7 +158,7 @@ async fn submit(State(shared): State<Arc<Shared>>, request: Request) -> Result<R
             })
         }
         None => {
-            // A known name is free: nobody has to prove anything to be told so.
+            // A known name needs no proof.
             let request = wire::Request::SubmissionState { host: host.clone() };
             if let Answer::Known {} = ask(&shared, &request).await? {
                 return Ok(known(&host, KNOWN_WORDS));
@@ -210,8 +212,9 @@ async fn opt_out(State(shared): State<Arc<Shared>>, request: Request) -> Result<
     };
     let domain = match token_of(&head.headers, shared.settings.test_domain)? {
         Some(token) => Some(token.verify(occasion, &shared.texts).await?.domain),
-        // How an opt-out was made is not kept, and a record or a file from an earlier time would
-        // let a stranger undo one that was signed or spoken.
+        // The store does not record how an opt-out was made. If a record or a file from an earlier
+        // time could undo it, a stranger could undo one that was signed or made through the
+        // operator.
         None if undo => {
             let words = "only a token takes an opt-out back: send one, or write to the operator";
             return Err(Problem::forbidden("no_proof", words));
@@ -237,13 +240,14 @@ async fn require_proof(shared: &Shared, host: &Host, purpose: Purpose) -> Result
     proof::require(&shared.proofs, &wanted).await
 }
 
-/// Whose request it is, as far as the setting lets anybody tell.
+/// The client of a request, as far as the setting identifies it.
 fn client_of(from: &ClientFrom, headers: &HeaderMap) -> Client {
     let address = match from {
         ClientFrom::Nothing => None,
         ClientFrom::Header(name) => {
             let mut values = headers.get_all(name).iter();
-            // Two would mean that the web server added one to what the client sent, and the client chose the first.
+            // Two values would mean that the web server added one to the client's, and that the
+            // client chose the first.
             match (values.next(), values.next()) {
                 (Some(one), None) => one.to_str().ok().and_then(|text| text.trim().parse().ok()),
                 (None | Some(_), _) => None,
@@ -278,8 +282,8 @@ fn charge(shared: &Shared, clients: &Mutex<Clients>, headers: &HeaderMap) -> Res
         })
 }
 
-/// Refuses a body that is not said to be JSON, before the client is charged: a page of another site
-/// can have its readers' browsers send a text, and would use up their limit.
+/// Refuses a body that is not declared as JSON, before the client is charged. A page of another
+/// site can make its readers' browsers send a text, and would use up their limit.
 fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
     let kind = match (kinds.next(), kinds.next()) {
@@ -338,7 +342,7 @@ fn known(host: &Host, words: &str) -> Response {
     .with(StatusCode::OK)
 }
 
-/// What the daemon's answer is in HTTP.
+/// Turns the daemon's answer into a response.
 fn reply(host: &Host, purpose: Purpose, answer: Answer) -> Result<Response, Problem> {
     match answer {
         Answer::Accepted {} => Ok(Said {

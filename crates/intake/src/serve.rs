@@ -1,7 +1,9 @@
-//! The intake's server: connections, and the bounds on each.
+//! The intake's server, with the limits on each connection.
 //!
-//! In: connections of the web server in front. Out: an answer each, and the end: one request a connection, so that none holds a place for nothing.
-//! Refused: heads over [`HEAD_BYTES_MAX`] or [`HEADERS_MAX`], or not there in [`HEAD_TIME_MAX`]; more connections than [`CONNECTIONS_MAX`] wait.
+//! It accepts connections of the web server in front, answers one request on each and closes it, so
+//! that no idle connection takes a slot. It rejects heads over [`HEAD_BYTES_MAX`] or
+//! [`HEADERS_MAX`], and heads that take longer than [`HEAD_TIME_MAX`]. Connections over
+//! [`CONNECTIONS_MAX`] wait.
 
 use std::io;
 use std::path::PathBuf;
@@ -25,22 +27,25 @@ use crate::settings::Settings;
 use crate::texts::Texts;
 use crate::wire::Census;
 
-/// Connections at once. Most of their time is spent waiting for DNS; each may hold some 40 KiB.
+/// Connections at once. They mostly wait for DNS, and each may take about 40 KiB.
 pub const CONNECTIONS_MAX: usize = 64;
 
-/// Largest head in bytes: a token of each form, and what browsers and web servers send.
+/// Largest head in bytes: a token of each form, and the usual headers of browsers and web servers.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Most headers.
 pub const HEADERS_MAX: usize = 64;
 
-/// From the connection to the end of the head. The web server in front has the whole request by then.
+/// Longest time from the connection to the end of the head. The web server in front already has the
+/// whole request.
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A connection's whole life: head, body, two look-ups, or one and the reading of a file, and the daemon's answers.
+/// Longest life of a connection: head, body, two look-ups (or one and the reading of a file), and
+/// the daemon's answers.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Mode of the Unix socket: the web server in front is another user, and whoever has the volume may use it.
+/// Mode of the Unix socket. The web server in front runs as another user, and access to the volume
+/// is the permission.
 const SOCKET_MODE: u32 = 0o666;
 
 const HTTP_LIMITS: HttpLimits = HttpLimits {
@@ -55,18 +60,18 @@ const LIMITS: Limits = Limits {
     accept_pause: Duration::from_millis(200),
 };
 
-/// The intake can't begin.
+/// Why the intake can't start.
 #[derive(Debug, Error)]
 pub enum IntakeError {
     /// It can't listen.
     #[error("can't listen at {at}")]
     Listen {
-        /// Where.
+        /// The socket.
         at: String,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Another one answers there.
+    /// Another intake already answers on this socket.
     #[error("another intake answers at {}", .0.display())]
     AlreadyRunning(PathBuf),
 }
@@ -86,7 +91,7 @@ impl From<BindError> for IntakeError {
 /// Serves until `shutdown`.
 ///
 /// # Errors
-/// Why it could not begin. Once it serves, it goes on until told otherwise.
+/// Fails if it can't start. Once it serves, it runs until `shutdown`.
 pub async fn serve(
     settings: Settings,
     names: Arc<Names>,
@@ -102,7 +107,7 @@ pub async fn serve(
     let listener = local_socket::bind(&socket, SOCKET_MODE)?;
     let texts = Texts::new(GatewayClient::new(settings.text_socket.clone()), names);
     let census = Census::new(settings.census_socket.clone());
-    // In this order: a look-up is cheaper than a visit.
+    // In this order, because a look-up is cheaper than a visit.
     let proofs: Vec<Box<dyn ProofSource>> = vec![
         Box::new(TxtProof(texts.clone())),
         Box::new(FileProof(census.clone())),
@@ -119,7 +124,7 @@ pub async fn serve(
 
 async fn converse(stream: UnixStream, router: Router) {
     let service = TowerToHyperService::new(router);
-    // What strangers send wrong is no news.
+    // A client's mistake is not worth a warning.
     if let Err(error) = http::answer_one(stream, service, HTTP_LIMITS).await {
         tracing::debug!(%error, "a connection ended early");
     }

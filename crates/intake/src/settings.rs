@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use token::{LogKey, TestDomain};
 
-/// All that can be set.
+/// The intake's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where requests come in.
+    /// The socket for requests.
     pub socket: PathBuf,
-    /// By what clients are told apart.
+    /// How clients are identified.
     pub client: ClientFrom,
     /// The gateway's socket for texts.
     pub text_socket: PathBuf,
@@ -17,17 +17,19 @@ pub struct Settings {
     pub census_socket: PathBuf,
     /// `POST`s of one client in an hour, 1 to [`crate::clients::LIMIT_MAX`].
     pub posts_per_hour: usize,
-    /// The key that Sigsum's tokens sign in a log's place; without one they are not taken.
+    /// The key that Sigsum's tokens sign in place of a log's. `None` rejects such tokens.
     pub log_key: Option<LogKey>,
-    /// Whether tokens of `test.sigsum.org`, whose secret key is public, are taken.
+    /// Whether tokens of `test.sigsum.org`, whose secret key is public, are accepted.
     pub test_domain: TestDomain,
 }
 
-/// By what clients are told apart.
+/// How clients are identified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientFrom {
-    /// Nothing: the other end of each connection is the web server, so all are one client.
+    /// Not at all: the peer of each connection is the web server, so all requests count as one
+    /// client.
     Nothing,
-    /// A header that the web server sets, replacing what the client sent. To be set only where nobody else reaches the intake.
+    /// By a header that the web server sets in place of the client's. Only safe if all requests
+    /// pass through that server.
     Header(axum::http::HeaderName),
 }

@@ -1,6 +1,7 @@
-//! What DNS says of the names below which owners publish, asked through the gateway.
+//! TXT records of the names below which owners publish, looked up through the gateway.
 //!
-//! In: a name that a token's form, or a proof, asks for. Out: a [`TxtAnswer`], or the problem that says when to come again.
+//! It takes a name for a token's form or a proof, and returns a [`TxtAnswer`] or a problem that
+//! says when to retry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,50 +15,50 @@ use token::{Failure, Lookup, LookupError, NotFound, Step, TxtAnswer, TxtRecord};
 
 use crate::problem::Problem;
 
-/// When to ask again after DNS failed, or the gateway did.
+/// When to retry after DNS or the gateway failed.
 pub const RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// The longest wait between two look-ups for one request: what the gateway leaves between two names
-/// of a domain.
+/// Longest wait between two look-ups for one request: the gateway's pause between two names of a
+/// domain.
 pub const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The way to DNS.
+/// Looks up TXT records through the gateway.
 #[derive(Debug, Clone)]
 pub struct Texts {
     gateway: GatewayClient,
-    /// By whose list of suffixes it is told whose a name is.
+    /// With the suffix list that determines the owner of a name.
     names: Arc<Names>,
 }
 
-/// The records of a name, or none because DNS says so.
+/// The result of a look-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
-    /// In the order in which they were received; bytes that are not printable ASCII are U+FFFD.
+    /// The records in the order received. Bytes that are not printable ASCII are U+FFFD.
     Records(Vec<String>),
-    /// There are none.
+    /// DNS reports that there are none.
     None(NotFound),
-    /// Nobody knows.
+    /// The look-up failed.
     Failed(Failure),
 }
 
-/// What the gateway does with a request for texts.
+/// The gateway's reaction to a request for texts.
 enum Asked {
     Answered(Found),
     TooSoon(Duration),
 }
 
 impl Texts {
-    /// Asks at the gateway's socket for texts.
+    /// Uses this gateway and these names.
     pub fn new(gateway: GatewayClient, names: Arc<Names>) -> Self {
         Self { gateway, names }
     }
 
-    /// The records at `name`, a whole one, which lies below `domain`. The resolver is asked for no
-    /// name below a domain that the census does not admit: it may be one of the operator's own
+    /// The records at the fully qualified `name`, which lies below `domain`. If the census does not
+    /// admit `domain`, the resolver is not used: the domain may belong to the operator's own
     /// network.
     ///
     /// # Errors
-    /// The domain is not admitted, or the answer is not to be known now.
+    /// Fails if the domain is not admitted, or if the look-up fails now.
     pub async fn at(&self, name: &str, domain: &Host) -> Result<Found, Problem> {
         match self.ask(name, domain).await? {
             Asked::Answered(found) => Ok(found),
@@ -65,11 +66,11 @@ impl Texts {
         }
     }
 
-    /// As [`Texts::at`], for the second look-up of a request: the gateway's pause after the first
-    /// one is waited for.
+    /// Like [`Texts::at`], for the second look-up of a request: waits for the gateway's pause after
+    /// the first one.
     ///
     /// # Errors
-    /// As [`Texts::at`].
+    /// Fails like [`Texts::at`].
     pub async fn at_after_another(&self, name: &str, domain: &Host) -> Result<Found, Problem> {
         match self.ask(name, domain).await? {
             Asked::Answered(found) => Ok(found),
@@ -86,7 +87,7 @@ impl Texts {
             let words = format!("{domain} is not looked up: {refusal}");
             return Err(Problem::bad("not_admitted", words));
         }
-        // A proof's name may be too long: then there is nothing to be published at it.
+        // A proof's name may be too long. Then nothing can be published there.
         let Ok(name) = TextName::parse(name) else {
             return Ok(Asked::Answered(Found::None(NotFound::NoSuchName)));
         };
@@ -105,15 +106,15 @@ impl Texts {
         }
     }
 
-    /// The public suffix of a host and one label more.
+    /// The registered domain of a host: its public suffix plus one label.
     pub fn registered_domain(&self, host: &Host) -> String {
         self.names.registered_domain(host)
     }
 
-    /// The records that hold a domain's keys, by as many look-ups as the token's form needs.
+    /// The records with a domain's keys, with as many look-ups as the token's form needs.
     ///
     /// # Errors
-    /// When there are none, or it is not to be known now.
+    /// Fails if there are none, or if a look-up fails now.
     pub async fn keys(&self, begin: Lookup, domain: &Host) -> Result<Vec<TxtRecord>, Problem> {
         let mut lookup = begin;
         loop {
@@ -147,7 +148,7 @@ fn too_soon(wait: Duration) -> Problem {
     Problem::too_soon("looked_up_lately", words, wait)
 }
 
-/// 503 for what DNS does not tell now.
+/// 503 because DNS fails now.
 pub fn dns_is_down(detail: &str) -> Problem {
     Problem::unavailable("dns_failed", detail, RETRY_AFTER)
 }

@@ -1,9 +1,9 @@
-//! Tokens in a request's headers, and what they are good for.
+//! Tokens in a request's headers, and whether they are valid for the request.
 //!
-//! In: headers, what is wanted, and the moment. Out: who vouches. Refused before DNS is asked: what
-//! is no token, both forms at once, a token that is not for this, an owner's decision by a public
-//! suffix; then what none of the domain's keys has signed, and a parent domain's word where the
-//! host has its own record.
+//! It takes the headers, the purpose and the time, and returns who vouches. Before DNS is used, it
+//! rejects headers that are not a token, tokens of both forms at once, tokens for another purpose,
+//! and a public suffix that decides as an owner. Then it rejects tokens that none of the domain's
+//! keys has signed, and a parent domain's token if the host has its own record.
 
 use axum::http::HeaderMap;
 use protocol::Host;
@@ -24,11 +24,11 @@ pub(crate) enum Token {
     Sigsum(SigsumToken),
 }
 
-/// The token among these headers. An empty header is none; of several of one name the first counts.
-/// `test` says whether a token of the test domain is one.
+/// The token in these headers. An empty header counts as none; of several with one name the first
+/// counts. `test` decides whether a token of the test domain is accepted.
 ///
 /// # Errors
-/// What is there is no token, or there is one of each form.
+/// Fails if a header is not a token, or if there is one of each form.
 pub(crate) fn token_of(headers: &HeaderMap, test: TestDomain) -> Result<Option<Token>, Problem> {
     let value = |name| headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     let malformed =
@@ -51,21 +51,21 @@ pub(crate) fn token_of(headers: &HeaderMap, test: TestDomain) -> Result<Option<T
     }
 }
 
-/// What a token has to be good for.
+/// What a token has to be valid for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Occasion<'a> {
     pub(crate) purpose: Purpose,
     pub(crate) host: &'a Host,
     pub(crate) now: UnixSeconds,
-    /// The key that Sigsum's tokens sign here, if they are taken.
+    /// The key that Sigsum's tokens sign here. `None` if they are not accepted.
     pub(crate) log_key: Option<LogKey>,
 }
 
 impl Token {
-    /// Who vouches.
+    /// Verifies the token. Returns who vouches.
     ///
     /// # Errors
-    /// It is not good for this, or nobody can know now.
+    /// Fails if the token is not valid for this purpose, or if a look-up fails now.
     pub(crate) async fn verify(
         &self,
         on: Occasion<'_>,
@@ -97,14 +97,14 @@ async fn own_submitter(
     let lookup = Lookup::begin(token.form(), domain.clone());
     let keys = Candidates::from_records(&texts.keys(lookup, domain).await?);
     let submitter = token.verify(&keys, wanted).map_err(rejected)?.submitter;
-    // Only after the signature is good, so that nobody else has it looked up.
+    // Only after a valid signature, so that no invalid token causes a look-up.
     if owners && domain != on.host {
         reject_overruled(domain, on.host, texts).await?;
     }
     Ok(submitter)
 }
 
-/// Refuses a domain above the host's registered domain: the names below a public suffix have
+/// Rejects a domain above the host's registered domain: the names below a public suffix have
 /// different owners.
 fn reject_suffix(domain: &Host, host: &Host, texts: &Texts) -> Result<(), Problem> {
     let registered = texts.registered_domain(host);
@@ -117,7 +117,7 @@ fn reject_suffix(domain: &Host, host: &Host, texts: &Texts) -> Result<(), Proble
     Err(Problem::forbidden("not_the_owner", words))
 }
 
-/// Refuses a parent domain's token where the host has a key or a wish of its own.
+/// Rejects a parent domain's token if the host publishes its own key or wish.
 async fn reject_overruled(domain: &Host, host: &Host, texts: &Texts) -> Result<(), Problem> {
     let name = format!("{}.{host}", Form::Own.label());
     let records = match texts.at_after_another(&name, host).await? {

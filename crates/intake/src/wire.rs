@@ -1,9 +1,11 @@
-//! The wire between the intake and the daemon: one request a connection, a line of JSON, and one line back.
+//! The wire format between the intake and the daemon: one request per connection as a line of JSON,
+//! and one line as answer.
 //!
-//! In: [`Request`]s. Out: [`Answer`]s. These four requests are all that can be said at the daemon's socket for the intake, and an opt-out said here
-//! is always an owner's: an intake that was taken over can order no check and no dump, and undo no moderator's word. It can have hosts visited for
-//! their proof, one file at a path that it can't choose, within the daemon's bounds, and never one that opted out or is held. Both ends bound a line
-//! before they parse it.
+//! The daemon's socket for the intake accepts only these four [`Request`]s, and an opt-out from
+//! here always counts as an owner's. A compromised intake can't order a check or a dump, and can't
+//! undo a moderator's decision. It can cause visits to hosts for their proof: one file at a fixed
+//! path, within the daemon's limits, and never on a host that opted out or is held. Both ends limit
+//! a line's length before they parse it.
 
 use std::fmt;
 use std::io;
@@ -17,39 +19,42 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 
-/// Longest line either way: ten lines of a proof, which has [`protocol::limits::PROOF_TEXT_BYTES_MAX`] bytes, each of which may take two, and what goes
-/// around them. All else is two names, a hash and a sentence.
+/// Longest line in either direction: ten lines of a proof, which has
+/// [`protocol::limits::PROOF_TEXT_BYTES_MAX`] bytes of up to two bytes each, and the JSON around
+/// them. All other content is two names, a hash and a sentence.
 pub const LINE_BYTES_MAX: usize = 16 * 1024;
 
 /// Longest wait for the daemon's answer: it has to write to its disk.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Longest time that the daemon gives the reading of a proof, wait for a container included. Twice what an honest host that is slow takes for two
-/// files, and short enough that the answer is there before [the connection ends](crate::serve::CONNECTION_TIME_MAX).
+/// Longest time that the daemon allows for reading a proof, including the wait for a container. It
+/// is twice what a slow honest host takes for two files. It is short enough that the answer arrives
+/// before [the connection ends](crate::serve::CONNECTION_TIME_MAX).
 pub const READING_TIME_MAX: Duration = Duration::from_secs(25);
 
-/// Longest wait for what came of it: some more than the reading may take, so that the daemon's word comes first.
+/// Longest wait for the result of that reading: slightly more than the reading may take, so that
+/// the daemon's own error arrives first.
 pub const READING_ANSWER_TIME_MAX: Duration = Duration::from_secs(28);
 
-/// What the intake asks.
+/// A request of the intake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Let a host in.
+    /// Add a host.
     Submit {
         /// The host.
         host: Host,
-        /// Who vouches for it. Nobody when the host proved that it wants it itself.
+        /// Who vouches for it. `None` if the host itself proved its wish.
         vouched: Option<Vouched>,
     },
-    /// The owner wants a host left alone, or takes that back.
+    /// Opt a host out, or withdraw the opt-out, for its owner.
     OptOut {
         /// The host.
         host: Host,
-        /// Take it back.
+        /// Whether to withdraw the opt-out.
         undo: bool,
-        /// The domain whose key signed this; `None` if the host itself proved it. The daemon judges
-        /// it by the list of public suffixes in force, which may be newer than the intake's.
+        /// The domain whose key signed this. `None` if the host itself proved it. The daemon checks
+        /// it against the public suffix list in force, which may be newer than the intake's.
         domain: Option<Host>,
     },
     /// Whether the census knows a host.
@@ -57,7 +62,7 @@ pub enum Request {
         /// The host.
         host: Host,
     },
-    /// What stands in the host's own file at [`crate::proof::FILE_PATH`].
+    /// Read the host's own file at [`crate::proof::FILE_PATH`].
     ReadProof {
         /// The host.
         host: Host,
@@ -76,13 +81,13 @@ impl Request {
     }
 }
 
-/// Who vouches for a submission, by a token that was verified.
+/// The domain and the key of a verified token for a submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vouched {
     /// The domain whose DNS publishes the key.
     pub domain: Host,
-    /// The hash of that key, by which rules name it.
+    /// The hash of that key, which identifies it in rules.
     pub key_hash: HashInHex,
 }
 
@@ -115,75 +120,75 @@ impl fmt::Debug for HashInHex {
     }
 }
 
-/// What the daemon answers.
+/// The daemon's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// The host is in from now on.
+    /// The host was added.
     Accepted {},
-    /// The census knows the host, and nothing had to be done. Why a known host is not listed, and
-    /// who decided that, is never said here: anybody may ask.
+    /// The census already knows the host, so nothing changed. Why a known host is not listed, and
+    /// who decided that, is never revealed here, because anyone may ask.
     Known {},
-    /// There is no such host.
+    /// The census does not know the host.
     Unknown {},
-    /// It is no name for the census.
+    /// The name can't enter the census.
     NotAdmitted {
-        /// Why, as a sentence about it.
+        /// The reason, as a sentence about the name.
         why: String,
     },
-    /// The rules refuse it for good.
+    /// The rules refuse it permanently.
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// There is no room for it now.
     NotNow {
-        /// Why.
+        /// The reason.
         why: String,
-        /// When there may be, in seconds.
+        /// When there may be room, in seconds.
         retry_after_s: u64,
     },
-    /// The opt-out, or its end, is in force.
+    /// The opt-out, or its withdrawal, is in force.
     Done {
-        /// What it means.
+        /// What that means.
         words: String,
     },
-    /// Somebody else said so, and only they take it back.
+    /// Another party made the opt-out, and only that party can withdraw it.
     NotTheirs {
-        /// Who.
+        /// Which party.
         words: String,
     },
-    /// The file was read whole.
+    /// The whole file was read.
     Proof {
         /// Its first lines, at most [`crate::proof::PROOFS_TRIED_MAX`].
         lines: Vec<String>,
     },
-    /// There is no such file, or it is not asked for.
+    /// There is no such file, or it may not be read.
     NoProof {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// Whether there is such a file could not be found out now.
+    /// It could not be determined now whether there is such a file.
     CannotTell {
-        /// Why.
+        /// The reason.
         why: String,
-        /// When it may be, in seconds.
+        /// When to retry, in seconds.
         retry_after_s: u64,
     },
-    /// The daemon could not do it.
+    /// The daemon failed.
     Failed {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
 
-/// A line that can't be read or written.
+/// Why a line can't be read or written.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// There is none.
+    /// The line can't be read.
     #[error(transparent)]
     Line(#[from] local_socket::LineError),
-    /// It is no such value.
+    /// The line is not a valid value.
     #[error("the line was not understood")]
     NotUnderstood(#[from] serde_json::Error),
 }
@@ -191,7 +196,7 @@ pub enum LineError {
 /// Reads one line.
 ///
 /// # Errors
-/// Why there is none.
+/// Fails if there is no line, or if it is not a valid value.
 pub async fn read<T: DeserializeOwned>(
     from: impl AsyncRead + Unpin,
     time_max: Duration,
@@ -203,7 +208,7 @@ pub async fn read<T: DeserializeOwned>(
 /// Writes one line.
 ///
 /// # Errors
-/// When the connection broke, or nobody reads.
+/// Fails if the connection broke, or if the peer does not read.
 pub async fn write<T: Serialize + Sync>(
     mut to: impl AsyncWrite + Unpin,
     value: &T,
@@ -220,7 +225,7 @@ fn limits(time_max: Duration) -> LineLimits {
     }
 }
 
-/// Speaks to the daemon.
+/// A client of the daemon's socket for the intake.
 #[derive(Debug, Clone)]
 pub struct Census {
     path: PathBuf,
@@ -229,10 +234,10 @@ pub struct Census {
 /// The daemon did not answer. A fault of ours.
 #[derive(Debug, Error)]
 pub enum Away {
-    /// Nobody answers at its socket.
+    /// No process answers at its socket.
     #[error("the daemon is not there")]
     NotThere(#[source] io::Error),
-    /// The connection broke off, or the answer is none.
+    /// The connection broke off, or the answer is not valid.
     #[error("the daemon is not there")]
     Line(#[from] LineError),
     /// No answer in time.
@@ -251,15 +256,15 @@ impl From<AskError> for Away {
 }
 
 impl Census {
-    /// The daemon at this socket; nothing is connected yet.
+    /// A client for the daemon at this socket. It does not connect yet.
     pub fn new(path: PathBuf) -> Self {
         Self { path }
     }
 
-    /// Asks.
+    /// Sends a request.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// Fails if there is no answer.
     pub async fn ask(&self, request: &Request) -> Result<Answer, Away> {
         let line = serde_json::to_vec(request).map_err(LineError::from)?;
         let limits = limits(request.answer_time_max());
@@ -272,7 +277,7 @@ impl Census {
 mod tests {
     use super::*;
 
-    /// Invariants I3 and I7: what these are not can't be said.
+    /// Invariants I3 and I7: nothing other than these requests can be expressed.
     #[test]
     fn nothing_but_four_requests_can_be_said_and_no_moderators_word() {
         for line in [
@@ -322,7 +327,7 @@ mod tests {
         ));
     }
 
-    /// Else whoever waits is cut off without a word.
+    /// Otherwise a waiting client is disconnected without an answer.
     #[test]
     fn the_answer_about_a_file_is_there_before_the_connection_ends() {
         let request = Request::ReadProof {
@@ -331,7 +336,7 @@ mod tests {
         let waits = [
             crate::serve::HEAD_TIME_MAX,
             crate::routes::BODY_TIME_MAX,
-            // Whether the host is known, and its TXT record.
+            // For whether the host is known, and its TXT record.
             ANSWER_TIME_MAX,
             gateway::client::ANSWER_TIME_MAX,
             request.answer_time_max(),

@@ -1,6 +1,7 @@
-//! The client that the orchestrator uses.
+//! The orchestrator's client for the launcher's socket.
 //!
-//! In: frames and answers. Out: a [`Container`] whose frames are read one by one. Refused: frames over their bound, and anything after the last.
+//! A launch returns a [`Container`], whose frames the caller reads one after the other. The client
+//! rejects frames that are too long, and any byte after the last frame.
 
 use std::fmt;
 use std::io;
@@ -18,20 +19,21 @@ use crate::wire::{
     Answer, End, FRAME_BYTES_MAX, FRAME_HEAD_BYTES, FrameKind, LaunchFault, Request, Status,
 };
 
-/// For connecting and for writing a request of 1 KiB to a launcher that works.
+/// Longest time to connect and to write a request of 1 KiB to a launcher that works.
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// The answer to anything but a launch. The longest is that to `list`, with a thousand ids. The
-/// launcher waits 10 s for its engine to be found, and as long for that one's answer.
+/// Limits of the answer to every request except a launch. The longest answer is that to `list`,
+/// with a thousand ids. The launcher waits up to 10 s for its engine, and as long again for the
+/// engine's answer.
 const ANSWER_LIMITS: LineLimits = LineLimits {
     bytes_max: 64 * 1024,
     time_max: Duration::from_secs(25),
 };
 
-/// Taken from the stream at once.
+/// Bytes per read of the stream.
 const READ_BYTES: usize = 16 * 1024;
 
-/// Asks a launcher. Clones are cheap; each request has a connection of its own.
+/// Sends requests to a launcher. Clones are cheap. Each request opens its own connection.
 #[derive(Clone)]
 pub struct LauncherClient {
     way: Way,
@@ -40,67 +42,69 @@ pub struct LauncherClient {
 #[derive(Clone)]
 enum Way {
     Socket(PathBuf),
-    /// For tests in paused time, which sockets would not wait for.
+    /// For tests in paused time, in which sockets do not work.
     #[cfg(test)]
     InMemory(std::sync::Arc<dyn Fn() -> tokio::io::DuplexStream + Send + Sync>),
 }
 
-/// Bytes both ways.
+/// A stream in both directions.
 pub(crate) trait Carrier: AsyncRead + AsyncWrite + Send + Sync + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin> Carrier for T {}
 
-/// A check's container, as far as its reader is concerned. Dropping it ends the container.
+/// The reader's side of a check's container. Dropping it ends the container.
 pub struct Container {
     stream: Box<dyn Carrier>,
     buffer: BytesMut,
     over: bool,
 }
 
-/// What comes from a container.
+/// One piece of a container's output, or its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// Bytes of its stdout, at most [`FRAME_BYTES_MAX`].
     Stdout(Bytes),
     /// Bytes of its stderr, at most [`FRAME_BYTES_MAX`].
     Stderr(Bytes),
-    /// It ran and has ended: the last frame.
+    /// The container ran and ended. Always the last frame.
     End(End),
-    /// It could not be run, or not to its end: the last frame.
+    /// The container could not be run, or not until its end. Always the last frame.
     Fault(LaunchFault),
 }
 
-/// Why the launcher could not be asked, or did not answer.
+/// Why a request to the launcher failed.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// The launcher is not there.
+    /// No launcher listens on the socket.
     #[error("the launcher can't be reached: start it; its own log says why it ended")]
     Connect(#[source] io::Error),
-    /// The connection broke before the last frame or the answer: the launcher has gone.
+    /// The connection broke before the last frame or the answer: the launcher is gone.
     #[error("the connection to the launcher broke: start it; its own log says why it ended")]
     Broken(#[source] io::Error),
-    /// No answer in time.
+    /// The launcher did not answer within this time.
     #[error("no answer from the launcher within {0:?}: if it hangs, start it anew")]
     TimedOut(Duration),
-    /// The bytes are none of the wire's: launcher and orchestrator are of different versions.
+    /// The bytes do not follow the wire format: launcher and orchestrator are of different
+    /// versions.
     #[error("the launcher's answer was not understood: {0}")]
     Garbled(String),
-    /// There is nothing after the last frame.
+    /// The last frame was already read.
     #[error("the container has ended and was reported already")]
     Over,
-    /// The launcher could not do what was asked.
+    /// The launcher could not do what the request asks.
     #[error("the launcher: {}", .0.message)]
     Fault(LaunchFault),
 }
 
 impl LauncherClient {
-    /// The launcher whose socket is at this path.
+    /// A client for the launcher whose socket is at this path.
     pub fn socket(path: impl Into<PathBuf>) -> Self {
         Self {
             way: Way::Socket(path.into()),
         }
     }
 
-    /// A launcher in this process. The caller runs its [`crate::Launcher::keep`] in a separate task.
+    /// A client for a launcher in this process. The caller runs its [`crate::Launcher::keep`] in a
+    /// separate task.
     #[cfg(test)]
     pub(crate) fn in_memory<E: crate::Engine>(launcher: &crate::Launcher<E>) -> Self {
         let launcher = launcher.clone();
@@ -113,10 +117,10 @@ impl LauncherClient {
         }
     }
 
-    /// Asks for a check's container. That it runs, or why it doesn't, comes with its frames.
+    /// Requests a check's container. The frames report whether it runs, and if not, why.
     ///
     /// # Errors
-    /// When the launcher can't be reached.
+    /// Fails if the launcher can't be reached.
     pub async fn launch(&self, check: &CheckId, host: &Host) -> Result<Container, ClientError> {
         let request = Request::Launch {
             check: check.clone(),
@@ -125,10 +129,10 @@ impl LauncherClient {
         Ok(Container::new(self.request(&request).await?))
     }
 
-    /// Ends a check's container, and says whether there was one.
+    /// Ends a check's container. Returns whether there was one.
     ///
     /// # Errors
-    /// When the launcher can't be reached or does not answer.
+    /// Fails if the launcher can't be reached or does not answer.
     pub async fn kill(&self, check: &CheckId) -> Result<bool, ClientError> {
         let request = Request::Kill {
             check: check.clone(),
@@ -141,10 +145,10 @@ impl LauncherClient {
         }
     }
 
-    /// The checks whose containers are there.
+    /// The checks that have a container now.
     ///
     /// # Errors
-    /// When the launcher can't be reached or does not answer, or when its engine doesn't.
+    /// Fails if the launcher can't be reached, or if the launcher or its engine does not answer.
     pub async fn list(&self) -> Result<Vec<CheckId>, ClientError> {
         match self.ask(&Request::List {}).await? {
             Answer::List { checks } => Ok(checks),
@@ -154,10 +158,10 @@ impl LauncherClient {
         }
     }
 
-    /// The launcher's own state.
+    /// The launcher's own status.
     ///
     /// # Errors
-    /// When the launcher can't be reached or does not answer.
+    /// Fails if the launcher can't be reached or does not answer.
     pub async fn status(&self) -> Result<Status, ClientError> {
         match self.ask(&Request::Status {}).await? {
             Answer::Status(status) => Ok(status),
@@ -209,7 +213,6 @@ impl From<LineError> for ClientError {
 }
 
 impl Container {
-    /// The container whose frames come from this stream.
     pub(crate) fn new(stream: Box<dyn Carrier>) -> Self {
         Self {
             stream,
@@ -218,11 +221,12 @@ impl Container {
         }
     }
 
-    /// The next frame. May be dropped while it waits and called again: no byte is lost. It waits as long as the container and the launcher take;
-    /// the caller's own deadline is [`crate::Settings::launch_max`].
+    /// The next frame. The future may be dropped while it waits and requested again without losing
+    /// a byte. It has no timeout: the caller sets a deadline, see [`crate::Settings::launch_max`].
     ///
     /// # Errors
-    /// When the launcher has gone, the bytes are no frames, or the last frame was given already.
+    /// Fails if the launcher is gone, the bytes are not a frame, or the last frame was already
+    /// read.
     pub async fn next(&mut self) -> Result<Frame, ClientError> {
         if self.over {
             return Err(ClientError::Over);
@@ -240,7 +244,8 @@ impl Container {
         }
     }
 
-    /// A whole frame from the buffer, if there is one. What stays in the buffer is less than a frame and one reading.
+    /// Takes a complete frame from the buffer, if there is one. Less than one frame and one read
+    /// stay in the buffer.
     fn take_frame(&mut self) -> Result<Option<(FrameKind, Bytes)>, ClientError> {
         let Some(&[kind, a, b, c, d]) = self.buffer.first_chunk::<FRAME_HEAD_BYTES>() else {
             return Ok(None);

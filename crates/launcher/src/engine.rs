@@ -1,10 +1,8 @@
-//! The container engine as the launcher needs it, and nothing more.
+//! The container engine, reduced to the calls that the launcher needs.
 //!
-//! In: a [`Spec`]. Out: a container that runs, its bytes and its exit code.
-//! [`crate::engine::bollard`] speaks to Docker and Podman; the lab and the tests bring
-//! implementations of their own, which therefore need no engine. Every call is given its time-out
-//! by the launcher, so an implementation may take as long as it likes, but dropping a call's future
-//! must not block.
+//! [`crate::engine::bollard`] implements it for Docker and Podman. The lab and the tests have their
+//! own implementations and therefore need no engine. The launcher sets the timeout of every call,
+//! so an implementation may take any time, but dropping a call's future must not block.
 
 pub mod bollard;
 
@@ -28,18 +26,21 @@ use thiserror::Error;
 
 use crate::container::spec::Spec;
 
-/// What a container prints, in order within each stream; ends when it has closed both.
+/// What a container prints, in order within each stream. Ends once the container has closed both
+/// streams.
 pub type Output = Pin<Box<dyn Stream<Item = Result<Chunk, EngineError>> + Send>>;
 
 /// A container engine.
 ///
-/// A container's life is `create`, `attach`, `start`, `wait`, `remove`, in this order; `kill` may come after `start`, and the
-/// [`Output`] has been dropped by then, because both engines hang in a kill while an attached stream is held and not read.
+/// The calls for a container are `create`, `attach`, `start`, `wait` and `remove`, in this order.
+/// `kill` may follow `start`, after the [`Output`] was dropped: both engines hang in a kill while
+/// an attached stream is held open and not read.
 pub trait Engine: Send + Sync + 'static {
-    /// Connects if need be, and says who the engine is. The launcher calls it first, and again after each failure.
+    /// Connects if needed and returns the engine's kind and versions. The launcher calls it first,
+    /// and again after each failure.
     fn identify(&self) -> impl Future<Output = Result<Identity, EngineError>> + Send;
 
-    /// The id of the image that has this name or id now; `None` when there is none.
+    /// The id of the image that has this name or id now. `None` if there is none.
     fn image_id(
         &self,
         image: &str,
@@ -51,8 +52,8 @@ pub trait Engine: Send + Sync + 'static {
         volume: &str,
     ) -> impl Future<Output = Result<bool, EngineError>> + Send;
 
-    /// Whether its operator added this runtime and left the default, runc, in place. One who chose
-    /// another default, such as gVisor's, wants that for checks.
+    /// Whether the operator added this runtime and kept the default, runc. An operator who chose
+    /// another default, such as gVisor's, wants that one for checks.
     fn has_runtime(
         &self,
         _runtime: &str,
@@ -60,32 +61,32 @@ pub trait Engine: Send + Sync + 'static {
         std::future::ready(Ok(false))
     }
 
-    /// Makes a container, which does not run yet.
+    /// Creates a container without starting it.
     fn create(&self, spec: &Spec) -> impl Future<Output = Result<ContainerId, EngineError>> + Send;
 
-    /// Attaches to the stdout and stderr of a container that was created and not started.
+    /// Attaches to stdout and stderr of a container that was created and not yet started.
     fn attach(&self, id: &ContainerId) -> impl Future<Output = Result<Output, EngineError>> + Send;
 
-    /// Starts it.
+    /// Starts a created container.
     fn start(&self, id: &ContainerId) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// The exit code of a container that was started, once it has ended; at once when it has.
+    /// The exit code of a started container. Waits until the container has ended.
     fn wait(&self, id: &ContainerId) -> impl Future<Output = Result<i64, EngineError>> + Send;
 
-    /// Sends SIGKILL.
+    /// Sends SIGKILL to a container.
     fn kill(&self, id: &ContainerId) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// Removes a container, running or not. Nothing wrong about one that is not there.
+    /// Removes a container, running or not. Succeeds if there is no such container.
     fn remove(&self, id: &ContainerId) -> impl Future<Output = Result<(), EngineError>> + Send;
 
-    /// All containers, running or not, that carry all these labels: `key` or `key=value`.
+    /// All containers, running or not, that carry all these labels, given as `key` or `key=value`.
     fn list(
         &self,
         labels: &[String],
     ) -> impl Future<Output = Result<Vec<Listed>, EngineError>> + Send;
 }
 
-/// The engine's own name for a container.
+/// The id that the engine gave a container.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ContainerId(pub String);
 
@@ -95,14 +96,14 @@ impl fmt::Display for ContainerId {
     }
 }
 
-/// Who the engine is.
+/// The engine's kind and versions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Which of the two, for they differ.
+    /// Docker or Podman, which differ.
     pub kind: EngineKind,
-    /// Its version, as it says it.
+    /// Its version, as the engine reports it.
     pub version: String,
-    /// Version of the API that is spoken with it: major, minor.
+    /// Version of the API in use: major, minor.
     pub api: (usize, usize),
 }
 
@@ -113,10 +114,10 @@ impl fmt::Display for Identity {
     }
 }
 
-/// The engines that we know.
+/// The supported engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineKind {
-    /// Docker, or anything that doesn't say that it is Podman.
+    /// Docker, or any engine that does not report that it is Podman.
     Docker,
     /// Podman, rootful or rootless.
     Podman,
@@ -131,7 +132,7 @@ impl fmt::Display for EngineKind {
     }
 }
 
-/// A piece of what a container printed.
+/// A piece of a container's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
     /// On stdout.
@@ -152,41 +153,42 @@ pub struct Listed {
 /// Why a call to the engine failed: always our fault, never a host's.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// Nobody listens, or the connection broke.
+    /// No engine listens, or the connection broke.
     #[error("{call}: the engine can't be reached")]
     Down {
-        /// What was asked.
+        /// The name of the failed call.
         call: &'static str,
         /// What went wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// No answer in time.
+    /// The engine did not answer in time.
     #[error("{call}: no answer from the engine within {limit:?}")]
     TimedOut {
-        /// What was asked.
+        /// The name of the failed call.
         call: &'static str,
-        /// How long was waited.
+        /// The timeout.
         limit: Duration,
     },
-    /// The engine answered that it won't. Status codes are not looked at, but for a missing image's: what is 404 with Docker is 500 with Podman.
+    /// The engine refused the call. The status code is used only for a missing image, because the
+    /// engines differ: Docker answers 404 where Podman answers 500.
     #[error("{call}: the engine refused")]
     Refused {
-        /// What was asked.
+        /// The name of the failed call.
         call: &'static str,
-        /// What it answered.
+        /// The engine's answer.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The answer was not understood.
+    /// The engine's answer was not understood.
     #[error("{call}: the engine's answer was not understood")]
     Garbled {
-        /// What was asked.
+        /// The name of the failed call.
         call: &'static str,
-        /// What was wrong with it.
+        /// What was wrong with the answer.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// Gives a call its time-out.
+/// Adds a timeout to a call.
 pub(crate) async fn bounded<T>(
     call: &'static str,
     limit: Duration,

@@ -1,4 +1,4 @@
-//! Ways in for the fuzz targets. Compiled for them alone.
+//! Entry points for the fuzz targets, compiled only for them.
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -9,7 +9,7 @@ use crate::service::server::request_line;
 use crate::wire::frames::FrameWriter;
 use crate::wire::{FrameKind, LaunchFault, Request};
 
-/// The request of a connection to the launcher, if it is one.
+/// The request of a connection to the launcher, if it is valid.
 pub async fn request<R: AsyncRead + Unpin>(reader: &mut R) -> Option<Request> {
     let line = request_line(reader).await.ok()?;
     protocol::parse_line(&line).ok()
@@ -29,7 +29,7 @@ pub async fn frames(stdout: &[u8], fault: &LaunchFault) -> Vec<u8> {
     let mut frames = FrameWriter::new(&mut written);
     frames.push(Chunk::Stdout(Bytes::copy_from_slice(stdout)));
     frames.push_last(FrameKind::Fault, fault);
-    // A vector takes everything.
+    // Writing to a vector can't fail.
     let _taken = frames.flush().await;
     written
 }

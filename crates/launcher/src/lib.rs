@@ -1,10 +1,10 @@
-//! The only process that holds the engine's socket (design §1, §4): runs each check in a container
-//! of its own and passes its bytes on.
+//! The only process with access to the engine's socket (design §1, §4). It runs each check in its
+//! own container and passes the container's output on.
 //!
-//! A request names a check and its host; the answer is the container's bytes, framed, and how it
-//! ended. An engine's socket gives root on its machine, so this process has no network, parses
-//! nothing that a checker prints, and builds every container from one specification that no request
-//! can change.
+//! A request names a check and its host. The answer is the container's output in frames, and how
+//! the container ended. An engine's socket gives root on its machine. Therefore this process has no
+//! network, never parses what a checker prints, and builds every container from one specification
+//! that no request can change.
 #![warn(
     clippy::as_conversions,
     clippy::arithmetic_side_effects,

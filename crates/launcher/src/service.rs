@@ -1,5 +1,4 @@
-//! The launcher's service: its socket, the checks that run, and what keeps the engine fit to run
-//! them.
+//! The launcher's service: its socket, the running checks, and the supervision of the engine.
 
 pub(crate) mod server;
 

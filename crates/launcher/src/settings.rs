@@ -1,4 +1,4 @@
-//! What an operator may choose about launching, with the reason for every default. Nothing in a request can change any of it.
+//! The launcher's settings, with the reason for every default. No request can change any of them.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,58 +14,61 @@ pub(crate) const STARTING_WAIT_MAX: Duration = Duration::from_secs(10);
 /// The launcher's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Path of the socket that the orchestrator connects to. Its folder is a volume that those two
-    /// share.
+    /// Path of the socket for the orchestrator. Its folder is a volume that only these two share.
     pub socket: PathBuf,
-    /// Name of the checker's image: a name both engines take must start with `localhost/`.
+    /// Name of the checker's image. A name that both engines accept starts with `localhost/`.
     pub image: String,
-    /// Where the gateway makes the checks' egress directories.
+    /// Where the gateway creates the checks' egress directories.
     pub egress: EgressSource,
-    /// Checkers trust the roots that the gateway lays into their egress directories as well: in the
-    /// lab only.
+    /// Checkers also trust the root certificates that the gateway writes into their egress
+    /// directories. In the lab only.
     pub extra_roots: bool,
-    /// Containers at the same time. The orchestrator's own setting is lower or equal; above, a launch is answered with `Full`.
+    /// Most containers at the same time. Further launches are answered with `Full`. The
+    /// orchestrator's own limit is lower or equal.
     pub checks_max: usize,
     /// A check's time, from its container's start (design §7).
     pub deadline: Duration,
-    /// Added to the deadline, so that a checker that keeps its time itself is never killed for a slow engine.
+    /// Added to the deadline, so that a checker that respects its deadline is never killed because
+    /// of a slow engine.
     pub grace: Duration,
     /// The limits of a container.
     pub confinement: Confinement,
-    /// Value of the label `org.fedicensus`: installations that share an engine need different ones, or they reap each other's checks.
+    /// Value of the label `org.fedicensus`. Installations on the same engine need different values,
+    /// or they reap each other's checks.
     pub instance: String,
-    /// Longest wait for the answer to a small call: kill, list, and for the exit code after a kill.
+    /// Timeout for each small call: kill, list, and the exit code after a kill.
     pub call_timeout: Duration,
-    /// Longest wait for each of version, create, attach, start and remove. A rootless engine on a slow disk took 4 s.
+    /// Timeout for each of version, create, attach, start and remove. A rootless engine on a slow
+    /// disk took 4 s.
     pub start_timeout: Duration,
     /// First pause after the engine failed; it doubles up to [`Self::backoff_max`].
     pub backoff_min: Duration,
     /// Longest pause between two attempts to reach an engine.
     pub backoff_max: Duration,
-    /// Between two sweeps for containers that nobody runs any more.
+    /// Time between two sweeps for left-over containers.
     pub sweep_interval: Duration,
-    /// Whether checks join network namespaces that are kept.
+    /// Whether checks join the network namespaces of slots.
     pub slots: SlotMode,
 }
 
-/// Whether checks join the network namespace of their slot, which a holder keeps, or have one of
-/// their own. The namespace is half of what Docker does for a check.
+/// Whether checks join the network namespace of their slot, which a holder keeps, or get their own.
+/// Creating the namespace is half of Docker's work for a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotMode {
-    /// Whichever takes less time on this engine, measured before the first check.
+    /// The faster way on this engine, measured before the first check.
     Auto,
-    /// They join.
+    /// Checks join their slot's namespace.
     On,
-    /// They have their own.
+    /// Each check has its own namespace.
     Off,
 }
 
 /// Where the egress directories are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EgressSource {
-    /// In a named volume of the engine: the ordinary way.
+    /// In a named volume of the engine: the usual way.
     Volume(String),
-    /// In a directory of the engine's machine: when gateway and launcher run outside of containers.
+    /// In a directory of the engine's machine, for a gateway and a launcher outside of containers.
     Directory(PathBuf),
 }
 
@@ -89,22 +92,22 @@ impl Default for Settings {
             backoff_min: Duration::from_secs(1),
             backoff_max: Duration::from_secs(60),
             sweep_interval: Duration::from_secs(60),
-            // An engine behind the trait need not have namespaces that can be joined.
+            // Other engines behind the trait may have no namespaces that can be joined.
             slots: SlotMode::Off,
         }
     }
 }
 
 impl Settings {
-    /// From a container's start until it is killed.
+    /// Time from a container's start until it is killed.
     pub fn life_max(&self) -> Duration {
         self.deadline.saturating_add(self.grace)
     }
 
-    /// Longest time from a launch request to its `End` or `Fault` frame: create and start of a
-    /// holder; create, attach and start; after a holder that had died two removals and these three
-    /// again; the life; then kill, wait and the writing of the last frame. A client that has waited
-    /// longer has a launcher that does not work.
+    /// Longest time from a launch request to its `End` or `Fault` frame. It covers create and start
+    /// of a holder; create, attach and start; two removals and these three again if the holder had
+    /// died; the container's life; then kill, wait and the last frame. If a client has waited
+    /// longer, its launcher does not work.
     pub fn launch_max(&self) -> Duration {
         self.start_timeout
             .saturating_mul(10)

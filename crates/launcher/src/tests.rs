@@ -1,4 +1,4 @@
-//! Engines that tests play: one that does as it is told, and one that does anything.
+//! Engines for tests: one that does what a script says, and one that misbehaves in any way.
 
 pub(crate) mod fake_engine;
 mod odd_engine;

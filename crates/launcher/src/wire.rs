@@ -1,8 +1,10 @@
-//! The wire between the orchestrator and the launcher.
+//! The wire format between the orchestrator and the launcher.
 //!
-//! A connection to `launcher.sock` carries one request: a line of JSON, at most [`REQUEST_BYTES_MAX`]. For `launch` the answer is a stream of
-//! frames (one byte of [`FrameKind`], four bytes of length, big-endian, then the payload, at most [`FRAME_BYTES_MAX`]) which ends with an `End`
-//! or a `Fault` frame; all other requests get one line of JSON. A launch whose connection ends is killed: a container never outlives its reader.
+//! A connection to `launcher.sock` carries one request: a line of JSON, at most
+//! [`REQUEST_BYTES_MAX`]. The answer to `launch` is a stream of frames that ends with an `End` or a
+//! `Fault` frame. A frame is one byte of [`FrameKind`], four bytes of length (big-endian) and the
+//! payload, at most [`FRAME_BYTES_MAX`]. All other requests get one line of JSON. If the connection
+//! of a launch ends, the launcher kills the container: a container never outlives its reader.
 
 pub(crate) mod frames;
 
@@ -13,28 +15,28 @@ use serde::{Deserialize, Serialize};
 /// Longest request line: an id and a host.
 pub const REQUEST_BYTES_MAX: usize = 1024;
 
-/// Longest payload of a frame: what an engine hands over at once is below that.
+/// Longest payload of a frame. An engine's chunks are shorter.
 pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 
-/// What the orchestrator asks. Nothing in it can change a container (design §1).
+/// A request of the orchestrator. Nothing in it can change a container (design §1).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Start a check's container and stream it.
+    /// Starts a check's container and streams its output.
     Launch {
-        /// The check, which names the egress directory and the label.
+        /// The check's id, which names the egress directory and the label.
         check: CheckId,
         /// Its host: the checker's only argument.
         host: Host,
     },
-    /// End a check's container; its stream then ends with `killed`.
+    /// Ends a check's container. Its stream then ends with `killed`.
     Kill {
-        /// The check.
+        /// The check's id.
         check: CheckId,
     },
-    /// The checks whose containers are there.
+    /// Lists the checks that have a container now.
     List {},
-    /// The engine, the probe's findings, the counters.
+    /// Requests the engine's version, the probe's findings and the counters.
     Status {},
 }
 
@@ -47,7 +49,8 @@ pub enum FrameKind {
     Stderr,
     /// A JSON [`End`]: the last frame of a container that was started.
     End,
-    /// A JSON [`LaunchFault`]: the last frame of one that was not, or whose engine failed.
+    /// A JSON [`LaunchFault`]: the last frame of a container that did not start, or whose engine
+    /// failed.
     Fault,
 }
 
@@ -65,7 +68,7 @@ impl FrameKind {
         }
     }
 
-    /// The kind that a byte stands for, if any.
+    /// The kind for a byte. `None` if the byte is unknown.
     pub fn from_byte(byte: u8) -> Option<Self> {
         match byte {
             1 => Some(Self::Stdout),
@@ -81,23 +84,23 @@ impl FrameKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// To `kill`: whether there was such a check.
+    /// Answers `kill`.
     Killed {
-        /// There was.
+        /// Whether there was such a check.
         found: bool,
     },
-    /// To `list`.
+    /// Answers `list`.
     List {
-        /// Their ids.
+        /// The checks' ids.
         checks: Vec<CheckId>,
     },
-    /// To `status`.
+    /// Answers `status`.
     Status(Status),
-    /// To a request that was not understood, or when the engine failed.
+    /// Answers a request that is malformed, or during which the engine failed.
     Fault(LaunchFault),
 }
 
-/// The launcher's own state.
+/// The launcher's own status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Status {
@@ -105,16 +108,16 @@ pub struct Status {
     pub version: String,
     /// Name and version of the engine, once it has answered.
     pub engine: Option<String>,
-    /// Whether checks join the network namespaces of slots, and why; `None` before that is known.
+    /// Whether checks join the network namespaces of slots, and why. `None` until that is known.
     pub slots: Option<String>,
-    /// Why no check can be run now, if so.
+    /// Why no check can run now. `None` if checks can run.
     pub trouble: Option<String>,
-    /// Limits that the probe found missing and that are not required, such as the CPU share.
+    /// Missing limits that are not required, such as the CPU share.
     pub warnings: Vec<String>,
     /// Containers running now.
     pub running: u32,
-    /// Containers started since the start.
+    /// Containers started since the launcher's start.
     pub launches_total: u64,
-    /// Containers that a former life left behind and the reaper removed.
+    /// Containers that an earlier process left behind and the reaper removed.
     pub reaped_total: u64,
 }

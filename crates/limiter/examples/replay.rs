@@ -1,10 +1,11 @@
-//! Replays logins on a virtual clock: one JSON event a line on stdin, one answer a line on stdout.
+//! Replays logins on a virtual clock: one JSON event per line on stdin, one answer per line on
+//! stdout.
 //!
-//! An event is `{"t":0.5,"ip":"192.0.2.1","user":"ada","takes_s":0.2,"result":true}`: when it
-//! comes, from where, as whom, how long its computation takes and what that gives (`true`, `false`
-//! or `"error"`). `ip` and `user` may be `null`; `device`, the name in a known browser's cookie,
-//! and `drop_immediately` may be left out. Events are in the order of `t`. The answer has the
-//! event's `t`, how it ended, and when.
+//! An event is `{"t":0.5,"ip":"192.0.2.1","user":"ada","takes_s":0.2,"result":true}`: its time,
+//! address and user, how long its computation takes, and the result (`true`, `false` or `"error"`).
+//! `ip` and `user` may be `null`; `device`, the name in a known browser's cookie, and
+//! `drop_immediately` are optional. Events are ordered by `t`. The answer has the event's `t`, how
+//! it ended, and when.
 
 use std::convert::Infallible;
 use std::io::{BufRead as _, Write as _};
@@ -21,13 +22,13 @@ use limiter::{Limiter, Limits, LoginLimiter, LoginLimits, WorkTime, address_key}
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// Where the replay begins: any day well after the epoch.
+/// Start of the replay: an arbitrary time well after the epoch.
 const START: Timestamp = Timestamp(Duration::from_secs(1_000_000_000));
 
 /// Longest replay: a hundred days.
 const SECONDS_MAX: f64 = 8_640_000.0;
 
-/// Addresses and users that are remembered.
+/// Most addresses and users that are remembered.
 const RECORDS_MAX: usize = 100_000;
 
 /// Replays logins on a virtual clock: NDJSON events on stdin, NDJSON answers on stdout.
@@ -139,7 +140,7 @@ async fn replay(settings: &Settings, limiter: Arc<LoginLimiter<Memory>>) -> Resu
             let status = attempt(&limiter, &event, address.as_deref(), share).await;
             (event.t, status, start.elapsed())
         });
-        // It has begun before the next event comes.
+        // Lets the call begin before the next event.
         tokio::task::yield_now().await;
         answers.push(answer);
     }
@@ -211,7 +212,7 @@ fn limiter(settings: &Settings) -> Result<LoginLimiter<Memory>> {
         clean_up_every: span(settings.cleanup_interval_s)?,
     };
     let limiter = Arc::new(Limiter::new(limits, work_time)?);
-    // The original knows no browsers.
+    // The original has no known browsers.
     let known_browsers = match settings.original {
         true => Arc::clone(&limiter),
         false => Arc::new(Limiter::new(limits, work_time)?),
@@ -220,7 +221,7 @@ fn limiter(settings: &Settings) -> Result<LoginLimiter<Memory>> {
     Ok(LoginLimiter::new(limiter, known_browsers, login, memory))
 }
 
-/// The key of an address. What is no address is its own key, as it is for the original.
+/// The key of an address. A text that is not an address is its own key, as in the original.
 fn address(text: &str, original: bool) -> String {
     match text.parse::<IpAddr>() {
         Ok(address) if !original => address_key(address),
@@ -246,7 +247,7 @@ fn span(seconds: f64) -> Result<Duration> {
     Ok(Duration::from_millis(u64::try_from(millis)?))
 }
 
-/// Shares of the jitter by splitmix64: nobody has to guess them in a replay.
+/// Shares of the jitter by splitmix64. In a replay they may be predictable.
 struct Jitter(u64);
 
 impl Jitter {

@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The key of an address: itself, or the /64 of an IPv6 address, since one subscriber has at least
-/// that many.
+/// The key of an address: itself, or the /64 of an IPv6 address, because one subscriber has at
+/// least a /64.
 pub fn address_key(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.to_string(),

@@ -1,4 +1,4 @@
-//! The limiter: constant time, few computations at once, bounded waiting.
+//! The limiter: constant time, few parallel computations, bounded waiting.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ pub enum Status {
     WaitLimitFull,
     /// It waited as long as a call may.
     ExceededMaxWait,
-    /// Too many calls are in progress, so this one got its answer at once.
+    /// Too many calls are in progress, so this one was answered at once.
     TooManyCalls,
     /// Its address is banned.
     BannedIp,
-    /// Its address made too many attempts and is banned from now on.
+    /// Its address made too many attempts, and is banned from now on.
     RateLimited,
     /// Its user is locked.
     LockedUser,
@@ -62,20 +62,20 @@ pub struct Call<T> {
     pub status: Status,
     /// The computation's result, if it ran.
     pub value: Option<T>,
-    /// When; `None` for a call that was answered at once.
+    /// When it began and ended. `None` for a call that was answered at once.
     pub times: Option<Times>,
 }
 
 /// When a call began and ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// The call was made.
+    /// When the call was made.
     pub entered: Instant,
-    /// Its constant time was over.
+    /// When its constant time was over.
     pub exited: Instant,
 }
 
-/// A call that was let in, and when.
+/// A call in progress, with its start.
 #[derive(Debug)]
 pub(crate) struct Entry {
     #[expect(dead_code, reason = "its drop gives the slot back")]
@@ -83,14 +83,14 @@ pub(crate) struct Entry {
     pub(crate) entered: Instant,
 }
 
-/// The right to compute. Moved into the computation, so that one that outlives its call, as a
-/// blocking one does whose client hung up, still counts as running.
+/// The right to compute. The caller moves it into the computation. A blocking computation may
+/// outlive its call, if the client disconnects, and still counts as running.
 #[derive(Debug)]
 pub struct Permit {
     _running: OwnedSemaphorePermit,
 }
 
-/// Bounds a computation; see the crate's documentation.
+/// Limits a computation; see the crate's documentation.
 #[derive(Debug)]
 pub struct Limiter {
     limits: Limits,
@@ -100,11 +100,11 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// A limiter of computations that take this long.
+    /// A limiter for computations that take this long.
     ///
     /// # Errors
-    /// When the limits contradict each other or the computations' time. [`WorkTime::FirstCall`] is
-    /// not checked against them.
+    /// Fails if the limits contradict each other or the computations' time. [`WorkTime::FirstCall`]
+    /// is not checked against them.
     pub fn new(limits: Limits, work_time: WorkTime) -> Result<Self, Unfit> {
         let known = match work_time {
             WorkTime::Measured(measured) => measured,
@@ -123,10 +123,10 @@ impl Limiter {
         })
     }
 
-    /// Computes, if it may, and returns when its constant time is over.
+    /// Runs the computation if it may, and returns when the constant time is over.
     ///
-    /// `jitter_share` is uniform in [0, 1) and can't be foreseen. Dropping the future gives back
-    /// what the call holds; the [`Permit`] is the computation's, to drop at its end.
+    /// `jitter_share` is uniform in [0, 1) and unpredictable. Dropping the future releases what the
+    /// call holds. The computation drops the [`Permit`] at its end.
     pub async fn call<T, E, F>(
         &self,
         jitter_share: f64,
@@ -142,7 +142,7 @@ impl Limiter {
             .await
     }
 
-    /// Computes nothing, and returns when the constant time is over.
+    /// Returns when the constant time is over, without a computation.
     pub async fn wait_only<T>(&self, jitter_share: f64) -> Call<T> {
         let Some(entry) = self.enter() else {
             return self.answered_at_once();
@@ -151,7 +151,7 @@ impl Limiter {
             .await
     }
 
-    /// Where a call begins: its constant time counts from here. `None` if too many are in progress.
+    /// Begins a call: its constant time counts from here. `None` if too many are in progress.
     pub(crate) fn enter(&self) -> Option<Entry> {
         Some(Entry {
             in_progress: self.inside.enter()?,
@@ -159,9 +159,8 @@ impl Limiter {
         })
     }
 
-    /// Like [`Self::call`]. `refusal` is asked when the computation may run, and may still refuse
-    /// it; `ended` gets the result before the call sleeps, and the time that the call will have
-    /// taken.
+    /// Like [`Self::call`]. `refusal` is called when the computation may run, and may still refuse
+    /// it. `ended` receives the result before the call sleeps, and the total time of the call.
     pub(crate) async fn call_from<T, E, F>(
         &self,
         entry: Entry,
@@ -192,7 +191,7 @@ impl Limiter {
         }
     }
 
-    /// Takes as long as a call that computes, without keeping others from computing.
+    /// Takes as long as a call that computes, without using a slot for computations.
     pub(crate) async fn refuse<T>(
         &self,
         entry: Entry,
@@ -213,40 +212,40 @@ impl Limiter {
         }
     }
 
-    /// How long a computation takes now; `None` before the first one under
+    /// The current estimate of a computation's time. `None` before the first one under
     /// [`WorkTime::FirstCall`].
     pub fn work_time(&self) -> Option<Duration> {
         self.inside.work_time()
     }
 
-    /// How many calls may wait now; `None` while that has no bound.
+    /// Most calls that may wait now. `None` while there is no bound.
     pub fn waiting_max(&self) -> Option<usize> {
         let work_time = self.work_time()?;
         Some(self.limits.waiting_max(work_time))
     }
 
-    /// Calls in progress.
+    /// Number of calls in progress.
     pub fn in_progress(&self) -> usize {
         self.inside.counts_now().0
     }
 
-    /// Calls that wait until they may compute.
+    /// Number of calls that wait until they may compute.
     pub fn waiting(&self) -> usize {
         self.inside.counts_now().1
     }
 
-    /// Computations that run.
+    /// Number of running computations.
     pub fn running(&self) -> usize {
         let free = self.running.available_permits();
         self.limits.concurrency.saturating_sub(free)
     }
 
-    /// What was counted.
+    /// The limiter's counters.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// The call of one that was not let in.
+    /// The result of a call that was not admitted.
     pub(crate) fn answered_at_once<T>(&self) -> Call<T> {
         self.metrics.answered_at_once(Status::TooManyCalls);
         Call {

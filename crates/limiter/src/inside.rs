@@ -1,22 +1,22 @@
-//! Who is inside a limiter: calls in progress, those that wait, and how long computations take.
+//! The calls inside a limiter: those in progress, those that wait, and how long computations take.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::limits::{Limits, WorkTime};
 
-/// A call moves the average of the computations' time by this part of the difference, so that
-/// dozens of calls are needed to move the queue's bound.
+/// A call moves the average computation time by the difference divided by this, so that moving the
+/// queue's bound takes dozens of calls.
 const FOLLOW_BY: u32 = 16;
 
-/// The part of the measured time below which the average does not fall: computations that fail
-/// early must not open the queue.
+/// The average does not fall below the measured time divided by this: computations that fail early
+/// must not enlarge the queue.
 const FOLLOW_DOWN_TO: u32 = 2;
 
 #[derive(Debug)]
 pub(crate) struct Inside {
     limits: Limits,
-    /// What the caller measured; `None` under [`WorkTime::FirstCall`].
+    /// The caller's measurement. `None` under [`WorkTime::FirstCall`].
     measured: Option<Duration>,
     counts: Mutex<Counts>,
 }
@@ -30,15 +30,15 @@ struct Counts {
     work_time: Option<Duration>,
 }
 
-/// A call in progress, until this is dropped.
+/// A call in progress. Dropping it ends the call.
 #[derive(Debug)]
 pub(crate) struct InProgress(Arc<Inside>);
 
-/// A refusal that sleeps, until this is dropped.
+/// A sleeping refusal. Dropping it ends the refusal.
 #[derive(Debug)]
 pub(crate) struct Refusing(Arc<Inside>);
 
-/// A slot of the queue, until this is dropped.
+/// A slot of the queue. Dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct Waiting(Arc<Inside>);
 
@@ -60,7 +60,7 @@ impl Inside {
         }
     }
 
-    /// Lets a call in; `None` if too many are in progress.
+    /// Begins a call. `None` if too many are in progress.
     pub(crate) fn enter(self: &Arc<Self>) -> Option<InProgress> {
         let mut counts = self.counts();
         if counts.calls >= self.limits.calls_max {
@@ -70,8 +70,8 @@ impl Inside {
         Some(InProgress(Arc::clone(self)))
     }
 
-    /// Lets a refusal in; `None` if too many sleep. They are counted apart, so that a banned
-    /// address does not keep others from computing.
+    /// Begins a refusal. `None` if too many sleep. They are counted separately, so that a banned
+    /// address takes no slots from other calls.
     pub(crate) fn enter_refusal(self: &Arc<Self>) -> Option<Refusing> {
         let mut counts = self.counts();
         if counts.refusals >= self.limits.calls_max {
@@ -81,7 +81,7 @@ impl Inside {
         Some(Refusing(Arc::clone(self)))
     }
 
-    /// A slot of the queue; `None` if it is full.
+    /// Takes a slot of the queue. `None` if it is full.
     pub(crate) fn queue(self: &Arc<Self>) -> Option<Waiting> {
         let mut counts = self.counts();
         let bound = counts
@@ -94,7 +94,7 @@ impl Inside {
         Some(Waiting(Arc::clone(self)))
     }
 
-    /// Takes over how long a call waited and its computation took.
+    /// Records how long a call waited and its computation took.
     pub(crate) fn computed(&self, waited: Duration, worked: Duration) {
         let mut counts = self.counts();
         counts.work_time = Some(match (self.measured, counts.work_time) {
@@ -103,18 +103,18 @@ impl Inside {
                 let least = measured / FOLLOW_DOWN_TO;
                 kept.saturating_add(worked / FOLLOW_BY).max(least)
             }
-            // The original has the waiting in it, and never measures again.
+            // The original includes the waiting time, and never measures again.
             (_, None) => waited.saturating_add(worked),
             (None, Some(first)) => first,
         });
     }
 
-    /// How long a computation takes; `None` before it is known.
+    /// The estimate of a computation's time. `None` before it is known.
     pub(crate) fn work_time(&self) -> Option<Duration> {
         self.counts().work_time
     }
 
-    /// Calls in progress, refusals among them, and calls that wait.
+    /// Number of calls in progress, including refusals, and of calls that wait.
     pub(crate) fn counts_now(&self) -> (usize, usize) {
         let counts = self.counts();
         (counts.calls.saturating_add(counts.refusals), counts.waiting)

@@ -1,11 +1,11 @@
-//! Bounds an expensive computation, such as a password hash, and hides how it ended.
+//! Limits an expensive computation, such as a password hash, and hides how it ended.
 //!
-//! [`Limiter`]: every call takes the same time, few computations run at once, waiting is bounded.
-//! [`LoginLimiter`] on top of it bans addresses and locks users. The rules are those of Anansi's
-//! limiter (`Jach/anansi`), without its leaks.
+//! [`Limiter`]: every call takes the same time, few computations run in parallel, waiting is
+//! bounded. [`LoginLimiter`] also bans addresses and locks users. The rules are those of Anansi's
+//! limiter (`Jach/anansi`), without its timing leaks.
 //!
-//! No HTTP, SQL or threads. The time of day and chance are arguments; durations are measured by
-//! tokio's timer, which tests pause.
+//! This crate uses no HTTP, SQL or threads. The time of day and random numbers are arguments.
+//! Tokio's timer measures durations, and tests pause it.
 
 pub mod call;
 mod inside;

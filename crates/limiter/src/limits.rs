@@ -8,16 +8,16 @@ use thiserror::Error;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// How long every call takes at least. Longer than [`Self::wait_max`] and the computation
-    /// together, or a call's time shows what happened in it.
+    /// together; otherwise a call's time shows what happened in it.
     pub run_time: Duration,
-    /// Added to a call's time: a random share of this.
+    /// Upper bound of the random time that is added to a call.
     pub jitter: Duration,
-    /// Computations that run at once.
+    /// Most computations at the same time.
     pub concurrency: usize,
-    /// How long a call waits until its computation may run.
+    /// Longest wait of a call until its computation may run.
     pub wait_max: Duration,
-    /// Calls in progress, and as many refusals that sleep. A call above it is answered at once,
-    /// since sleeping calls take memory.
+    /// Most calls in progress, and most sleeping refusals. Further calls are answered at once,
+    /// because sleeping calls take memory.
     pub calls_max: usize,
 }
 
@@ -28,27 +28,27 @@ impl Default for Limits {
             jitter: Duration::from_millis(100),
             concurrency: 4,
             wait_max: Duration::from_millis(600),
-            // A thousand logins a second. A call takes some kilobytes.
+            // A thousand logins a second. A call takes a few kilobytes.
             calls_max: 1000,
         }
     }
 }
 
-/// How long a computation takes, from which the queue's bound is derived.
+/// How long a computation takes, which determines the queue's bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkTime {
-    /// Measured by the caller before: the longest of a few computations. A slow average of the
-    /// calls follows from there.
+    /// The caller's measurement: the longest of a few computations. A slow average of the calls
+    /// adjusts it.
     Measured(Duration),
-    /// Unknown, and no queue is bounded, until the first call has ended: the time of that one from
-    /// then on. The original's rule, for comparisons with it.
+    /// Unknown until the first call has ended, and then the time of that call. Until then the queue
+    /// has no bound. This is the original's rule, for comparisons with it.
     FirstCall,
 }
 
 /// Why a limiter can't have these limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unfit {
-    /// Nothing could run.
+    /// No computation could run.
     #[error("at least one computation must be able to run at once")]
     NoConcurrency,
     /// Calls that waited would end later than others.
@@ -60,16 +60,16 @@ pub enum Unfit {
         run_time: Duration,
         /// [`Limits::wait_max`].
         wait_max: Duration,
-        /// What a computation takes.
+        /// Time of a computation.
         work_time: Duration,
     },
 }
 
 impl Limits {
-    /// Whether a limiter can keep its promises with computations that take this long.
+    /// Checks that a limiter can keep its promises with computations that take this long.
     ///
     /// # Errors
-    /// When it can't.
+    /// Fails if it can't.
     pub fn check(&self, work_time: Duration) -> Result<(), Unfit> {
         if self.concurrency == 0 {
             return Err(Unfit::NoConcurrency);
@@ -84,11 +84,11 @@ impl Limits {
         Ok(())
     }
 
-    /// How many calls may wait: the number that can be computed within the longest wait, less one
-    /// for computations that take a little longer, and at least one.
+    /// Most calls that may wait: the number of computations within the longest wait, less one in
+    /// case computations take a little longer, and at least one.
     ///
-    /// max(1, floor(concurrency × `wait_max` / `work_time`) − 1), in which a computation without
-    /// any time counts as a fifth of [`Self::run_time`].
+    /// max(1, floor(concurrency × `wait_max` / `work_time`) − 1). A `work_time` of zero counts as a
+    /// fifth of [`Self::run_time`].
     pub fn waiting_max(&self, work_time: Duration) -> usize {
         let fifth = self.run_time.checked_div(5).unwrap_or_default();
         let work_time = if work_time.is_zero() {
@@ -107,7 +107,7 @@ impl Limits {
             .max(1)
     }
 
-    /// How long a call takes, with this share of the jitter, in [0, 1).
+    /// Duration of a call with this share of the jitter, in [0, 1).
     pub(crate) fn call_time(&self, jitter_share: f64) -> Duration {
         let share = if jitter_share.is_finite() {
             jitter_share.clamp(0.0, 1.0)
@@ -140,7 +140,7 @@ mod tests {
             (1, 600, 600, 1),
             (1, 100, 600, 1),
             (1, 0, 200, 1),
-            // No time counts as 200 ms.
+            // A time of zero counts as 200 ms.
             (4, 600, 0, 11),
         ] {
             let found = limits(concurrency, wait_ms).waiting_max(Duration::from_millis(work_ms));

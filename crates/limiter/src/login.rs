@@ -1,9 +1,9 @@
-//! The login limiter: bans of addresses that try too often, locks of users whose password is
-//! guessed at.
+//! The login limiter: bans addresses that try too often, and locks users whose password is being
+//! guessed.
 //!
-//! The order of its steps is Anansi's: a banned address is refused and nothing is recorded; the
-//! attempt is recorded, and one too many bans; a locked user is refused; the computation runs; its
-//! failure is recorded for the user, and one too many locks.
+//! The steps and their order are Anansi's. A banned address is refused and nothing is recorded. The
+//! attempt is recorded, and too many attempts ban the address. A locked user is refused. The
+//! computation runs. A failure is recorded for the user, and too many failures lock the user.
 
 pub mod record;
 pub mod state;
@@ -21,18 +21,18 @@ use crate::metrics::Metrics;
 pub struct LoginLimits {
     /// Attempts of an address within a minute. One more bans it.
     pub attempts_per_minute: u32,
-    /// How long a first ban lasts.
+    /// Duration of a first ban.
     pub ban: Duration,
-    /// Ours or the original's.
+    /// Our rules or the original's.
     pub rules: Rules,
     /// Failures of a user within a minute. One more locks the user.
     pub failures_per_minute: u32,
-    /// Failures of a user within an hour. One more locks the user, or guesses just below
-    /// [`Self::failures_per_minute`] would go on for ever. The original has no such limit.
+    /// Failures of a user within an hour. One more locks the user. Without this limit, guesses just
+    /// below [`Self::failures_per_minute`] could continue forever. The original has no such limit.
     pub failures_per_hour: u32,
-    /// How long a lock lasts.
+    /// Duration of a lock.
     pub lock: Duration,
-    /// Time between two clean-ups. The first comes with the first attempt.
+    /// Time between two clean-ups. The first attempt triggers the first one.
     pub clean_up_every: Duration,
 }
 
@@ -52,17 +52,17 @@ impl Default for LoginLimits {
     }
 }
 
-/// Whose attempt it is.
+/// The source of an attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Who<'a> {
-    /// The address, by [`crate::address_key`], of a source that can be trusted. `None` leaves out
+    /// The client's address from [`crate::address_key`], from a trusted source. `None` skips
     /// attempts and bans.
     pub address: Option<&'a str>,
-    /// The user, whether there is one of this name or not. `None` leaves out failures and locks.
-    /// Bounded by the caller: it is kept for an hour.
+    /// The user name, whether or not the user exists. `None` skips failures and locks. The caller
+    /// bounds its length, because it is kept for an hour.
     pub user: Option<&'a str>,
-    /// The name in a cookie whose signature was found right, and which belongs to this user: the
-    /// user's lock does not stop this browser, which has a lock of its own.
+    /// The name in a cookie with a valid signature that belongs to this user. The user's lock does
+    /// not affect this browser, which has its own lock.
     pub device: Option<&'a str>,
 }
 
@@ -72,29 +72,29 @@ pub enum Refusals {
     /// As long as a call that computes.
     #[default]
     TakeTime,
-    /// No time: dropped at once, and not counted.
+    /// No time: the call is dropped at once, and not counted.
     AtOnce,
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login<T, E> {
-    /// The call: its value is `Some` if it was right and `None` if it was wrong.
+    /// The call. Its value is `Some` for a right password and `None` for a wrong one.
     pub call: Call<Result<Option<T>, E>>,
-    /// The ban or lock that began with this attempt.
+    /// The ban or lock that this attempt caused.
     pub began: Option<Began>,
 }
 
 /// A ban or lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Began {
-    /// Whose.
+    /// What is banned or locked.
     pub key: Key,
     /// Its end.
     pub until: Timestamp,
 }
 
-/// Bounds logins; see the module's documentation.
+/// Limits logins; see the module's documentation.
 #[derive(Debug)]
 pub struct LoginLimiter<S> {
     limiter: Arc<Limiter>,
@@ -109,12 +109,12 @@ struct Book<S> {
     next_clean_up: Timestamp,
 }
 
-/// A refusal, and what began with it.
+/// A refusal, and the ban or lock that began with it.
 type Refused = (Status, Option<Began>);
 
 impl<S: State> LoginLimiter<S> {
-    /// A login limiter over `limiter`. Attempts of known browsers use the other one, so that a
-    /// flood of others takes none of their slots.
+    /// A login limiter based on `limiter`. Attempts of known browsers use the other one, so that a
+    /// flood of other attempts takes none of their slots.
     pub fn new(
         limiter: Arc<Limiter>,
         known_browsers: Arc<Limiter>,
@@ -132,12 +132,12 @@ impl<S: State> LoginLimiter<S> {
         }
     }
 
-    /// Tries to log in at `now`. `work` gives something for a right password and `None` for a wrong
-    /// one; an error of it counts as wrong. Blocks while the state is read or written, which is
-    /// part of the call's constant time.
+    /// Tries to log in at `now`. `work` returns `Some` for a right password and `None` for a wrong
+    /// one; an error counts as wrong. Blocks while the state is read or written, which is part of
+    /// the call's constant time.
     ///
     /// # Errors
-    /// When the state can't be read or written: nobody is let in then.
+    /// Fails if the state can't be read or written. The login is refused in that case.
     pub async fn attempt<T, E, F>(
         &self,
         now: Timestamp,
@@ -169,7 +169,7 @@ impl<S: State> LoginLimiter<S> {
             };
             return Ok(Login { call, began });
         }
-        // Failures of others may have locked the user while this call waited.
+        // Other failures may have locked the user while this call waited.
         let mut asked = Ok(());
         let refusal = || match self.locked_by_now(now.plus(entered.elapsed()), who) {
             Ok(refusal) => refusal,
@@ -198,20 +198,20 @@ impl<S: State> LoginLimiter<S> {
         Ok(Login { call, began })
     }
 
-    /// Notices bans and locks that have ended, and drops records that have no further use.
+    /// Notices bans and locks that have ended, and drops records that are no longer needed.
     ///
     /// # Errors
-    /// When the state can't be read or written.
+    /// Fails if the state can't be read or written.
     pub fn clean_up(&self, now: Timestamp) -> Result<(), S::Error> {
         self.with(|book| self.clean(book, now))
     }
 
-    /// The state. Attempts wait until this returns.
+    /// Gives access to the state. Attempts wait until this returns.
     pub fn with_state<R>(&self, use_it: impl FnOnce(&mut S) -> R) -> R {
         self.with(|book| use_it(&mut book.state))
     }
 
-    /// Counts of all logins, and of the calls of all but known browsers.
+    /// Counters of all logins, and of the calls except those of known browsers.
     pub fn metrics(&self) -> &Metrics {
         self.limiter.metrics()
     }
@@ -220,10 +220,10 @@ impl<S: State> LoginLimiter<S> {
         what(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What refuses an attempt before its computation.
+    /// Checks for a ban, too many attempts and a lock before the computation.
     fn before(&self, now: Timestamp, who: Who<'_>) -> Result<Option<Refused>, S::Error> {
         self.with(|book| {
-            // A clock that was set back must not put the next clean-up off for long.
+            // Setting the clock back must not delay the next clean-up for long.
             let latest = now.plus(self.limits.clean_up_every);
             if now >= book.next_clean_up || book.next_clean_up > latest {
                 self.clean(book, now)?;
@@ -340,7 +340,7 @@ impl<S: State> LoginLimiter<S> {
     }
 }
 
-/// The record that failures and locks are kept in.
+/// The key of the record for failures and locks.
 fn user_key(who: Who<'_>) -> Option<Key> {
     let user = who.user?.to_owned();
     Some(match who.device {

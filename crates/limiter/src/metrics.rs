@@ -1,7 +1,7 @@
-//! What a limiter counts, and its page for Prometheus.
+//! A limiter's counters, and its page for Prometheus.
 //!
-//! Names are those of Anansi's limiter, so that its dashboards fit. Waiting and computing are
-//! measured apart, since the whole call always takes its constant time.
+//! The names are those of Anansi's limiter, so that its dashboards fit. Waiting and computing are
+//! measured separately, because the whole call always takes its constant time.
 
 use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crate::call::{Status, Times};
 
-/// Upper bounds of the histograms' buckets, in milliseconds: a hash takes some 50 to 500.
+/// Upper bounds of the histograms' buckets, in milliseconds: a hash takes about 50 to 500.
 const BUCKETS_MS: [u64; 9] = [1, 10, 25, 50, 100, 250, 500, 1000, 2500];
 
-/// The final status of a computation that ran and failed itself.
+/// The status of a computation that ran and failed itself.
 const ERROR: &str = "error";
 
 /// Counters and histograms since the start.
@@ -30,11 +30,11 @@ pub struct LoginCounts {
     pub verify_failures: u64,
     /// Bans that began.
     pub banned_ips: u64,
-    /// Bans whose end was noticed by a clean-up.
+    /// Bans that a clean-up found ended.
     pub unbanned_ips: u64,
     /// Locks that began.
     pub locked_users: u64,
-    /// Locks whose end was noticed by a clean-up.
+    /// Locks that a clean-up found ended.
     pub unlocked_users: u64,
 }
 
@@ -169,7 +169,7 @@ impl LoginCounts {
 }
 
 impl Metrics {
-    /// A call that took its constant time.
+    /// Records a call that took its constant time.
     pub(crate) fn computed(&self, status: Status, failed: bool, times: Times) {
         let mut counts = self.counts();
         if failed {
@@ -181,7 +181,7 @@ impl Metrics {
         counts.whole.observe(whole);
     }
 
-    /// A call whose computation took longer than the constant time.
+    /// Records a call whose computation exceeded the constant time.
     pub(crate) fn overran(&self) {
         let mut counts = self.counts();
         counts.overruns = counts.overruns.saturating_add(1);
@@ -201,7 +201,7 @@ impl Metrics {
         change(&mut self.counts().login);
     }
 
-    /// Calls that ended like this.
+    /// Number of calls with this status.
     pub fn ended(&self, status: Status) -> u64 {
         let counts = self.counts();
         let mut all = Status::ALL.iter().zip(counts.ended);
@@ -209,7 +209,7 @@ impl Metrics {
             .map_or(0, |(_, count)| count)
     }
 
-    /// Computations that ran and failed themselves.
+    /// Number of computations that ran and failed themselves.
     pub fn errors(&self) -> u64 {
         self.counts().errors
     }
@@ -254,7 +254,7 @@ fn count(ended: &mut [u64; Status::ALL.len()], status: Status) {
     }
 }
 
-// Writing to a string does not fail.
+// Writing to a string can't fail.
 
 fn head(page: &mut String, name: &str, kind: &str, help: &str) {
     writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}").ok();

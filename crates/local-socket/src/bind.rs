@@ -1,5 +1,5 @@
-//! Makes a socket, in place of one that a former process left behind and never in place of one that
-//! is served.
+//! Creates a socket. Replaces a socket that an ended process left behind, but never one that is in
+//! use.
 
 use std::fs::Permissions;
 use std::io;
@@ -13,37 +13,37 @@ use thiserror::Error;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// The socket can't be made.
+/// Why a socket can't be created.
 #[derive(Debug, Error)]
 pub enum BindError {
-    /// Another process serves it.
+    /// Another process listens at this path.
     #[error("another process listens at {}", .0.display())]
     InUse(PathBuf),
-    /// The file system or the kernel refuses.
+    /// The file system or the kernel returned an error.
     #[error("can't listen at {}", path.display())]
     Io {
         /// The socket's path.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A socket that listens.
+/// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
     path: PathBuf,
     mode: u32,
     inner: UnixListener,
-    /// When to look whether the path is still there.
+    /// When to check whether the path still exists.
     look: Option<Interval>,
 }
 
-/// Makes a socket at `path` and gives it `mode`. A socket on which nobody answers any more is
-/// removed first; all else at `path` stays.
+/// Creates a socket at `path` and gives it `mode`. A socket on which no process answers is deleted
+/// first; anything else at `path` stays.
 ///
 /// # Errors
-/// When another process serves it, or it can't be made.
+/// Fails if another process listens there, or if the socket can't be created.
 ///
 /// # Panics
 /// Outside of a tokio runtime.
@@ -57,7 +57,8 @@ pub fn bind(path: &Path, mode: u32) -> Result<Listener, BindError> {
 }
 
 impl Listener {
-    /// Looks for the socket this often, and makes it again when somebody removed it.
+    /// Checks this often whether the socket's path exists, and recreates the socket if it was
+    /// deleted.
     #[must_use]
     pub fn remade_when_missing(mut self, every: Duration) -> Self {
         let mut look = tokio::time::interval(every);
@@ -71,10 +72,10 @@ impl Listener {
         &self.path
     }
 
-    /// The next connection. May be cancelled.
+    /// The next connection. Cancel safe.
     ///
     /// # Errors
-    /// When the kernel has none to give, for lack of file descriptors for instance.
+    /// Fails with the system's error, for example if file descriptors are used up.
     pub async fn accept(&mut self) -> io::Result<UnixStream> {
         loop {
             let looked = async {
@@ -91,7 +92,7 @@ impl Listener {
     }
 
     fn remake_if_missing(&mut self) {
-        // Without its directory it can't be made, and there is nobody to ask.
+        // It can't be recreated without its directory. No caller waits for an error here.
         if matches!(self.path.try_exists(), Ok(false))
             && let Ok(inner) = listen(&self.path, self.mode)
         {
@@ -108,7 +109,7 @@ fn listen(path: &Path, mode: u32) -> Result<UnixListener, BindError> {
     };
     remove_if_stale(path)?;
     let listener = UnixListener::bind(path).map_err(failed)?;
-    // The umask has no say.
+    // Independent of the umask.
     std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
     Ok(listener)
 }
@@ -122,7 +123,7 @@ fn remove_if_stale(path: &Path) -> Result<(), BindError> {
         return Ok(());
     }
     match try_connect(path) {
-        // A process that is too busy to accept is there as well.
+        // A process that is too busy to accept is still running.
         Ok(()) | Err(Errno::AGAIN | Errno::INPROGRESS) => Err(BindError::InUse(path.to_owned())),
         Err(Errno::CONNREFUSED) => std::fs::remove_file(path).map_err(failed),
         Err(Errno::NOENT) => Ok(()),
@@ -130,7 +131,7 @@ fn remove_if_stale(path: &Path) -> Result<(), BindError> {
     }
 }
 
-/// Connects without waiting: a queue that is full would otherwise hold us.
+/// Connects without blocking: a full queue would make a blocking call wait.
 fn try_connect(path: &Path) -> Result<(), Errno> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -173,8 +174,8 @@ mod tests {
         let _living = StdListener::bind(&rig.path).unwrap();
         let refused = bind(&rig.path, 0o600);
         assert!(matches!(refused, Err(BindError::InUse(_))), "{refused:?}");
-        // Linux queues one connection more than the backlog; std's is 128, or what the kernel
-        // allows.
+        // Linux queues one connection more than the backlog. std's backlog is 128, or the kernel's
+        // limit.
         let mut waiting = Vec::new();
         let full = loop {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;

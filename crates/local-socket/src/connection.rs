@@ -12,12 +12,12 @@ use tokio::time::timeout;
 
 use crate::line::{LineError, LineLimits, read_line, write_line};
 
-/// Both halves of a connection, the reading one buffered.
+/// Both halves of a connection. The reading half is buffered.
 #[derive(Debug)]
 pub struct Connection {
-    /// What the other end writes.
+    /// Reads what the other end writes.
     pub reader: BufReader<OwnedReadHalf>,
-    /// What the other end reads. Dropping it tells the other end that nothing more comes.
+    /// Writes to the other end. Dropping it signals the end of the data.
     pub writer: OwnedWriteHalf,
 }
 
@@ -35,22 +35,22 @@ impl Connection {
     /// Connects to the socket at `path`.
     ///
     /// # Errors
-    /// When nobody listens there.
+    /// Fails if no process listens there.
     pub async fn open(path: &Path) -> io::Result<Self> {
         Ok(UnixStream::connect(path).await?.into())
     }
 }
 
-/// A request without an answer.
+/// Why a request got no answer.
 #[derive(Debug, Error)]
 pub enum AskError {
-    /// Nobody listens at the socket, or we may not use it.
+    /// No process listens at the socket, or permission is missing.
     #[error("nobody answers at the socket")]
     Connect(#[source] io::Error),
-    /// The connection broke or gave no line.
+    /// The connection broke or delivered no line.
     #[error(transparent)]
     Line(#[from] LineError),
-    /// Nothing within this time.
+    /// No answer within this time.
     #[error("no answer within {0:?}")]
     Late(Duration),
 }
@@ -59,7 +59,7 @@ pub enum AskError {
 /// answer. The connection stays open.
 ///
 /// # Errors
-/// Why there is no answer.
+/// See [`AskError`].
 pub async fn ask(
     path: &Path,
     request: Vec<u8>,
@@ -67,7 +67,7 @@ pub async fn ask(
 ) -> Result<(Connection, Vec<u8>), AskError> {
     let talk = async {
         let mut connection = Connection::open(path).await.map_err(AskError::Connect)?;
-        // The time-out is the one around all of it.
+        // The timeout around the whole exchange applies.
         write_line(&mut connection.writer, request, Duration::MAX).await?;
         let limits = LineLimits {
             time_max: Duration::MAX,

@@ -1,4 +1,4 @@
-//! HTTP/1.1 over a socket: one request a connection, bounded from the first byte to the last.
+//! HTTP/1.1 over a socket: one request per connection, with a time limit for the whole connection.
 
 use std::error::Error as StdError;
 use std::io;
@@ -14,36 +14,36 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// The bounds on a connection.
+/// Limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// Largest head in bytes. hyper takes no bound below 8 KiB.
+    /// Largest head in bytes. hyper accepts no limit below 8 KiB.
     pub head_bytes_max: usize,
     /// Most headers.
     pub headers_max: usize,
-    /// From the connection to the end of the head. A web server in front has the whole request by
-    /// then.
+    /// Time from the connection to the end of the head. A web server in front has received the
+    /// whole request by then.
     pub head_time_max: Duration,
-    /// From the connection to the end of the answer.
+    /// Time from the connection to the end of the answer.
     pub connection_time_max: Duration,
 }
 
-/// A connection ended before its answer was sent. It says nothing about the client that may not be
-/// logged.
+/// The connection ended before its answer was sent. The messages have no details about the client,
+/// so they can be logged.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// The client sent no request, or broke off.
+    /// The client sent no request, or disconnected.
     #[error("the connection broke")]
     Broken(#[from] hyper::Error),
-    /// The time of the connection is over.
+    /// The connection's time is over.
     #[error("not over within {0:?}")]
     Late(Duration),
 }
 
-/// Reads one request, has `service` answer it, and writes the answer.
+/// Reads one request, answers it with `service`, and writes the answer.
 ///
 /// # Errors
-/// When the connection ends before that.
+/// Fails if the connection ends before that.
 pub async fn answer_one<I, S, B>(stream: I, service: S, limits: HttpLimits) -> Result<(), HttpError>
 where
     I: AsyncRead + AsyncWrite + Unpin,
@@ -66,16 +66,16 @@ where
     Ok(())
 }
 
-/// The longest wait of a health check.
+/// Longest wait of a health check.
 const HEALTH_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Longest answer to a health check.
 const HEALTH_BYTES_MAX: u64 = 4096;
 
-/// Asks for `/health` at a socket.
+/// Requests `/health` from a socket.
 ///
 /// # Errors
-/// When the answer is not 200, or takes too long.
+/// Fails if the answer is not 200 or takes too long.
 pub async fn health(socket: &Path) -> io::Result<()> {
     let asking = async {
         let mut stream = UnixStream::connect(socket).await?;
@@ -111,7 +111,7 @@ mod tests {
         connection_time_max: Duration::from_secs(60),
     };
 
-    /// The answer to a client that sends `begun` and nothing more, and the time it takes.
+    /// The answer to a client that sends only `begun`, and the time until then.
     async fn answer(begun: &[u8]) -> (String, Duration) {
         let (ours, theirs) = tokio::io::duplex(64 * 1024);
         let service = service_fn(|_request| {

@@ -1,8 +1,8 @@
-//! The Unix sockets over which the parts talk to each other: binding one, serving connections, and
+//! The Unix sockets between the parts of the program: creating one, serving connections, and
 //! reading and writing one line.
 //!
-//! Every wait and every buffer has a bound that the caller names. The crate knows no message: a
-//! line is bytes.
+//! The caller bounds every wait and every buffer. The crate knows no message formats: a line is
+//! bytes.
 
 mod bind;
 mod connection;

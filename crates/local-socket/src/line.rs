@@ -1,4 +1,4 @@
-//! One line, bounded in bytes and time before anybody looks into it.
+//! One line, bounded in bytes and time before it is parsed.
 
 use std::io;
 use std::time::Duration;
@@ -7,38 +7,38 @@ use thiserror::Error;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-/// The bounds on a line.
+/// Limits of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineLimits {
     /// Longest line in bytes, without its newline.
     pub bytes_max: usize,
-    /// Longest wait for the whole line; [`Duration::MAX`] for a wait that the caller bounds.
+    /// Longest wait for the whole line. [`Duration::MAX`] if the caller has a timeout.
     pub time_max: Duration,
 }
 
-/// There is no line, or it could not be written.
+/// Why a line could not be read or written.
 #[derive(Debug, Error)]
 pub enum LineError {
     /// The connection broke.
     #[error("the connection broke")]
     Io(#[from] io::Error),
-    /// The connection ended before a line did.
+    /// The connection ended within a line.
     #[error("the connection ended before the line did")]
     Ended,
-    /// The line is over its bound.
+    /// The line exceeds this limit.
     #[error("a line is longer than {0} bytes")]
     TooLong(usize),
-    /// The line was not whole in time.
+    /// The line was not complete in time.
     #[error("no whole line within {0:?}")]
     Late(Duration),
 }
 
-/// Reads a line, and returns it without its newline. What follows it stays in `reader`.
+/// Reads a line and returns it without its newline. The bytes after it stay in `reader`.
 ///
-/// Not to be cancelled: what was read of a line is lost then.
+/// Not cancel safe: a partly read line is lost.
 ///
 /// # Errors
-/// Why there is no line. The connection is of no more use then.
+/// See [`LineError`]. The connection can't be used after an error.
 pub async fn read_line<R>(reader: &mut R, limits: LineLimits) -> Result<Vec<u8>, LineError>
 where
     R: AsyncBufRead + Unpin,
@@ -71,10 +71,10 @@ where
     }
 }
 
-/// Writes `line`, which holds no newline, and a newline.
+/// Writes `line`, which must not contain a newline, and a newline.
 ///
 /// # Errors
-/// When the connection broke, or the other end has not taken the line within `time_max`.
+/// Fails if the connection breaks, or if the other end does not accept the line within `time_max`.
 pub async fn write_line<W>(
     writer: &mut W,
     mut line: Vec<u8>,
@@ -94,7 +94,8 @@ where
     }
 }
 
-/// Resolves when the other end is gone; never when it has sent something instead. May be cancelled.
+/// Resolves when the other end closes the connection, and never if it has sent something instead.
+/// Cancel safe.
 pub async fn gone<R: AsyncBufRead + Unpin>(reader: &mut R) {
     let sent = matches!(reader.fill_buf().await, Ok(bytes) if !bytes.is_empty());
     if sent {
@@ -140,7 +141,7 @@ mod tests {
         assert_eq!(read_line(&mut reader, LIMITS).await.unwrap(), b"two");
     }
 
-    /// One deadline over the line, and not one a byte.
+    /// One deadline for the whole line, not one per byte.
     #[tokio::test(start_paused = true)]
     async fn a_line_that_trickles_ends_at_the_deadline() {
         let (mut near, far) = tokio::io::duplex(64);

@@ -1,4 +1,4 @@
-//! Accepts connections, a bounded number at once.
+//! Accepts a bounded number of connections at once.
 
 use std::fmt;
 use std::io;
@@ -10,21 +10,21 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bind::Listener;
 
-/// The bounds on a socket's connections.
+/// Limits of a socket's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at once. Further ones wait in the kernel's queue.
     pub connections_max: usize,
-    /// Pause after a failed accept, so that a lack of file descriptors doesn't burn the processor.
+    /// Pause after a failed accept, so that used-up file descriptors don't cause a busy loop.
     pub accept_pause: Duration,
 }
 
-/// What connections come from: a [`Listener`], or a caller's own choice of listeners.
+/// A source of connections: a [`Listener`], or the caller's own type.
 pub trait Accept: fmt::Debug + Send {
     /// A connection.
     type Stream: Send + 'static;
 
-    /// The next connection. Cancelled and called again at any time.
+    /// The next connection. Must be cancel safe.
     fn accept(&mut self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 }
 
@@ -36,8 +36,8 @@ impl Accept for Listener {
     }
 }
 
-/// Serves connections until `shutdown`, each in a task of its own, and then drops those that are
-/// left. A `handle` whose work must go on spawns it and waits for it.
+/// Serves connections until `shutdown`, each in a separate task, and then drops the remaining ones.
+/// A `handle` whose work must continue spawns it and waits for it.
 pub async fn serve<A, H, F>(
     mut listener: A,
     limits: Limits,
@@ -82,7 +82,7 @@ mod tests {
         accept_pause: Duration::from_secs(1),
     };
 
-    /// Gives the connections, here numbers, that the test sends, and failures for zeros.
+    /// Returns the connections that the test sends as numbers, and fails for zeros.
     #[derive(Debug)]
     struct Numbers(mpsc::Receiver<usize>);
 

@@ -14,8 +14,8 @@ use crate::endpoint::fernet::Keys;
 use crate::news::seal::{SealError, Sender};
 use crate::serve::{self, Census, LOOK_EVERY, Now, Service};
 use crate::session::Rules;
-use crate::storage::StorageError;
 use crate::storage::sqlite::{Limits, OpenError, Sqlite};
+use crate::storage::{Storage, StorageError};
 
 /// Names of the keys in the database. Endpoint keys are separated by commas, and the first one
 /// encrypts.
@@ -135,7 +135,8 @@ fn service(
         registration_keys: vec![text(REGISTRATION_KEY, registration)?],
         rules: settings.rules,
     };
-    let service = Service::new(service, Arc::clone(storage) as _, Some(census), now);
+    let storage: Arc<dyn Storage> = storage.clone();
+    let service = Service::new(service, storage, Some(census), now);
     Ok(Arc::new(service.map_err(ProcessError::Thread)?))
 }
 

@@ -1,4 +1,5 @@
-//! Is it them or us? Whether a failed check counts against its host (invariant I5).
+//! Decides whether a failed check counts against its host, or whether we may be the cause
+//! (invariant I5).
 
 pub mod blackout;
 pub(crate) mod canaries;

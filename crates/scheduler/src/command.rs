@@ -1,4 +1,5 @@
-//! Commands: what the scheduler wants done. Its shell carries them out and reports with events.
+//! Commands: what the scheduler wants done. The shell, its caller, carries them out and reports
+//! with events.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,82 +15,82 @@ use crate::blame::blackout::{NoSuccess, Over};
 use crate::event::{CheckNumber, SlotHolder, Trigger};
 use crate::publication::{Extent, Force};
 
-/// Hosts that were deferred for the same reason come back spread over at least this, not all at
+/// Hosts that were deferred for the same reason return spread over at least this time, not all at
 /// once.
 const SPREAD_MIN: Duration = Duration::from_secs(10);
 
-/// What the scheduler wants done.
+/// A request of the scheduler to its shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Count due hosts, of each class `most` at most. Answered by [`crate::Event::Demand`] or
+    /// Count due hosts, up to `most` of each class. Answered by [`crate::Event::Demand`] or
     /// [`crate::Event::StoreFailed`].
     CountDue {
-        /// Count no further.
+        /// Highest number to count.
         most: u32,
         /// Measure the load too.
         with_load: bool,
     },
-    /// Take due hosts, of each class as many as this at most, those first that have been due for
-    /// longest. Answered by [`crate::Event::Taken`] or [`crate::Event::StoreFailed`].
+    /// Take at most this many due hosts of each class, the longest due first. Answered by
+    /// [`crate::Event::Taken`] or [`crate::Event::StoreFailed`].
     Take {
-        /// Hosts by class.
+        /// Number of hosts by class.
         wanted: PerClass<u32>,
     },
-    /// Take this host whatever its due time. Answered by [`crate::Event::TakenOne`] or
+    /// Take this host regardless of its due time. Answered by [`crate::Event::TakenOne`] or
     /// [`crate::Event::CanaryRefused`].
     TakeCanary(CanaryTurn),
     /// Start a check.
     Start(Start),
-    /// The holder has a slot among the containers.
+    /// Give the holder a slot for a container.
     GrantSlot(SlotHolder),
-    /// The holder gets no slot: the check ends as deferred.
+    /// Give the holder no slot: the check ends as deferred.
     TurnAway(SlotHolder),
-    /// End a check and forget it; its host is released by another command.
+    /// End a check and forget it. Another command releases its host.
     Abort {
-        /// Which.
+        /// The check's number.
         check: CheckNumber,
     },
     /// Write a verdict. Answered by [`crate::Event::Written`].
     CommitVerdict {
-        /// The record that was taken.
+        /// The record as it was taken.
         record: Box<Record>,
-        /// What the check says about its host.
+        /// The result of the check.
         verdict: Verdict,
     },
-    /// Give a host back without a verdict. Answered by [`crate::Event::Written`].
+    /// Release a host without a verdict. Answered by [`crate::Event::Written`].
     Release(Release),
     /// Ask gateway, launcher, engine and store whether they work. Answered by
     /// [`crate::Event::PartStatus`].
     AskParts,
     /// Publish. Answered by [`crate::Event::Published`].
     Publish {
-        /// How much of it.
+        /// What is published.
         extent: Extent,
-        /// Whether a list that lost too many names goes out.
+        /// Whether a list that lost too many names is published.
         force: Force,
     },
-    /// Tell the operator.
+    /// Report this to the operator.
     Report(Notice),
 }
 
 /// A check that starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// Its number.
+    /// The check's number.
     pub check: CheckNumber,
-    /// Its host.
+    /// The host to check.
     pub host: Host,
     /// The host's class when it was taken.
     pub class: Class,
     /// What its way out should show to work.
     pub wish: Wish,
-    /// Whether it asks for peers.
+    /// Whether it requests peers.
     pub peers: AskPeers,
     /// Why it starts.
     pub trigger: Trigger,
 }
 
-/// A canary whose turn it is.
+/// A canary to be checked next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanaryTurn {
     /// The canary.
@@ -100,36 +101,36 @@ pub struct CanaryTurn {
     pub left: usize,
 }
 
-/// A host that is given back without a verdict.
+/// A host that is released without a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
     /// The host.
     pub host: Host,
     /// When it is due again.
     pub wait: Wait,
-    /// Why.
+    /// The reason.
     pub why: Released,
 }
 
 /// When a host is due again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Exactly then.
+    /// At this time.
     Until(Timestamp),
     /// Within the hour ([`Calendar::again_soon`]).
     Soon,
-    /// After `at_least`, and up to as much again (or ten seconds) more, but after `at_most` at the
-    /// latest.
+    /// After `at_least` plus a random time of up to the same length (or ten seconds), but after
+    /// `at_most` at the latest.
     Spread {
-        /// The least.
+        /// Shortest wait.
         at_least: Duration,
-        /// The most.
+        /// Longest wait.
         at_most: Duration,
     },
 }
 
 impl Wait {
-    /// After `at_least`, and up to as much again (or ten seconds) more.
+    /// After `at_least` plus a random time of up to the same length (or ten seconds).
     pub(crate) fn spread(at_least: Duration) -> Self {
         Self::Spread {
             at_least,
@@ -137,7 +138,7 @@ impl Wait {
         }
     }
 
-    /// The moment, with chance handed in.
+    /// The due time. The caller passes the jitter.
     pub fn due(self, now: Timestamp, jitter: Jitter, calendar: Calendar) -> Timestamp {
         match self {
             Self::Until(at) => at,
@@ -152,28 +153,28 @@ impl Wait {
     }
 }
 
-/// Why a host is given back without a verdict. Its text is the note that `explain` shows.
+/// Why a host is released without a verdict. Its text is the note that `explain` shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Released {
-    /// The gateway or the engine had no turn for it.
+    /// The gateway or the engine had no capacity for it yet.
     Deferred(Deferral),
     /// We had no network.
     Offline,
     /// A fault of ours.
     Fault(String),
-    /// A fault that only this host's checks run into: the shell counts it in the row.
+    /// A fault that only this host's checks have. The shell counts it in the host's row.
     CountedFault(String),
-    /// It failed once, and nothing yet tells an outage of ours from its failure.
+    /// It failed once, and it is not yet clear whether the failure was ours.
     FailedOnce(String),
     /// A fault that hit other hosts too.
     HitOthers(String),
     /// No other check succeeded in time.
     Unconfirmed(String),
-    /// Its owner asked to be left alone while it was checked.
+    /// Its owner opted out during the check.
     OptedOut,
-    /// The store could not write what it should have.
+    /// The store could not write the result.
     StoreFailed,
-    /// The rules of admission do not let it be checked.
+    /// The rules of admission forbid the check.
     NotAdmitted(String),
 }
 
@@ -200,12 +201,12 @@ impl fmt::Display for Released {
     }
 }
 
-/// What the operator should know.
+/// A message to the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Notice {
-    /// An outage began: nothing is checked, and nothing is counted against any host.
+    /// An outage began: no host is checked, and nothing is counted against any host.
     OutageBegan(String),
-    /// An outage that seemed over is not. Given once an outage.
+    /// An outage that seemed over is not. Reported once per outage.
     OutageRelapsed(String),
     /// The outage is over.
     OutageOver {
@@ -222,7 +223,7 @@ pub enum Notice {
         host: Host,
         /// The address family that it should show to work, if one.
         family: Option<Family>,
-        /// Failures that wait.
+        /// Number of waiting failures.
         waiting: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Events: everything that can happen to the census, as its shell reports it.
+//! Events: everything that can happen to the census, as the scheduler's shell reports it.
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ pub use crate::demand::in_progress::SlotDemand;
 /// What happened.
 #[derive(Debug)]
 pub enum Event {
-    /// Time has passed. At [`crate::Scheduler::wakes_at`], or earlier.
+    /// Time has passed. Sent at [`crate::Scheduler::wakes_at`], or earlier.
     Tick,
-    /// The machine was looked at.
+    /// The machine's pressure was measured.
     Pressure(Pressure),
     /// The clock was set, or this machine slept.
     ClockSet,
@@ -29,32 +29,32 @@ pub enum Event {
     RowsChanged,
     /// Answers [`crate::Command::CountDue`].
     Demand {
-        /// Due hosts by class, counted no further than asked.
+        /// Due hosts by class, counted up to the requested number.
         waiting: PerClass<u32>,
-        /// When the next host is due; `None` if no host is.
+        /// When the next host is due. `None` if no host is.
         next_due: Option<Timestamp>,
-        /// The load, if it was asked for and could be measured.
+        /// The load, if it was requested and could be measured.
         load: Option<Load>,
     },
-    /// Answers [`crate::Command::Take`]: these are in flight from now on.
+    /// Answers [`crate::Command::Take`]. These hosts are in flight from now on.
     Taken {
-        /// To be checked.
+        /// Hosts to check.
         hosts: Vec<Taken>,
-        /// To be given back, by the rules of admission.
+        /// Hosts to release, by the rules of admission.
         not_admitted: Vec<NotAdmitted>,
     },
-    /// A host was taken whatever its due time, and is in flight from now on.
+    /// A host was taken regardless of its due time, and is in flight from now on.
     TakenOne {
         /// The host.
         taken: Taken,
-        /// Why.
+        /// Why it is checked.
         trigger: Trigger,
     },
-    /// A canary can't be checked: it is being checked already, or may not be.
+    /// A canary can't be checked: it is being checked already, or the rules forbid it.
     CanaryRefused {
         /// What its check should have shown to work.
         wish: Wish,
-        /// Canaries to try.
+        /// Canaries left to try.
         left: usize,
     },
     /// Due hosts could not be counted or taken.
@@ -62,22 +62,22 @@ pub enum Event {
         /// What went wrong.
         what: String,
     },
-    /// The gateway has answered, or the name led nowhere: what the check needs now. A check that
-    /// was deferred before anything was learned about its host reports none.
+    /// The gateway has answered, or the name led nowhere, so it is known whether the check needs a
+    /// slot. A check that was deferred before that reports nothing.
     Opened {
         /// The check.
         check: CheckNumber,
         /// Whether it needs a slot.
         demand: SlotDemand,
     },
-    /// Something other than a check wants a slot.
+    /// A reading, not a check, wants a slot.
     SlotWanted {
-        /// Who.
+        /// The reading's number.
         reading: u64,
     },
-    /// It ended, or no longer waits.
+    /// The reading ended, or no longer waits.
     SlotReturned {
-        /// Who.
+        /// The reading's number.
         reading: u64,
     },
     /// A container gave its first output.
@@ -89,7 +89,7 @@ pub enum Event {
     CheckEnded {
         /// The check.
         check: CheckNumber,
-        /// How.
+        /// Its outcome.
         outcome: CheckOutcome,
     },
     /// A host's row was written, or could not be.
@@ -101,12 +101,12 @@ pub enum Event {
     },
     /// Answers [`crate::Command::AskParts`].
     PartStatus(Result<(), String>),
-    /// A part that every check needs was found not to work.
+    /// A part that every check needs does not work.
     PartFailed {
         /// What does not work.
         what: String,
     },
-    /// The host's owner asked to be left alone, and the store knows.
+    /// The host's owner opted out, and the store knows.
     OptedOut {
         /// The host.
         host: Host,
@@ -117,23 +117,23 @@ pub enum Event {
     Published {
         /// What failed and is tried again soon.
         again: PublishAgain,
-        /// The pages show the current list.
+        /// Whether the pages show the current list.
         has_pages: bool,
-        /// The ordinary pause between two lists, newly drawn.
+        /// The ordinary pause between two lists, with a new jitter.
         interval: Duration,
     },
 }
 
-/// Names a check until its host is no longer in flight.
+/// Identifies a check until its host is no longer in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CheckNumber(pub u64);
 
-/// Who holds a slot among the containers, or waits for one.
+/// The holder of a slot for a container, or a waiter for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SlotHolder {
     /// A check.
     Check(CheckNumber),
-    /// A reading of a list or of a proof, by the shell's number.
+    /// The reading of a list or of a proof, by the shell's number.
     Reading(u64),
 }
 
@@ -142,7 +142,7 @@ pub enum SlotHolder {
 pub enum Trigger {
     /// It is due.
     Scheduled,
-    /// The operator asks for it.
+    /// The operator requests it.
     Manual,
     /// Failures need a host that confirms them.
     Canary(Wish),
@@ -151,11 +151,11 @@ pub enum Trigger {
 /// A host that is in flight from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// Its record, with its ordinary next due time already in it.
+    /// Its record, already with its ordinary next due time.
     pub record: Box<Record>,
     /// Its class when it was taken.
     pub class: Class,
-    /// Its last checks that ended in a counted fault, in a row.
+    /// Its latest checks in a row that ended in a counted fault.
     pub faults: u32,
 }
 
@@ -164,29 +164,29 @@ pub struct Taken {
 pub struct NotAdmitted {
     /// The host.
     pub host: Host,
-    /// When it is due again; within the hour if `None`.
+    /// When it is due again. `None` means within the hour.
     pub due: Option<Timestamp>,
-    /// Why, for `explain`.
+    /// The reason, for `explain`.
     pub why: String,
 }
 
 /// How a check ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckOutcome {
-    /// It says something about the host.
+    /// It has a result about the host.
     Verdict {
-        /// What.
+        /// The result.
         verdict: Verdict,
-        /// What it shows to work, if a container found the host responding.
+        /// What it shows to work, if a container found that the host responds.
         witness: Option<Witness>,
         /// What must be shown to work before a failing verdict counts.
         doubt: Doubt,
     },
-    /// Out of turn.
+    /// The check has to wait for its turn.
     Deferred {
-        /// Why.
+        /// The reason.
         why: Deferral,
-        /// How long to wait at least.
+        /// Shortest wait.
         retry_after: Duration,
     },
     /// We have no network.
@@ -195,12 +195,12 @@ pub enum CheckOutcome {
     Fault(CheckFault),
 }
 
-/// What was written of a host.
+/// What was written for a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WriteOutcome {
-    /// A verdict: the whole path works.
+    /// A verdict, which shows that the whole path works.
     Verdict,
-    /// Anything else.
+    /// Anything except a verdict.
     Released,
     /// Nothing: the store failed.
     Failed(String),

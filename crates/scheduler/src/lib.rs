@@ -1,10 +1,10 @@
-//! What the daemon decides, as a value: [`Scheduler::on`] takes an event and the time, and gives
+//! The daemon's decisions, as a value: [`Scheduler::on`] takes an event and the time, and returns
 //! commands.
 //!
-//! It decides which class of hosts is taken, how fast checks start and how many run at once,
-//! whether a failure is the host's or ours, when to stop and when to publish. It has no I/O, no
-//! clock and no generator: the daemon, the simulation and the tests run the same code over real or
-//! virtual time.
+//! It decides which class of hosts is taken, how fast checks start, how many run at once, whether a
+//! failure is the host's or ours, when to stop and when to publish. It has no I/O, no clock and no
+//! random generator: the daemon, the simulation and the tests run the same code in real or virtual
+//! time.
 
 pub mod command;
 pub mod event;

@@ -4,29 +4,30 @@ use std::time::Duration;
 
 use census::time::Timestamp;
 
-/// A publication that failed is tried again after this, and so are pages alone: of a list that is
-/// out, nothing else is made again.
+/// A failed publication is tried again after this. If only the pages failed, only they are made
+/// again.
 const AGAIN_AFTER: Duration = Duration::from_secs(300);
 
-/// A census that has published no name yet grows fast: its first pause between lists, which doubles
-/// up to the ordinary one.
+/// First pause between lists of a census that has published no name yet and grows fast. It doubles
+/// up to the ordinary pause.
 const YOUNG_PAUSE: Duration = Duration::from_secs(300);
 
-/// A list of so few names that it is made within this needs no throttle.
+/// A list that is made within this time is short and needs no throttle.
 const THROTTLE_AFTER: Duration = Duration::from_secs(2);
 
-/// While a list is made, fewer checks run, so that it gets a processor where they keep all of them
-/// busy: readers wait for it, and checks catch up. At most for this long: a million names take less
-/// than a minute then, and a disk that hangs must not hold up the census.
+/// Longest time for which fewer checks run while a list is made. The throttle gives the list a
+/// processor even if checks keep all of them busy: readers wait for the list, and checks catch up.
+/// A million names take less than a minute with it, and a hanging disk must not delay the census
+/// for longer.
 const THROTTLE_FOR: Duration = Duration::from_secs(120);
 
-/// How much is published.
+/// What is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The list and the pages.
     Full,
-    /// The list; the pages only if they would be another list's: not while one is held back and no
-    /// host had to leave the current one. The pages are of the current list, and recent.
+    /// The list. The pages follow, unless the list is held back and no host had to leave the
+    /// current one: then the pages already show the current list, and are recent.
     ListFirst,
     /// The pages of the current list.
     Pages,
@@ -41,29 +42,29 @@ pub enum Force {
     Yes,
 }
 
-/// What of a publication failed and is tried again soon.
+/// Which part of a publication failed and is tried again soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishAgain {
     /// Nothing.
     Nothing,
     /// The pages.
     Pages,
-    /// All of it.
+    /// The list and the pages.
     Everything,
 }
 
-/// The publication in progress, the next one, and those that were asked for.
+/// The publication in progress, the next one, and queued requests.
 #[derive(Debug)]
 pub(crate) struct Publication {
     /// When the one in progress began.
     began: Option<Timestamp>,
     next: Timestamp,
-    /// When pages that failed are tried again, without the list.
+    /// When failed pages are tried again, without the list.
     pages_next: Option<Timestamp>,
-    /// Until when the pages need not be made again for a list that is held back; `None` if they are
-    /// not of the current list.
+    /// Until when the pages are fresh enough if a list is held back. `None` if they don't show the
+    /// current list.
     pages_fresh_until: Option<Timestamp>,
-    /// Asked for while another was in progress, whose snapshot may be too old: starts when that one
+    /// Requested during another publication, whose snapshot may be too old. Starts when that one
     /// ends.
     queued: Option<Force>,
     young_pause: Option<Duration>,
@@ -72,8 +73,8 @@ pub(crate) struct Publication {
 }
 
 impl Publication {
-    /// The first one is due at once. `published` is the number of names in the last list, if there
-    /// is one.
+    /// The first publication is due at once. `published` is the number of names in the last list,
+    /// if there is one.
     pub(crate) fn new(now: Timestamp, published: Option<u64>, interval: Duration) -> Self {
         let young = published.unwrap_or(0) == 0;
         Self {
@@ -105,7 +106,7 @@ impl Publication {
             .map_or(self.next, |pages| pages.min(self.next))
     }
 
-    /// Moments of another clock are worth nothing.
+    /// The clock was set: earlier times are no longer comparable.
     pub(crate) fn clock_was_set(&mut self, now: Timestamp) {
         let latest = now.plus(self.interval);
         self.next = self.next.min(latest);
@@ -114,7 +115,7 @@ impl Publication {
         self.began = self.began.map(|_| now);
     }
 
-    /// Publishes now; if one is in progress, another one after it.
+    /// Publishes now, or after the publication in progress.
     pub(crate) fn ask(&mut self, force: Force, now: Timestamp) -> Option<(Extent, Force)> {
         if self.began.is_none() {
             return Some(self.begin(Extent::Full, force, now));
@@ -126,7 +127,7 @@ impl Publication {
         None
     }
 
-    /// What is due now, if anything; it begins with that.
+    /// Starts the publication that is due now, if any.
     pub(crate) fn due(&mut self, now: Timestamp) -> Option<(Extent, Force)> {
         if self.began.is_some() {
             return None;
@@ -157,8 +158,8 @@ impl Publication {
         (extent, force)
     }
 
-    /// The one in progress ended; gives the one that was queued. `interval` is the ordinary pause
-    /// from now on.
+    /// Ends the publication in progress and returns the queued one. `interval` is the ordinary
+    /// pause from now on.
     pub(crate) fn ended(
         &mut self,
         again: PublishAgain,

@@ -1,4 +1,4 @@
-//! The loop as a value.
+//! The scheduler: takes events, keeps the state, and returns commands.
 
 mod ended;
 mod recovery;
@@ -31,14 +31,14 @@ use crate::slots::{Patience, Slots, Throttle};
 
 use start_due::Demand;
 
-/// A host that the store has taken is reported within this: a transaction waits for a disk and for
-/// those before it.
+/// Longest time between taking a host in the store and its report: a transaction waits for the disk
+/// and for earlier transactions.
 const TAKE_MAX: Duration = Duration::from_secs(60);
 
-/// What the operator's settings and the last run say.
+/// The operator's settings, and facts from the last run.
 #[derive(Debug)]
 pub struct Settings {
-    /// Containers at once.
+    /// Bounds of the number of containers at once.
     pub containers: Bounds,
     /// Hosts that may be opened or checked at once, while all containers are allowed.
     pub opens_max: u32,
@@ -46,7 +46,7 @@ pub struct Settings {
     pub starts_per_second: u32,
     /// Hosts known to respond.
     pub canaries: Vec<Host>,
-    /// Peers are asked for at the first success and every so many after.
+    /// The first success and every n-th one after it request the peers.
     pub peers_every: u32,
     /// All intervals.
     pub calendar: Calendar,
@@ -54,16 +54,16 @@ pub struct Settings {
     pub published: Option<u64>,
     /// The ordinary pause between two lists.
     pub publish_interval: Duration,
-    /// When no host is due, they are counted again after this at the latest: rows change without an
-    /// event.
+    /// If no host is due, hosts are counted again after this at the latest, because rows change
+    /// without an event.
     pub count_again_after: Duration,
-    /// While something waits, the scheduler looks around this often.
+    /// Interval of ticks while anything waits.
     pub look_around_every: Duration,
-    /// Hashes names that it has to remember; nobody may know it.
+    /// Secret key that hashes the names to be remembered.
     pub name_key: RandomState,
 }
 
-/// The daemon's decisions. See the crate's documentation.
+/// Makes the daemon's decisions. See the crate's documentation.
 #[derive(Debug)]
 pub struct Scheduler {
     canaries: Canaries,
@@ -79,22 +79,21 @@ pub struct Scheduler {
     checks_begun: u64,
     /// Hosts from being taken until their row is written, with their check while it runs.
     in_flight: HashMap<Host, Option<CheckNumber>>,
-    /// Hosts whose owners opted out lately: one may have been on its way from the store.
+    /// Hosts whose owners opted out lately. The store may still report such a host as taken.
     opted_out: Vec<(Host, Timestamp)>,
-    /// Hosts whose row the store could not write: they are given back when it works again.
+    /// Hosts whose row the store could not write. They are released when it works again.
     unwritten: Vec<Host>,
     doubts: Doubts<Failure>,
     faulters: Faulters,
     blackout: Blackout,
     outage: Outage,
-    /// Since when no check has ended, or no part was asked.
+    /// Since when no check has ended and the parts were not asked.
     quiet_since: Timestamp,
     asks_parts: bool,
     publication: Publication,
     commands: Vec<Command>,
 }
 
-/// A check that runs.
 #[derive(Debug)]
 struct Check {
     record: Box<Record>,
@@ -112,7 +111,7 @@ enum Failure {
         record: Box<Record>,
         verdict: Verdict,
     },
-    /// A fault that its host may have caused.
+    /// A fault that the host may have caused.
     Fault {
         record: Box<Record>,
         what: String,
@@ -122,29 +121,29 @@ enum Failure {
     },
 }
 
-/// What `status`, `health` and the metrics show of the scheduler.
+/// The scheduler's state for `status`, `health` and the metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// Hosts being checked, or whose row is being written.
+    /// Hosts that are being checked, or whose row is being written.
     pub in_flight: usize,
     /// Failures that wait for confirmation.
     pub waiting: usize,
     /// Containers that may run at once now.
     pub containers_allowed: u32,
-    /// The bounds of that.
+    /// The bounds of that number.
     pub containers: Bounds,
     /// Checks that may start per second.
     pub start_rate: f64,
     /// Hosts being opened or checked, by class.
     pub in_progress: BTreeMap<&'static str, u32>,
-    /// What of ours does not work, and since when.
+    /// Which part of ours does not work, and since when.
     pub outage: Option<(String, Timestamp)>,
-    /// No check has succeeded for a while: most likely it is us.
+    /// The current blackout: no check has succeeded for a while, most likely because of us.
     pub blackout: Option<NoSuccess>,
 }
 
 impl Scheduler {
-    /// A census that starts now, with nothing in flight.
+    /// A scheduler at the start of a census, with nothing in flight.
     pub fn new(settings: Settings, now: Timestamp) -> Self {
         Self {
             canaries: Canaries::new(settings.canaries),
@@ -172,7 +171,7 @@ impl Scheduler {
         }
     }
 
-    /// What follows from an event, in the order in which it is to be done.
+    /// Handles an event. The commands have to be carried out in this order.
     pub fn on(&mut self, event: Event, now: Timestamp) -> Vec<Command> {
         match event {
             Event::Tick => self.tick(now),
@@ -224,7 +223,7 @@ impl Scheduler {
         std::mem::take(&mut self.commands)
     }
 
-    /// When [`Event::Tick`] is wanted, if nothing else happens before.
+    /// When [`Event::Tick`] should be sent, if no other event comes before.
     pub fn wakes_at(&self, now: Timestamp) -> Timestamp {
         let mut wakes_at = Timestamp(i64::MAX);
         if !self.publication.is_in_progress() {
@@ -243,7 +242,7 @@ impl Scheduler {
         wakes_at
     }
 
-    /// What does not work of ours and since when, if no check may start.
+    /// Which part of ours does not work and since when, if no check may start.
     pub fn outage(&self) -> Option<(String, Timestamp)> {
         self.outage
             .is_on()
@@ -251,12 +250,12 @@ impl Scheduler {
             .flatten()
     }
 
-    /// Hosts in flight: what a daemon that ends has to give back.
+    /// Hosts in flight, which a daemon has to release when it ends.
     pub fn in_flight(&self) -> impl Iterator<Item = &Host> {
         self.in_flight.keys()
     }
 
-    /// How it stands.
+    /// The current state.
     pub fn snapshot(&self) -> Snapshot {
         let counts = self.in_progress.counts();
         Snapshot {
@@ -310,8 +309,8 @@ impl Scheduler {
         self.quiet_since = now;
     }
 
-    /// Its owner asked to be left alone: a check of it ends at once, and no list from before that
-    /// is published after.
+    /// The host's owner opted out: its check ends at once, and no list from before is published
+    /// afterwards.
     fn opted_out(&mut self, host: &Host, now: Timestamp) {
         self.opted_out.push((host.clone(), now));
         if let Some(check) = self.in_flight.get_mut(host).and_then(Option::take) {
@@ -331,7 +330,7 @@ impl Scheduler {
         }
     }
 
-    /// The check holds nothing any more.
+    /// Removes the check, and frees its slot.
     fn forget_check(&mut self, number: CheckNumber) -> Option<Check> {
         self.slots.give_back(SlotHolder::Check(number));
         let check = self.checks.remove(&number)?;

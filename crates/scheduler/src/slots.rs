@@ -1,7 +1,6 @@
-//! Slots among the containers: as many as the engine supports, granted in the order in which they
-//! were asked for.
+//! Slots for containers: as many as the engine sustains, granted in the order of the requests.
 //!
-//! When the number falls, no holder loses its slot: those that become free are not granted again.
+//! If the number falls, no holder loses its slot: freed slots are not granted again.
 
 pub mod concurrency;
 
@@ -13,22 +12,23 @@ use census::time::Timestamp;
 use crate::event::SlotHolder;
 use concurrency::{Bounds, Concurrency, Pressure, Started};
 
-/// Waiters per slot before holders that may be turned away are: as many as are opened for each at
-/// most. Only where many hosts accept connections whose like did not lately are there more.
+/// Waiters per slot before holders that may be turned away are. It equals the most hosts that are
+/// opened per slot. More arrive only if many hosts accept connections whose class rarely did
+/// before.
 const WAITING_PER_SLOT: u32 = 8;
 
-/// This part of the slots remains while checks are throttled, and one at least: where more
-/// processes of containers want to run than there are processors, other work gets a tenth of one.
+/// While checks are throttled, the number of slots is divided by this, but at least one remains. If
+/// containers have more runnable processes than there are processors, other work gets a tenth of
+/// one.
 const THROTTLE_PART: u32 = 4;
 
 /// Longest wait for a slot, with the host's connection open: two slow checks in each slot before
-/// it. The gateway keeps an unused way for longer than that.
+/// it. The gateway keeps an unused way open for longer.
 pub const SLOT_WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// What a holder does when many wait.
+/// What happens to a holder while many wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// It waits.
     Waits,
     /// It is turned away, so that others wait less.
     TurnedAway,
@@ -41,20 +41,19 @@ pub(crate) enum Throttle {
     On,
 }
 
-/// All slots.
 #[derive(Debug)]
 pub(crate) struct Slots {
     concurrency: Concurrency,
     throttle: Throttle,
     held: HashMap<SlotHolder, Held>,
-    /// In the order in which they asked.
+    /// In the order of their requests.
     waiting: VecDeque<(SlotHolder, Timestamp)>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Held {
     since: Timestamp,
-    /// Slots that were taken then, its own among them.
+    /// Slots in use at that time, including its own.
     taken: u32,
 }
 
@@ -68,12 +67,12 @@ impl Slots {
         }
     }
 
-    /// Waits for a slot from now on.
+    /// Requests a slot.
     ///
-    /// - `true` if it waits; [`Slots::grant`] gives it when its turn comes
+    /// - `true` if the holder waits; [`Slots::grant`] returns it when its turn comes
     /// - `false` if it is turned away, because many wait
     pub(crate) fn ask(&mut self, holder: SlotHolder, patience: Patience, now: Timestamp) -> bool {
-        // Slots that are throttled are back before long.
+        // Not reduced by the throttle, which is short.
         let most = self.concurrency.allowed().saturating_mul(WAITING_PER_SLOT);
         if patience == Patience::TurnedAway && count(self.waiting.len()) >= most {
             return false;
@@ -82,7 +81,7 @@ impl Slots {
         true
     }
 
-    /// Holders that get a slot now.
+    /// Grants free slots. Returns their holders.
     pub(crate) fn grant(&mut self, now: Timestamp) -> Vec<SlotHolder> {
         let mut granted = Vec::new();
         while count(self.held.len()) < self.allowed()
@@ -95,7 +94,7 @@ impl Slots {
         granted
     }
 
-    /// Holders that have waited for too long; they no longer wait.
+    /// Removes waiters that have waited too long, and returns them.
     pub(crate) fn expire(&mut self, now: Timestamp) -> Vec<SlotHolder> {
         let (late, still) = self
             .waiting
@@ -106,14 +105,14 @@ impl Slots {
         late.into_iter().map(|(holder, _)| holder).collect()
     }
 
-    /// It holds no slot any more, and waits for none.
+    /// Frees the holder's slot, or its place in the queue.
     pub(crate) fn give_back(&mut self, holder: SlotHolder) {
         if self.held.remove(&holder).is_none() {
             self.waiting.retain(|(other, _)| *other != holder);
         }
     }
 
-    /// The container in its slot gave its first output.
+    /// The container in the holder's slot gave its first output.
     pub(crate) fn started(&mut self, holder: SlotHolder, now: Timestamp) {
         if let Some(held) = self.held.get(&holder) {
             let started = Started {
@@ -125,14 +124,14 @@ impl Slots {
         }
     }
 
-    /// The engine failed at the container in its slot.
+    /// The engine failed to run the container in the holder's slot.
     pub(crate) fn engine_failed(&mut self, holder: SlotHolder, now: Timestamp) {
         if let Some(held) = self.held.get(&holder) {
             self.concurrency.failed(held.since, now);
         }
     }
 
-    /// The machine was looked at.
+    /// The machine's pressure was measured.
     pub(crate) fn pressure(&mut self, pressure: Pressure, now: Timestamp) {
         self.concurrency.pressure(pressure, now);
     }
@@ -141,7 +140,7 @@ impl Slots {
         self.throttle = throttle;
     }
 
-    /// The clock was set: no wait is measured by another clock.
+    /// The clock was set: waits can't be compared across that.
     pub(crate) fn clock_was_set(&mut self, now: Timestamp) {
         self.concurrency.clock_was_set(now);
         self.waiting.iter_mut().for_each(|(_, since)| *since = now);
@@ -184,7 +183,7 @@ mod tests {
         SlotHolder::Reading(number)
     }
 
-    /// So many more ask; gives those that get a slot.
+    /// Requests slots for these numbers. Returns the holders that get one.
     fn ask(slots: &mut Slots, numbers: std::ops::Range<u64>) -> Vec<SlotHolder> {
         for number in numbers {
             assert!(slots.ask(reading(number), Patience::Waits, NOW));
@@ -192,7 +191,7 @@ mod tests {
         slots.grant(NOW)
     }
 
-    /// Starts that go well, until so many are allowed.
+    /// Makes successful starts until this number is allowed.
     fn grown(least: u32, most: u32) -> Slots {
         let (mut slots, mut now) = (slots(least, most), NOW);
         for round in 0..1000 {

@@ -1,4 +1,5 @@
-//! Holds a database's write lock until its input ends, as somebody's sqlite3 shell would. For the scenarios.
+//! Holds a database's write lock until its standard input ends, as an `sqlite3` shell would. For
+//! the scenarios.
 //!
 //! Argument: the database. Prints `locked` once it has the lock.
 #![allow(clippy::print_stdout, reason = "this is how it tells")]

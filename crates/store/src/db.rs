@@ -1,5 +1,5 @@
-//! The database file: how it is opened, migrated, kept sound and emptied of its log. `error.rs` has
-//! the errors of the whole crate.
+//! The database file: opening it, migrating it, checking it and checkpointing its write-ahead log.
+//! `error.rs` has the errors of the whole crate.
 
 pub(crate) mod checkpoint;
 pub(crate) mod connection;

@@ -1,9 +1,10 @@
-//! The census database: the only SQL.
+//! The census database: the only SQL about the census.
 //!
-//! One thread writes, in batched transactions, and acknowledges each request only after it is on disk (invariant I6); readers use connections of
-//! their own and never block it. In: hosts, changes. Out: rows. Refused: a second writer, a newer schema, another program's file.
+//! One thread writes in batched transactions, and acknowledges each request only after it is on
+//! disk (invariant I6). Readers use separate connections and never block the writer. A second
+//! writer, a newer schema and another program's file are refused.
 //!
-//! A failure in here is a fault of ours and never counts against a host (invariant I5).
+//! A failure in this crate is a fault on our side and never counts against a host (invariant I5).
 
 mod db;
 mod files;

@@ -1,4 +1,4 @@
-//! Questions that span several tables, answered by a connection that only reads.
+//! Read-only queries that span several tables.
 
 pub(crate) mod counts;
 pub(crate) mod due;

@@ -1,5 +1,4 @@
-//! One file a table, or a few tables that change together: the statements, and the types of their
-//! rows.
+//! SQL statements and row types: one file per table, or per group of tables that change together.
 
 pub(crate) mod admitted;
 pub(crate) mod days;

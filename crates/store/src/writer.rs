@@ -1,11 +1,11 @@
 //! Step 6 of 7: changes become rows.
 //!
 //! Any number of tasks send requests through a bounded queue. Each is answered after the commit
-//! that holds it (invariant I6). A request that fails leaves the others of its batch alone.
+//! that holds it (invariant I6). A request that fails does not affect the others of its batch.
 //!
 //! One thread (`writer/thread.rs`) owns the only connection that writes. It commits the waiting
 //! requests, up to a bound, as one transaction: an fsync costs the same for one verdict as for a
-//! hundred. `writer/handle.rs` has the handle that all requests go through.
+//! hundred. `writer/handle.rs` has the handle that all requests use.
 
 use census::class::PerClass;
 use census::state::{OptedOutBy, Record};
@@ -28,15 +28,15 @@ pub(crate) mod handle;
 pub(crate) mod thread;
 
 impl Writer {
-    /// Takes hosts that are due, of each class `wanted` at most, those first that have been due for
-    /// longest: gives each its ordinary next due time and marks it in flight, in one transaction.
+    /// Takes due hosts, at most `wanted` of each class, the longest due first. Sets each host's
+    /// next ordinary due time and marks it in flight, in one transaction.
     ///
-    /// Never more than there are `jitters` (one a host), or than 1000. A paced group gives no more
-    /// than its pace allows: its other hosts are put off in the same transaction. It looks at 1000
-    /// hosts at most, so more may be due when it gives fewer than are wanted.
+    /// Takes at most one host per jitter, and at most 1000. Hosts that exceed the pace of their
+    /// group are postponed in the same transaction. Examines at most 1000 hosts, so more may be due
+    /// when it returns fewer than wanted.
     ///
     /// # Errors
-    /// A fault of ours; nothing was taken.
+    /// Fails on a database error; nothing is taken then.
     pub async fn take_due(
         &self,
         now: Timestamp,
@@ -48,15 +48,18 @@ impl Writer {
             .await
     }
 
-    /// Takes one host whatever its due time, otherwise as [`Writer::take_due`].
+    /// Takes one host, whatever its due time. Otherwise as [`Writer::take_due`].
     ///
     /// - `Ok(Some(taken))` if it is in flight from now on
     /// - `Ok(None)` if there is no such host
     ///
     /// # Errors
-    /// [`StoreError::InFlight`] when it is being checked already, [`StoreError::NeverAsked`] when it opted out by word of mouth or is parked,
-    /// [`StoreError::GroupDenied`] when the operator denies its group; else a fault of ours. What its group has used up of its pace does not count: somebody
-    /// wants to know.
+    /// - [`StoreError::InFlight`] if it is being checked already
+    /// - [`StoreError::NeverAsked`] if an owner or a moderator opted it out, or if it is parked
+    /// - [`StoreError::GroupDenied`] if the operator denies its group
+    /// - another error if the database fails
+    ///
+    /// The pace of its group does not matter, since somebody asks for this host.
     pub async fn take_one(
         &self,
         host: &Host,
@@ -69,23 +72,25 @@ impl Writer {
             .await
     }
 
-    /// Writes a change: the row and its history; the host is no longer in flight, and its interruptions, faults and last note are cleared. All of it
-    /// or nothing. The candidate that it names is for the gate to let in.
+    /// Writes a change: the row and its history. The host is no longer in flight, and its
+    /// interruptions, faults and last note are cleared. All of it is written or nothing. The target
+    /// of a move is not added: the gate decides about it.
     ///
-    /// An opt-out by word of mouth or a hold that came in since the check began stands: see
-    /// [`Committed::overruled`].
+    /// An opt-out by an owner or a moderator, or a hold, that was made since the check began
+    /// remains in force: see [`Committed::overruled`].
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] when there is no such row; else a fault of ours.
+    /// [`StoreError::Unknown`] if the host has no row, or a database error.
     pub async fn commit(&self, change: Change) -> Result<Committed, StoreError> {
         self.call(move |c| commit::commit(c, &change)).await
     }
 
-    /// Ends a check that said nothing about its host (deferred, offline, fault, unconfirmed, interrupted): it is no longer in flight and due at `due`,
-    /// unless it is never asked. A `note` (at most 300 bytes, the rest is cut) replaces the last one, for explanations.
+    /// Ends a check without a verdict (deferred, offline, fault, unconfirmed, interrupted): the
+    /// host is no longer in flight and is due at `due`, unless it is never checked. `note` replaces
+    /// the last one, for explanations; it is cut at 300 bytes.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] when there is no such row; else a fault of ours.
+    /// [`StoreError::Unknown`] if the host has no row, or a database error.
     pub async fn release(
         &self,
         host: &Host,
@@ -97,36 +102,40 @@ impl Writer {
             .await
     }
 
-    /// Counts a fault that only this host's check ran into; gives how many there were in a row. A verdict sets it back.
+    /// Counts a fault that affected only this host's check. Returns the number of consecutive
+    /// faults. A verdict resets it.
     ///
     /// # Errors
-    /// [`StoreError::Unknown`] when there is no such row; else a fault of ours.
+    /// [`StoreError::Unknown`] if the host has no row, or a database error.
     pub async fn count_fault(&self, host: &Host) -> Result<u32, StoreError> {
         let host = host.clone();
         self.call(move |c| commit::count_fault(c, &host)).await
     }
 
-    /// Whether a name is surely known or forgotten, by memory alone: nothing is to be done about it. Of one that is not recognised nothing follows, and
-    /// now and then that is said of one that is known: the database has the last word ([`Writer::unknown`]).
+    /// Whether a name is known or forgotten, according to memory: then nothing needs to be done.
+    /// `false` says nothing: it is also returned now and then for a known name, and the database
+    /// decides ([`Writer::unknown`]).
     pub fn recognises(&self, host: &Host) -> bool {
         self.known.recognises(host)
     }
 
-    /// Whether a name is surely neither known nor forgotten, by memory alone, unless it comes in at this moment: then [`Writer::admit`] does nothing for
-    /// it. While the names are still being read, at a start, no name is.
+    /// Whether a name is neither known nor forgotten, according to memory, unless it is being added
+    /// right now; in that case [`Writer::admit`] does nothing. Always `false` while the names are
+    /// being loaded at a start.
     pub fn is_new(&self, host: &Host) -> bool {
         self.known.is_new(host)
     }
 
-    /// How many names are recognised, and the bytes of memory that this takes.
+    /// Number of names that are recognised, and the bytes of memory that they take.
     pub fn recognised(&self) -> (usize, usize) {
         (self.known.names(), self.known.bytes())
     }
 
-    /// Those of the names that are neither known nor forgotten, in their order. Writes nothing. 500 names a transaction.
+    /// The names that are neither known nor forgotten, in their order. Writes nothing. Takes 500
+    /// names per transaction.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn unknown(&self, hosts: Vec<Host>) -> Result<Vec<Host>, StoreError> {
         let mut unknown = Vec::new();
         for chunk in hosts.chunks(ADD_MAX) {
@@ -143,34 +152,34 @@ impl Writer {
         Ok(unknown)
     }
 
-    /// Adds names that the gate has room for, with the counters that they moved and what changed
-    /// among those who wait: all of it or nothing. Known names are not touched, forgotten ones stay
-    /// out. Gives, for each name, whether it was new. The caller bounds how much it is.
+    /// Adds names that the gate has room for, the changed counters, and changes among waiting
+    /// names: all of it or nothing. Known names stay unchanged, and forgotten ones stay out.
+    /// Returns, for each name, whether it was new. The caller bounds the size.
     ///
     /// # Errors
-    /// A fault of ours; nothing was written.
+    /// Fails on a database error; nothing is written then.
     pub async fn admit(&self, admission: Admission) -> Result<Vec<bool>, StoreError> {
         let candidates = admission.candidates.iter();
         let hosts: Vec<Host> = candidates.map(|one| one.host.clone()).collect();
         let made = self.call(move |c| admitted::admit(c, &admission)).await?;
-        // Committed. Those of which no row was made were known, or are forgotten.
+        // After the commit. Names without a new row were known or are forgotten.
         hosts.iter().for_each(|host| self.known.learn(host));
         Ok(made)
     }
 
-    /// All that the gate wrote which still counts.
+    /// All state of the gate that is still valid.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn remembered(&self) -> Result<Remembered, StoreError> {
         self.call(admitted::remembered).await
     }
 
-    /// Adds names by hand, due at once; known ones are not touched, forgotten and parked ones come
-    /// back. 500 names a transaction.
+    /// Adds names by hand, due at once. Known ones stay unchanged, forgotten and parked ones come
+    /// back. Takes 500 names per transaction.
     ///
     /// # Errors
-    /// A fault of ours; some of the names may be in already.
+    /// Fails on a database error; some of the names may have been added already.
     pub async fn add_now(
         &self,
         hosts: Vec<Host>,
@@ -185,10 +194,11 @@ impl Writer {
         Ok(added)
     }
 
-    /// Adds hosts as another crawler knew them, due when their records say; known ones are not touched, forgotten ones come back. 500 a transaction.
+    /// Adds hosts as another crawler knew them, due at the times in their records. Known ones stay
+    /// unchanged, forgotten ones come back. Takes 500 hosts per transaction.
     ///
     /// # Errors
-    /// A fault of ours; some of the hosts may be in already.
+    /// Fails on a database error; some of the hosts may have been added already.
     pub async fn import(&self, records: Vec<Record>) -> Result<Vec<(Host, AddedAs)>, StoreError> {
         let mut added = Vec::with_capacity(records.len());
         for chunk in records.chunks(ADD_MAX) {
@@ -199,10 +209,11 @@ impl Writer {
         Ok(added)
     }
 
-    /// Whether a host may be asked at all: one that opted out by word of mouth, or is parked, may not.
+    /// Whether a host may be checked at all: not if an owner or a moderator opted it out, or if it
+    /// is parked.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn may_be_asked(&self, host: &Host) -> Result<bool, StoreError> {
         let host = host.clone();
         self.call(move |c| opt_out::may_be_asked(c, &host)).await
@@ -211,7 +222,7 @@ impl Writer {
     /// Opts a host out, known or not.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn opt_out(
         &self,
         host: &Host,
@@ -226,10 +237,10 @@ impl Writer {
         Ok(done)
     }
 
-    /// Takes an opt-out back, for whoever made it.
+    /// Takes back the opt-out of the party `by`.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn opt_in(
         &self,
         host: &Host,
@@ -240,10 +251,10 @@ impl Writer {
         self.call(move |c| opt_out::opt_in(c, &host, by, now)).await
     }
 
-    /// Parks a host whose name is no longer admitted: it is kept and never asked.
+    /// Parks a host whose name is no longer admitted: it is kept and never checked.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn park(&self, host: &Host, now: Timestamp) -> Result<Park, StoreError> {
         let named = host.clone();
         let done = self.call(move |c| opt_out::park(c, &named, now)).await?;
@@ -252,11 +263,12 @@ impl Writer {
     }
 
     /// Brings back every parked host that `admits` accepts, due within the hour: as alive if that
-    /// was its last verdict, otherwise as discovered. Looks at 500 a transaction. Gives the number
-    /// of hosts that came back.
+    /// was its last verdict, otherwise as discovered. Examines 500 hosts per transaction. Returns
+    /// the number of hosts that came back.
     ///
     /// # Errors
-    /// A fault of ours; some may be back already, and the next call finds the others.
+    /// Fails on a database error; some hosts may be back already, and the next call finds the
+    /// others.
     pub async fn unpark(
         &self,
         admits: impl Fn(&Host) -> bool + Clone + Send + 'static,
@@ -276,11 +288,12 @@ impl Writer {
         Ok(all)
     }
 
-    /// Mends at start, before the first check is taken, what a crash, a jump of the clock or new rules of names left behind. Gives how many checks had
-    /// been interrupted: they are due again within the hour, the third time in a row at their ordinary time.
+    /// Repairs the traces of a crash, a clock jump or new rules for names. Runs at start, before
+    /// the first check. Returns the number of interrupted checks. They are due again within the
+    /// hour, or at their ordinary time after the third interruption in a row.
     ///
     /// # Errors
-    /// A fault of ours; some of it may be done.
+    /// Fails on a database error; some repairs may be done.
     pub async fn recover(
         &self,
         now: Timestamp,
@@ -292,10 +305,11 @@ impl Writer {
             .await
     }
 
-    /// Brings due times back that lie further away than the longest interval, after the clock has jumped. Gives how many. 2000 a transaction.
+    /// Brings back due times that are further away than the longest interval, after a clock jump.
+    /// Returns their number. Takes 2000 per transaction.
     ///
     /// # Errors
-    /// A fault of ours; some may be brought back already.
+    /// Fails on a database error; some due times may be brought back already.
     pub async fn clamp(&self, now: Timestamp, calendar: Calendar) -> Result<u64, StoreError> {
         let mut all = 0_u64;
         loop {
@@ -309,18 +323,18 @@ impl Writer {
         }
     }
 
-    /// Writes a page and syncs it, without changing anything: whether the disk takes writes.
+    /// Writes and syncs a page without changing anything, to test whether the disk accepts writes.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn try_write(&self) -> Result<(), StoreError> {
         self.call(recovery::try_write).await
     }
 
-    /// Remembers that a dump of so many names was published.
+    /// Stores that a dump of `names` names was published.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn record_dump(&self, at: Timestamp, names: u64) -> Result<(), StoreError> {
         let dump = DumpRecord { at, names };
         self.call(move |c| dumps::record(c, dump)).await

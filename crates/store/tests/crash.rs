@@ -1,6 +1,8 @@
-//! Power cuts, as far as a process can have them: `kill -9` in the middle of writes (invariant I6).
+//! Power cuts, as far as a process can simulate them: `kill -9` in the middle of writes (invariant
+//! I6).
 //!
-//! The test starts itself again as a child that writes verdict after verdict and prints each one once it is acknowledged.
+//! The test starts itself again as a child. The child writes verdict after verdict, and prints each
+//! one once it is acknowledged.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -23,8 +25,8 @@ use store::Writer;
 const CHILD: &str = "FEDICENSUS_TEST_CRASH_DATABASE";
 const HOSTS: u32 = 40;
 
-/// Who starts a process lends it, for the moment until it is another program, all files that are open, locks among them: so nobody else may have a
-/// database open then.
+/// Between fork and exec, a new child process shares all open files of its parent, including locks.
+/// So no other test may have a database open at that moment.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 fn host(n: u32) -> Host {
@@ -44,7 +46,7 @@ fn alive(round: u32) -> Verdict {
     }
 }
 
-/// A check of a host that lives, from its taking to the acknowledgement of its verdict.
+/// Checks a responding host, from taking it to the acknowledged verdict.
 async fn settle_alive(writer: &Writer, host: &Host, round: u32) {
     let taken = writer
         .take_one(host, now(round), Jitter(0), Calendar::REAL)
@@ -55,7 +57,8 @@ async fn settle_alive(writer: &Writer, host: &Host, round: u32) {
     writer.commit(change).await.unwrap();
 }
 
-/// The child: each host in turn, for ever; says `round host` after each acknowledged verdict.
+/// The child: checks each host in turn, endlessly, and prints `round host` after each acknowledged
+/// verdict.
 async fn write_for_ever(path: &Path) {
     let store = store::open(path).unwrap();
     let writer = store.writer();
@@ -103,7 +106,7 @@ fn every_acknowledged_verdict_survives_a_kill_in_the_middle_of_writes() {
     let _turn = TURN.blocking_lock();
     let dir = tempfile::TempDir::new().unwrap();
     let path = dir.path().join("census.db");
-    // Each time after another number of verdicts, so that the kill strikes at another point of the commits.
+    // A different number of verdicts each time, so that the kill hits another point of the commits.
     for kill_after in [1, 2, 39, 41, 77, 150, 333] {
         let mut child = spawn(&path);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -120,7 +123,7 @@ fn every_acknowledged_verdict_survives_a_kill_in_the_middle_of_writes() {
             acknowledged[n] = round;
             seen += 1;
             if seen >= kill_after && !killed {
-                // SIGKILL; what the pipe still holds is read to its end.
+                // SIGKILL. The rest of the pipe is still read.
                 child.kill().unwrap();
                 killed = true;
             }
@@ -136,7 +139,7 @@ fn every_acknowledged_verdict_survives_a_kill_in_the_middle_of_writes() {
                 continue;
             }
             assert_eq!(stored.record.state, State::Alive);
-            // At least that round: a later one may have been written and not yet said.
+            // At least that round: a later one may have been written but not printed yet.
             assert!(
                 stored.record.last_alive >= Some(now(*round)),
                 "{n} {round} {stored:?}"
@@ -156,7 +159,8 @@ fn every_acknowledged_verdict_survives_a_kill_in_the_middle_of_writes() {
     }
 }
 
-/// A verdict after the other about one host; gives, for each, how long the log was when it was acknowledged. Nothing was moved out of the log yet.
+/// Writes one verdict after the other about one host. Returns, for each, the length of the log when
+/// it was acknowledged. Nothing has been checkpointed yet.
 async fn acknowledge(store: &Store, path: &Path, verdicts: u32) -> Vec<usize> {
     let writer = store.writer();
     writer.add_now(vec![host(0)], now(0)).await.unwrap();
@@ -172,7 +176,8 @@ fn log_of(path: &Path) -> PathBuf {
     path.with_extension("db-wal")
 }
 
-/// Each commit syncs the log (`open/tests.rs`), and a power cut may keep or lose, tear or spoil whatever was written after the last sync.
+/// Each commit syncs the log (`open/tests.rs`). A power cut may keep, lose, tear or corrupt
+/// whatever was written after the last sync.
 #[tokio::test]
 async fn a_power_cut_at_any_length_of_the_log_keeps_every_acknowledged_verdict() {
     let _turn = TURN.lock().await;
@@ -182,7 +187,7 @@ async fn a_power_cut_at_any_length_of_the_log_keeps_every_acknowledged_verdict()
     let path = dir.path().join("census.db");
     let store = store::open(&path).unwrap();
     let lengths = acknowledge(&store, &path, VERDICTS).await;
-    // Taken before it is closed, which would empty the log.
+    // Copied before closing, which would empty the log.
     let (file, log) = (
         std::fs::read(&path).unwrap(),
         std::fs::read(log_of(&path)).unwrap(),

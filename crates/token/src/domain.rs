@@ -1,7 +1,7 @@
-//! The domain that vouches, as a token's text names it.
+//! Parses the domain in a token.
 //!
-//! In: the header's bytes. Out: a [`Host`] in canonical form. Refused: what is no name, a name too long to carry the label of its record, and
-//! Sigsum's test domain, unless it is allowed.
+//! It returns a [`Host`] in canonical form. It rejects invalid names, names too long to carry the
+//! label of their record, and Sigsum's test domain unless it is allowed.
 
 use protocol::{Host, HostError};
 use thiserror::Error;
@@ -9,23 +9,23 @@ use thiserror::Error;
 use crate::key::KeyHash;
 use crate::lookup::Form;
 
-/// Sigsum's domain for trying things out. Its secret key is published (the seed is the number one), so it, and whatever lies below it, vouches
-/// for nobody.
+/// Sigsum's domain for tests. Its secret key is published (the seed is the number one), so tokens
+/// of this domain and of all names below it prove nothing.
 pub const TEST_DOMAIN: &str = "test.sigsum.org";
 
 /// Longest name in DNS, in bytes, without the trailing dot (RFC 1035 §2.3.4).
 const DNS_NAME_BYTES_MAX: usize = 253;
 
-/// What becomes of tokens of [`TEST_DOMAIN`] and of what lies below it.
+/// How tokens of [`TEST_DOMAIN`] and of names below it are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestDomain {
-    /// They are refused.
+    /// They are rejected.
     Refuse,
-    /// They are taken for what they are. For trying things out alone: anybody can make them.
+    /// They are verified like others. For tests only: anyone can make them.
     Allow,
 }
 
-/// Who a verified token speaks for.
+/// The subject of a verified token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submitter {
     /// The domain whose DNS publishes the key.
@@ -34,26 +34,26 @@ pub struct Submitter {
     pub key_hash: KeyHash,
 }
 
-/// Why a domain can't vouch. The text goes on from "the token's domain".
+/// Why a domain can't vouch. The text continues "the token's domain".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DomainError {
-    /// It is no name.
+    /// It is not a host name.
     #[error("can't be used: {0}")]
     NotAName(#[from] HostError),
-    /// Its record's name would be longer than a name may be.
+    /// Its record's name would be too long.
     #[error("is too long: no DNS record can lie below it")]
     TooLong,
-    /// [`TEST_DOMAIN`], or below it.
+    /// It is [`TEST_DOMAIN`] or lies below it.
     #[error(
         "is `{TEST_DOMAIN}` or lies below it, whose secret key is public, so that anybody could have made the token: use a domain and a key of your own"
     )]
     Test,
 }
 
-/// The domain that these bytes name in a token of this form, in canonical form.
+/// Parses the domain in a token of this form into canonical form.
 ///
 /// # Errors
-/// Why it can't vouch.
+/// Returns the reason if the domain can't vouch.
 pub fn parse(bytes: &[u8], form: Form, test: TestDomain) -> Result<Host, DomainError> {
     let text = str::from_utf8(bytes).map_err(|_not_text| HostError::Idna)?;
     let domain = Host::parse(text)?;
@@ -66,7 +66,8 @@ pub fn parse(bytes: &[u8], form: Form, test: TestDomain) -> Result<Host, DomainE
     }
 }
 
-/// Whether the record's name, which is the form's label before `domain`, is no longer than a name may be.
+/// Whether the record's name, which is the form's label followed by `domain`, is short enough for
+/// DNS.
 pub fn has_room(domain: &Host, form: Form) -> bool {
     let with_dot = form.label().len().saturating_add(1);
     domain.as_str().len().saturating_add(with_dot) <= DNS_NAME_BYTES_MAX
@@ -107,7 +108,8 @@ mod tests {
             &format!("{}.example", "a".repeat(64)),
             not_a_name(HostError::Idna),
         );
-        // A-labels of `bücher` with `u` and a sign for its dots, and of `bÜcher`: neither comes back out of what it stands for.
+        // A-labels of `bücher` with `u` and a combining diaeresis, and of `bÜcher`: decoding and
+        // encoding either of them yields another label.
         check("xn--bucher-xyd.example", not_a_name(HostError::Idna));
         check("xn--bcher-2pa.example", not_a_name(HostError::Idna));
         assert_eq!(

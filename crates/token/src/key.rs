@@ -13,42 +13,44 @@ pub const KEY_BYTES: usize = 32;
 /// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 64;
 
-/// Why a text is no public key.
+/// Why a text is not a public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// Not 64 hex digits.
+    /// The text is not 64 hex digits.
     #[error("it is not 64 hex digits")]
     NotHex,
-    /// No point of the curve, or one of the few under which anybody can sign.
+    /// The bytes are not a point of the curve, or one of the few for which anyone can sign.
     #[error("it is 64 hex digits, but no Ed25519 public key that could sign anything")]
     NotAKey,
 }
 
-/// The key that a domain publishes: a point of the curve under which not everybody can sign.
+/// A public key as a domain publishes it: a point of the curve for which only the key's owner can
+/// sign.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
-/// A signing key. Its bytes are wiped when it is dropped, and it shows none of them.
+/// A signing key. Dropping it wipes its bytes, and its debug output shows none.
 #[derive(Clone)]
 pub struct SecretKey(SigningKey);
 
-/// A signature, of any content: whether it is one is only known once it is verified.
+/// A signature with any content, verified or not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Signature([u8; SIGNATURE_BYTES]);
 
-/// The SHA-256 of a public key's 32 raw bytes, by which rules name a submitter.
+/// The SHA-256 of a public key's 32 raw bytes, which identifies a submitter in rules.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyHash([u8; KEY_BYTES]);
 
-/// The key that a Sigsum log, or a census in its place, is known by. Nothing is ever verified with it: it is what Sigsum's tokens sign.
+/// The key that identifies a Sigsum log, or a census in its place. No signature is verified with
+/// it; Sigsum's tokens sign it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct LogKey([u8; KEY_BYTES]);
 
 impl PublicKey {
-    /// Reads 64 hex digits of either case, and nothing else.
+    /// Parses 64 hex digits of either case, and nothing else.
     ///
     /// # Errors
-    /// Why these are no key.
+    /// Returns the reason if these are not a key.
     pub fn from_hex(digits: &[u8]) -> Result<Self, KeyError> {
         let bytes = bytes_of_hex(digits).ok_or(KeyError::NotHex)?;
         VerifyingKey::from_bytes(&bytes)
@@ -63,13 +65,13 @@ impl PublicKey {
         self.0.to_bytes()
     }
 
-    /// The hash that rules name it by.
+    /// The hash that identifies it in rules.
     pub fn hash(self) -> KeyHash {
         KeyHash(Sha256::digest(self.0.as_bytes()).into())
     }
 
-    /// Whether this key made `signature` over `message`. Strict: one message has one signature only that is taken for it, and points of small
-    /// order are refused.
+    /// Whether this key made `signature` over `message`. Strict: a message has only one valid
+    /// signature, and points of small order are rejected.
     pub fn has_signed(&self, message: &[u8], signature: &Signature) -> bool {
         let signature = ed25519_dalek::Signature::from_bytes(&signature.0);
         self.0.verify_strict(message, &signature).is_ok()
@@ -77,17 +79,18 @@ impl PublicKey {
 }
 
 impl SecretKey {
-    /// The key that RFC 8032 §5.1.5 derives from a seed. The seed is the secret: draw it from the operating system.
+    /// Derives the key from a seed (RFC 8032 §5.1.5). The seed is secret: draw it from the
+    /// operating system.
     pub fn from_seed(seed: &[u8; KEY_BYTES]) -> Self {
         Self(SigningKey::from_bytes(seed))
     }
 
-    /// The seed, for the file that keeps it.
+    /// The seed, for the key file.
     pub(crate) fn to_seed(&self) -> Zeroizing<[u8; KEY_BYTES]> {
         Zeroizing::new(self.0.to_bytes())
     }
 
-    /// The key to publish.
+    /// The public key.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
@@ -99,7 +102,7 @@ impl SecretKey {
 }
 
 impl Signature {
-    /// Reads 128 hex digits of either case, and nothing else.
+    /// Parses 128 hex digits of either case, and nothing else.
     pub fn from_hex(digits: &[u8]) -> Option<Self> {
         bytes_of_hex(digits).map(Self)
     }
@@ -113,10 +116,10 @@ impl KeyHash {
 }
 
 impl LogKey {
-    /// Reads 64 hex digits of either case, and nothing else.
+    /// Parses 64 hex digits of either case, and nothing else.
     ///
     /// # Errors
-    /// [`KeyError::NotHex`].
+    /// Returns [`KeyError::NotHex`] for any other text.
     pub fn from_hex(digits: &[u8]) -> Result<Self, KeyError> {
         bytes_of_hex(digits).map(Self).ok_or(KeyError::NotHex)
     }
@@ -127,14 +130,14 @@ impl LogKey {
     }
 }
 
-/// Exactly `N` bytes as hex digits of either case.
+/// Parses exactly `N` bytes as hex digits of either case.
 fn bytes_of_hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     hex::decode_to_slice(digits, &mut bytes).ok()?;
     Some(bytes)
 }
 
-/// What may be seen is shown as hex digits of lower case.
+/// Implements the display of public values as hex digits in lower case.
 macro_rules! shown_as_hex {
     ($($name:ty),+) => {$(
         impl fmt::Display for $name {
@@ -210,7 +213,8 @@ mod tests {
         }
     }
 
-    /// Adds the group's order to the signature's second half: those who only reduce it take both.
+    /// Adds the group's order to the signature's second half: implementations that only reduce it
+    /// accept both.
     #[test]
     fn a_signature_with_its_scalar_written_otherwise_is_refused() {
         const ORDER: [u8; 32] = [
@@ -231,7 +235,8 @@ mod tests {
         assert!(!key.public().has_signed(b"message", &Signature(other)));
     }
 
-    /// Whoever has the key can make such a signature, whose first half is the neutral point; those who are not strict take it.
+    /// The key's owner can make such a signature, whose first half is the neutral point;
+    /// implementations that are not strict accept it.
     #[test]
     fn a_signature_with_a_point_of_small_order_is_refused() {
         use ed25519_dalek::Verifier as _;

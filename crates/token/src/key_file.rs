@@ -1,11 +1,13 @@
-//! Key files, as text: the one place where a secret key has a form.
+//! Key files as text: the only stored form of a secret key.
 //!
-//! In: a file's content. Out: the key; or the content that keeps one. Refused: keys under a passphrase, of another kind, public ones, and files whose
-//! two halves are not of one key.
+//! It parses a file's content into a key, and renders a key into such content. It rejects keys with
+//! a passphrase, keys of another kind, public keys, and files whose two halves belong to different
+//! keys.
 //!
-//! A key file is an unencrypted OpenSSH private key (PEM, `-----BEGIN OPENSSH PRIVATE KEY-----`), as `sigsum-key generate` and
-//! `ssh-keygen -t ed25519 -N ''` make it too: one file serves all three. A seed as 64 hex digits, with white space around them at most, is read as well;
-//! it is what Sigsum's tools had before.
+//! A key file is an unencrypted OpenSSH private key (PEM, `-----BEGIN OPENSSH PRIVATE KEY-----`),
+//! the format of `sigsum-key generate` and `ssh-keygen -t ed25519 -N ''`, so all three can use the
+//! same file. A seed of 64 hex digits with optional white space around them, which older Sigsum
+//! tools used, is accepted too.
 
 use base64ct::{Base64, Encoding as _};
 use ssh_key::private::{Ed25519Keypair, KeypairData};
@@ -15,47 +17,47 @@ use zeroize::Zeroizing;
 
 use crate::key::{KEY_BYTES, SecretKey};
 
-/// Longest key file in bytes. One of OpenSSH with a comment of the usual length has some 400.
+/// Longest key file in bytes. An OpenSSH file with a usual comment has about 400.
 pub const FILE_BYTES_MAX: usize = 16 * 1024;
 
 /// The marks before and after an OpenSSH private key.
 const BEGIN: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 const END: &str = "-----END OPENSSH PRIVATE KEY-----";
 
-/// What a public key of OpenSSH's begins with.
+/// The prefix of an OpenSSH public key.
 const PUBLIC_PREFIX: &str = "ssh-ed25519 ";
 
-/// Why a file holds no key that could sign a token. No text quotes the file.
+/// Why a file has no key that could sign a token. No error text quotes the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum KeyFileError {
-    /// Over [`FILE_BYTES_MAX`].
+    /// The file exceeds [`FILE_BYTES_MAX`].
     #[error("is longer than {FILE_BYTES_MAX} bytes and no key file: is this the right file?")]
     TooLong,
-    /// Neither of the two forms.
+    /// The file has neither of the two formats.
     #[error(
         "is neither an OpenSSH private key nor 64 hex digits: make a key with `fedicensus token key --new`"
     )]
     Malformed,
-    /// The key's public half.
+    /// The file has only the public key.
     #[error("is a public key: name the private one, which lies beside it without `.pub`")]
     Public,
-    /// A passphrase is needed.
+    /// The key has a passphrase.
     #[error(
         "is under a passphrase, which nobody can be asked for here: make a key for tokens alone with `fedicensus token key --new`"
     )]
     Encrypted,
-    /// Another algorithm.
+    /// The key is for another algorithm.
     #[error("holds a key that is not Ed25519: make one with `fedicensus token key --new`")]
     OtherKind,
-    /// The private half is not the public half's.
+    /// The private half does not belong to the public half.
     #[error("is damaged: its private and its public half are not of one key")]
     Halves,
 }
 
-/// The key in a file of this content.
+/// Parses the key in a file's content.
 ///
 /// # Errors
-/// Why there is none. The text goes on from the file's name.
+/// Returns the reason if there is no usable key. The text continues the file's name.
 pub fn parse(content: &[u8]) -> Result<SecretKey, KeyFileError> {
     if content.len() > FILE_BYTES_MAX {
         return Err(KeyFileError::TooLong);
@@ -90,8 +92,8 @@ pub fn parse(content: &[u8]) -> Result<SecretKey, KeyFileError> {
     }
 }
 
-/// What stands in base64 between the marks, in lines of any length: Sigsum's tools make them of 64 letters and OpenSSH of 70, and `ssh-key` reads
-/// the latter alone.
+/// Decodes the base64 between the marks, with lines of any length: Sigsum's tools write 64
+/// characters per line and OpenSSH 70, and `ssh-key` accepts only the latter.
 fn unwrapped(text: &[u8]) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
     let body = text
         .strip_prefix(BEGIN.as_bytes())
@@ -107,10 +109,11 @@ fn unwrapped(text: &[u8]) -> Result<Zeroizing<Vec<u8>>, KeyFileError> {
     Ok(bytes)
 }
 
-/// The content of a file that keeps this key.
+/// Renders this key as a file's content.
 ///
 /// # Errors
-/// [`KeyFileError::Malformed`], when it can't be written in OpenSSH's form: not known to happen.
+/// Returns [`KeyFileError::Malformed`] if OpenSSH's format can't represent it, which is not known
+/// to happen.
 pub fn render(key: &SecretKey) -> Result<Zeroizing<String>, KeyFileError> {
     let pair = Ed25519Keypair {
         public: ssh_key::public::Ed25519PublicKey(key.public().to_bytes()),

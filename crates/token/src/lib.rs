@@ -1,11 +1,15 @@
-//! Submit tokens: a domain vouches for who submits a host, by a key that it publishes in DNS.
+//! Submit tokens: a domain vouches for the submitter of a host, with a key that it publishes in
+//! DNS.
 //!
-//! There are two forms. The census's own ([`own`]) signs for what, for which host and until when it is good. Sigsum's ([`sigsum`]) signs none of
-//! these; it is here so that Sigsum's own tools can be used, and is good for submissions alone.
+//! There are two forms. The census's own form ([`own`]) signs the purpose, the host and the expiry.
+//! Sigsum's form ([`sigsum`]) signs none of these. It allows the use of Sigsum's own tools, and is
+//! valid for submissions only.
 //!
-//! In: a header's value, the moment, and the TXT records that DNS has for the name that [`lookup`] asks for. Out: the domain that vouches, the hash
-//! of its key, and what was signed. Refused: everything that is not exactly of its form, before anybody asks DNS; and, once the records are there,
-//! what none of their keys has signed. Nothing here knows a clock, chance, a file or the network.
+//! The crate takes a header's value, the time, and the TXT records of the name that [`lookup`]
+//! requests. It returns the domain that vouches, the hash of its key, and the signed content.
+//! Before any DNS request, it rejects everything that is not exactly of its form. With the records,
+//! it rejects tokens that none of their keys has signed. It uses no clock, random generator, file
+//! or network.
 #![warn(
     clippy::as_conversions,
     clippy::arithmetic_side_effects,

@@ -1,8 +1,10 @@
-//! Which names are asked for a domain's keys, one after the other: a state machine that is told the answers.
+//! The names to look up for a domain's keys, one after the other: a state machine that receives the
+//! answers.
 //!
-//! In: the form of the token, its domain, and what DNS said of the name that was asked last. Out: the next name, the records, or the error.
-//! `_sigsum_v0` is the label of Sigsum's former version: it is asked only when `_sigsum_v1` is *not there*. A server that does not answer may have
-//! the record, and whoever can make it fail must not choose which of two keys counts.
+//! It takes the token's form, its domain, and the DNS answer for the last name. It returns the next
+//! name, the records, or the error. `_sigsum_v0` is the label of Sigsum's former version. It is
+//! looked up only if `_sigsum_v1` *does not exist*: a server that fails to answer may have the
+//! record, and an attacker who can make it fail must not choose which of two keys counts.
 
 use protocol::Host;
 use thiserror::Error;
@@ -15,7 +17,8 @@ const OWN_LABEL: &str = "_fedicensus";
 /// The label of Sigsum's form.
 const SIGSUM_LABEL: &str = "_sigsum_v1";
 
-/// The label of Sigsum's form in its former version. It is as long as the present one: a domain that has room for that has room for this.
+/// The label of Sigsum's form in its former version. It is as long as the present label, so a name
+/// that fits one also fits the other.
 const SIGSUM_OLD_LABEL: &str = "_sigsum_v0";
 
 /// A token's form.
@@ -37,32 +40,32 @@ impl Form {
     }
 }
 
-/// What DNS said of one name's TXT records.
+/// The DNS answer for one name's TXT records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TxtAnswer {
-    /// The records, in the order in which they were received. None at all is [`NotFound::NoData`].
+    /// The records in the order received. An empty list counts as [`NotFound::NoData`].
     Records(Vec<TxtRecord>),
     /// There are none.
     NotFound(NotFound),
-    /// Nobody knows.
+    /// The look-up failed.
     Failed(Failure),
 }
 
-/// How a name has no TXT records.
+/// Why a name has no TXT records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotFound {
-    /// NXDOMAIN: there is no such name.
+    /// NXDOMAIN: the name does not exist.
     NoSuchName,
     /// The name has records, but none of this type.
     NoData,
 }
 
-/// How an answer failed to come.
+/// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
-    /// SERVFAIL, or another code that is no answer.
+    /// SERVFAIL, or another error code.
     ServerFailed,
-    /// Nobody answered in time.
+    /// No server answered in time.
     TimedOut,
 }
 
@@ -75,27 +78,27 @@ pub enum LookupError {
         how.in_words()
     )]
     NotFound {
-        /// The name that was asked.
+        /// The name that was looked up.
         name: String,
-        /// What DNS said.
+        /// The DNS answer.
         how: NotFound,
     },
-    /// Nobody knows yet.
+    /// The look-up failed, so a retry may succeed.
     #[error("{name} could not be looked up ({}): try again later", how.in_words())]
     Failed {
-        /// The name that was asked.
+        /// The name that was looked up.
         name: String,
         /// What happened.
         how: Failure,
     },
 }
 
-/// What comes after an answer.
+/// The step after an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Another name is asked.
+    /// Look up another name.
     Ask(Lookup),
-    /// These are the records; a domain's keys are among them ([`crate::Candidates`]).
+    /// The records, which include a domain's keys ([`crate::Candidates`]).
     Found(Vec<TxtRecord>),
     /// There are none.
     Ended(LookupError),
@@ -108,17 +111,17 @@ pub struct Lookup {
     stage: Stage,
 }
 
-/// The label that is asked.
+/// The label that is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Own,
     Sigsum,
-    /// After Sigsum's present label was not found so.
+    /// After Sigsum's present label was not found for this reason.
     SigsumOld(NotFound),
 }
 
 impl Lookup {
-    /// Begins to look up the keys of `domain` for a token of this form.
+    /// Begins the look-up of the keys of `domain` for a token of this form.
     pub fn begin(form: Form, domain: Host) -> Self {
         let stage = match form {
             Form::Own => Stage::Own,
@@ -127,13 +130,13 @@ impl Lookup {
         Self { domain, stage }
     }
 
-    /// The name whose TXT records are asked for. It is whole: no resolver's search list may add to it. That it can be asked at all, a token's
-    /// domain sees to: it leaves room for the label.
+    /// The name whose TXT records are needed. It is fully qualified: a resolver must not append a
+    /// search domain. It is never too long, because a token's domain leaves room for the label.
     pub fn name(&self) -> String {
         self.name_at(self.stage)
     }
 
-    /// Goes on with what DNS said of [`Lookup::name`].
+    /// Continues with the DNS answer for [`Lookup::name`].
     pub fn answer(self, answer: TxtAnswer) -> Step {
         match answer {
             TxtAnswer::Records(records) if records.is_empty() => self.not_found(NotFound::NoData),
@@ -163,7 +166,8 @@ impl Lookup {
         }
     }
 
-    /// What the former label came to is nobody's concern: who has no key is to publish it under the present one.
+    /// The error does not mention the former label: a domain without a key should publish it under
+    /// the present one.
     fn sigsum_not_found(self, how: NotFound) -> Step {
         Step::Ended(LookupError::NotFound {
             name: self.name_at(Stage::Sigsum),
@@ -213,7 +217,7 @@ mod tests {
         TxtAnswer::Records(vec![TxtRecord::from_strings(["not even a key"])])
     }
 
-    /// Asks until there is an end: the names that were asked, and how it ended.
+    /// Answers until the look-up ends. Returns the names that were looked up, and the result.
     fn ask(form: Form, answers: &[TxtAnswer]) -> (Vec<String>, Result<(), LookupError>) {
         let mut lookup = Lookup::begin(form, Host::parse("a.example").unwrap());
         let mut asked = Vec::new();

@@ -1,32 +1,36 @@
-//! The census's own form: a domain says what is to become of one host, and until when it says so.
+//! The census's own form: a domain states a wish about one host, with an expiry.
 //!
-//! In: the value of the header `Fedicensus-Token`; what is asked for, of which host, and the moment. Out: who vouches, and for what. Refused: all
-//! that is not exactly of the form, in its one spelling; what has expired, or is good for longer than [`EXPIRES_IN_SECONDS_MAX`]; another purpose;
-//! another host; an owner's decision by a domain that the host does not lie in.
+//! It takes the value of the header `Fedicensus-Token`, the requested purpose and host, and the
+//! time. It returns who vouches, and for what. It rejects everything that is not exactly of the
+//! form, in its only spelling; tokens that have expired, or expire more than
+//! [`EXPIRES_IN_SECONDS_MAX`] ahead; another purpose; another host; and an owner's decision by a
+//! domain that does not contain the host.
 //!
-//! The value is six words with one space between each two, in ASCII:
+//! The value is six words in ASCII, separated by single spaces:
 //!
 //! ```text
 //! v1 PURPOSE DOMAIN HOST EXPIRES SIGNATURE
 //! ```
 //!
-//! PURPOSE is `submit`, `opt-out` or `opt-in`. DOMAIN, whose TXT records at `_fedicensus.DOMAIN` hold the key, and HOST are names in canonical form:
-//! A-labels in lower case, no trailing dot. EXPIRES is the first second since 1970 in UTC at which the token is good no longer, a decimal number
-//! below 2⁶⁴ without leading zeros. SIGNATURE is 128 hex digits in lower case: pure Ed25519 (RFC 8032) over these bytes:
+//! PURPOSE is `submit`, `opt-out` or `opt-in`. DOMAIN, whose TXT records at `_fedicensus.DOMAIN`
+//! hold the key, and HOST are names in canonical form: A-labels in lower case, no trailing dot.
+//! EXPIRES is the first second since 1970 in UTC at which the token is no longer valid, a decimal
+//! number below 2⁶⁴ without leading zeros. SIGNATURE is 128 hex digits in lower case: pure Ed25519
+//! (RFC 8032) over these bytes:
 //!
 //! | bytes | content |
 //! |---|---|
-//! | 19 | `fedicensus/v1/token`, so that it is good for nothing else |
+//! | 19 | `fedicensus/v1/token`, which makes the signature useless for any other purpose |
 //! | 1 | zero |
 //! | 2 | length of PURPOSE, big-endian |
-//! | as many | PURPOSE |
+//! | that length | PURPOSE |
 //! | 2 | length of DOMAIN, big-endian |
-//! | as many | DOMAIN |
+//! | that length | DOMAIN |
 //! | 2 | length of HOST, big-endian |
-//! | as many | HOST |
+//! | that length | HOST |
 //! | 8 | EXPIRES, big-endian |
 //!
-//! Nothing in them names a census: who is handed a token may hand it on to another census while it is good.
+//! The bytes name no census: a recipient may pass a token on to another census while it is valid.
 
 use std::fmt;
 
@@ -41,158 +45,160 @@ use crate::record::{Candidates, NotSigned};
 /// The header that carries it.
 pub const HEADER: &str = "Fedicensus-Token";
 
-/// Furthest that a token may expire ahead, in seconds. It is made for one request; a day lets it be made on another machine and carried over, and
-/// bounds how long whoever saw it can repeat it.
+/// Furthest expiry, in seconds from now. A token is made for one request. A day allows making it on
+/// another machine, and limits how long an observer can replay it.
 pub const EXPIRES_IN_SECONDS_MAX: u64 = 24 * 60 * 60;
 
-/// How far a maker's clock may be ahead of ours, in seconds, before a token that it made for the longest time is taken for one of the future.
+/// Tolerated error of the signer's clock, in seconds: how far it may be ahead of ours for a token
+/// with the longest lifetime.
 pub const CLOCK_AHEAD_SECONDS_MAX: u64 = 5 * 60;
 
-/// Longest value in bytes: the version, the longest purpose, two names, the largest number, a signature and five spaces.
+/// Longest value in bytes: the version, the longest purpose, two names, the largest number, a
+/// signature and five spaces.
 pub const VALUE_BYTES_MAX: usize = 2 + 7 + 253 + 253 + 20 + 2 * SIGNATURE_BYTES + 5;
 
 /// The version of the form.
 const VERSION: &str = "v1";
 
-/// What the signed bytes begin with: no other signature of the same key is one of these.
+/// The prefix of the signed bytes, which no other signature of the same key has.
 const NAMESPACE: &[u8; 19] = b"fedicensus/v1/token";
 
 /// Seconds since 1970 in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnixSeconds(pub u64);
 
-/// What is to become of the host.
+/// The wish about a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The census is to look at it.
+    /// The census should check it.
     Submit,
-    /// Its owner wants it left alone.
+    /// Its owner opts it out.
     OptOut,
-    /// Its owner takes that back.
+    /// Its owner withdraws the opt-out.
     OptIn,
 }
 
-/// What a token says.
+/// The content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
-    /// What is to become of the host.
+    /// The wish about the host.
     pub purpose: Purpose,
     /// The domain that vouches.
     pub domain: Host,
     /// The host.
     pub host: Host,
-    /// From then on it is good no longer.
+    /// From then on it is no longer valid.
     pub expires: UnixSeconds,
 }
 
-/// A token of the census's own form. Nothing of it is known to be true before [`OwnToken::verify`].
+/// A token of the census's own form, not yet verified; see [`OwnToken::verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnToken {
-    /// What it says.
+    /// Its content.
     pub claim: Claim,
-    /// What is said to be the domain's signature of it.
+    /// The alleged signature of the domain.
     pub signature: Signature,
 }
 
-/// What somebody wants, and when.
+/// What a request asks for, and when.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'host> {
-    /// What is to become of the host.
+    /// The wish about the host.
     pub purpose: Purpose,
     /// The host.
     pub host: &'host Host,
-    /// The moment.
+    /// The current time.
     pub now: UnixSeconds,
 }
 
-/// A token that is true.
+/// A verified token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// Who vouches.
     pub submitter: Submitter,
-    /// What is to become of the host.
+    /// The wish about the host.
     pub purpose: Purpose,
     /// The host.
     pub host: Host,
-    /// From then on the token is good no longer.
+    /// From then on the token is no longer valid.
     pub expires: UnixSeconds,
 }
 
-/// Why a header's value is no token of the census's own form.
+/// Why a header's value is not a token of the census's own form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum OwnError {
-    /// Over [`VALUE_BYTES_MAX`].
+    /// It exceeds [`VALUE_BYTES_MAX`].
     #[error("the token is longer than {VALUE_BYTES_MAX} bytes, and can't be one")]
     TooLong,
-    /// Another version, or another form.
+    /// It has another version, or Sigsum's form.
     #[error(
         "the token does not begin with `{VERSION} `: it is of another version, or of Sigsum's form, which has a header of its own"
     )]
     Version,
-    /// Not six words.
+    /// It does not have six words.
     #[error("the token is not six words with exactly one space between each two")]
     Shape,
-    /// No purpose that is known.
+    /// The purpose is unknown.
     #[error("the token's purpose is not `submit`, `opt-out` or `opt-in`")]
     Purpose,
     /// The domain can't vouch.
     #[error("the token's domain {0}")]
     Domain(#[from] DomainError),
-    /// The host is no name.
+    /// The host is not a valid name.
     #[error("the token's host can't be used: {0}")]
     Host(HostError),
-    /// No number of seconds.
+    /// The expiry is not a number of seconds.
     #[error("the token's expiry is not a number of seconds since 1970")]
     Expires,
-    /// Not 128 hex digits.
+    /// The signature is not 128 hex digits.
     #[error("the token's signature is not 128 hex digits")]
     Signature,
-    /// It could be read, but is not as it would be written.
+    /// It is readable, but not in canonical spelling.
     #[error(
         "the token is spelled otherwise than it is made: names are A-labels in lower case, hex digits are in lower case, numbers have no leading zeros"
     )]
     Spelling,
 }
 
-/// Why a token is not good for what is wanted.
+/// Why a token is not valid for a request.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Rejected {
-    /// Its time is over.
+    /// It has expired.
     #[error("the token expired {seconds_ago} s ago: make a new one")]
     Expired {
-        /// Since when.
+        /// Seconds since then.
         seconds_ago: u64,
     },
-    /// It expires further ahead than any token may.
+    /// It expires further ahead than allowed.
     #[error(
         "the token is not valid for another {seconds} s, since none may expire more than {EXPIRES_IN_SECONDS_MAX} s ahead: make one that expires sooner; if it should be valid, set the clock of the machine that made it"
     )]
     NotYet {
-        /// Until it is.
+        /// Seconds until it becomes valid.
         seconds: u64,
     },
-    /// It was signed for something else.
+    /// It was signed for another purpose.
     #[error("the token was signed to {signed}, not to {wanted}: make one for that purpose")]
     WrongPurpose {
-        /// What it says.
+        /// The token's purpose.
         signed: Purpose,
-        /// What is wanted.
+        /// The requested purpose.
         wanted: Purpose,
     },
     /// It was signed for another host.
     #[error("the token was signed for {signed}, not for {wanted}: make one for that host")]
     WrongHost {
-        /// What it says.
+        /// The token's host.
         signed: Host,
-        /// What is wanted.
+        /// The requested host.
         wanted: Host,
     },
-    /// Only an owner decides that, and the domain's is not the host's.
+    /// Only the owner may decide this, and the domain does not contain the host.
     #[error(
         "{domain} can't decide to {purpose} for {host}, which is neither this domain nor below it: sign with a key of the host's own domain"
     )]
     NotTheOwner {
-        /// What is wanted.
+        /// The requested purpose.
         purpose: Purpose,
         /// The domain that vouches.
         domain: Host,
@@ -205,10 +211,11 @@ pub enum Rejected {
 }
 
 impl OwnToken {
-    /// Reads a header's value. An empty one is no token, as if the header were not there; of several headers the first counts.
+    /// Parses a header's value. `None` for an empty one, which counts as a missing header. Of
+    /// several headers the first counts.
     ///
     /// # Errors
-    /// How it is malformed.
+    /// Returns how it is malformed.
     pub fn parse(value: &[u8], test: TestDomain) -> Result<Option<Self>, OwnError> {
         if value.is_empty() {
             return Ok(None);
@@ -233,7 +240,8 @@ impl OwnToken {
             },
             signature: Signature::from_hex(digits.as_bytes()).ok_or(OwnError::Signature)?,
         };
-        // One token, one text: nothing of it can be changed, not even in ways that mean the same.
+        // A token has only one spelling, so that nothing in it can be changed, not even without a
+        // change of meaning.
         if token.to_string() == text {
             Ok(Some(token))
         } else {
@@ -241,21 +249,21 @@ impl OwnToken {
         }
     }
 
-    /// Makes the token that says this.
+    /// Signs this content.
     pub fn sign(claim: Claim, key: &SecretKey) -> Self {
         let signature = key.sign(&claim.signed_bytes());
         Self { claim, signature }
     }
 
-    /// The form, by which the keys are looked up.
+    /// The form, which determines the names for the keys.
     pub fn form(&self) -> Form {
         Form::Own
     }
 
-    /// Who vouches for what, when it is what is wanted and one of the domain's keys has signed it.
+    /// Verifies that the token matches the request and that one of the domain's keys has signed it.
     ///
     /// # Errors
-    /// As [`Claim::fits`], and when none of the keys has signed it.
+    /// Fails like [`Claim::fits`], and if none of the keys has signed it.
     pub fn verify(&self, keys: &Candidates, wanted: Wanted<'_>) -> Result<Verified, Rejected> {
         self.claim.fits(wanted)?;
         let key_hash = keys.signer(&self.claim.signed_bytes(), &self.signature)?;
@@ -273,10 +281,11 @@ impl OwnToken {
 }
 
 impl Claim {
-    /// Whether this would be good for what is wanted, if it is true: worth knowing before DNS is asked.
+    /// Whether this content matches the request, without verifying the signature. Called before any
+    /// DNS request.
     ///
     /// # Errors
-    /// Why it is not. Never [`Rejected::NotSigned`].
+    /// Returns the reason if it does not. Never [`Rejected::NotSigned`].
     pub fn fits(&self, wanted: Wanted<'_>) -> Result<(), Rejected> {
         if self.purpose != wanted.purpose {
             return Err(Rejected::WrongPurpose {
@@ -331,7 +340,7 @@ impl Claim {
 }
 
 impl Purpose {
-    /// All of them.
+    /// All purposes.
     pub const ALL: [Self; 3] = [Self::Submit, Self::OptOut, Self::OptIn];
 
     /// The word in the token.
@@ -343,14 +352,15 @@ impl Purpose {
         }
     }
 
-    /// The purpose of this word.
+    /// The purpose for this word. `None` if it is unknown.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|purpose| purpose.as_str() == word)
     }
 
-    /// Anybody may submit a host. What an owner decides is decided by a domain that the host lies in.
+    /// Whether only an owner may decide this. Anyone may submit a host; an owner's decision needs a
+    /// domain that contains the host.
     pub fn is_the_owners(self) -> bool {
         match self {
             Self::Submit => false,

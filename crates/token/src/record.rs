@@ -1,24 +1,26 @@
 //! TXT records: the keys that a domain publishes.
 //!
-//! In: the records of one name, in the order in which they were received. Out: the keys among the first ten. Refused: whatever is not one key in
-//! hex; it counts among the ten all the same, so that padding makes nobody do more work.
+//! It takes the records of one name in the order received, and returns the keys among the first
+//! ten. A record that is not exactly one key in hex is ignored, but counts among the ten, so that
+//! padding causes no extra work.
 
 use thiserror::Error;
 
 use crate::key::{KEY_BYTES, KeyHash, PublicKey, Signature};
 
-/// Records that are tried. Each costs a verification, and a domain with ten keys at once has more than it needs to change one for another.
+/// Most records that are tried. Each costs a verification, and ten keys at once are more than
+/// enough to replace one by another.
 pub const RECORDS_TRIED_MAX: usize = 10;
 
-/// Hex digits of a key.
 const KEY_DIGITS: usize = 2 * KEY_BYTES;
 
-/// A TXT record's content, as far as it matters: one byte more than a key shows that it is none.
+/// A TXT record's content, cut off after one byte more than a key, which suffices to show that it
+/// is not a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TxtRecord(Vec<u8>);
 
 impl TxtRecord {
-    /// The record that consists of these strings, joined (RFC 1035 §3.3.14).
+    /// The record with these strings, joined (RFC 1035 §3.3.14).
     pub fn from_strings<S: AsRef<[u8]>>(strings: impl IntoIterator<Item = S>) -> Self {
         let mut content = Vec::new();
         for string in strings {
@@ -43,11 +45,11 @@ pub struct Candidates {
     "none of the domain's keys has signed this ({tried} tried; records that hold no key: {malformed}; records beyond the first {RECORDS_TRIED_MAX}: {untried}): publish the public key of the one that signs as a TXT record, 64 hex digits and nothing else, and wait until DNS has it"
 )]
 pub struct NotSigned {
-    /// Keys that were tried.
+    /// Number of keys that were tried.
     pub tried: usize,
-    /// Records among the first ten that hold no key.
+    /// Number of records among the first ten without a key.
     pub malformed: usize,
-    /// Records after the first ten.
+    /// Number of records after the first ten.
     pub untried: usize,
 }
 
@@ -66,7 +68,7 @@ impl Candidates {
         }
     }
 
-    /// This key alone.
+    /// Only this key.
     pub fn one(key: PublicKey) -> Self {
         Self {
             keys: vec![key],
@@ -75,7 +77,7 @@ impl Candidates {
         }
     }
 
-    /// The keys, in the order in which they are tried.
+    /// The keys, in the order of the attempts.
     pub fn keys(&self) -> &[PublicKey] {
         &self.keys
     }

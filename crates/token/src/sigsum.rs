@@ -1,10 +1,13 @@
-//! Sigsum's form, so that its own tools (`sigsum-token create`, `sigsum-submit -a -d`) can be used.
+//! Sigsum's form, which allows the use of Sigsum's own tools (`sigsum-token create`, `sigsum-submit
+//! -a -d`).
 //!
-//! In: the value of the header `Sigsum-Token`, which is `DOMAIN SP HEX`. Out: the domain that vouches. Refused: all that is not exactly so.
+//! It takes the value of the header `Sigsum-Token`, which is `DOMAIN SP HEX`, and returns the
+//! domain that vouches. It rejects every other syntax.
 //!
-//! It signs the key of a log, here the census's in its place, and neither a host, nor a purpose, nor a time, nor even the domain: whoever has seen
-//! a token can use it for ever, as long as the key is published. So it vouches for submissions alone, within the submitter's limits, and never for
-//! what an owner decides.
+//! The token signs the key of a log, here the census's in its place, and neither a host, nor a
+//! purpose, nor a time, nor even the domain. Anyone who has seen a token can use it as long as the
+//! key is published. Therefore it is valid only for submissions, within the submitter's limits, and
+//! never for an owner's decision.
 
 use std::fmt;
 
@@ -22,46 +25,47 @@ pub const HEADER: &str = "Sigsum-Token";
 /// Longest value in bytes: a name as U-labels (1012), a space, a signature.
 pub const VALUE_BYTES_MAX: usize = 1012 + 1 + 2 * SIGNATURE_BYTES;
 
-/// What the signed bytes begin with: no other signature of the same key is one of these.
+/// The prefix of the signed bytes, which no other signature of the same key has.
 const NAMESPACE: &[u8; 26] = b"sigsum.org/v1/submit-token";
 
-/// Bytes that are signed: the namespace, a zero byte, the log's key.
+/// Number of signed bytes: the namespace, a zero byte, the log's key.
 const SIGNED_BYTES: usize = NAMESPACE.len() + 1 + KEY_BYTES;
 
-/// A token of Sigsum's form. Nothing of it is known to be true before [`SigsumToken::verify`].
+/// A token of Sigsum's form, not yet verified; see [`SigsumToken::verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SigsumToken {
-    /// The domain that is said to vouch.
+    /// The domain that allegedly vouches.
     pub domain: Host,
-    /// What is said to be its signature.
+    /// Its alleged signature.
     pub signature: Signature,
 }
 
-/// Why a header's value is no token of Sigsum's form.
+/// Why a header's value is not a token of Sigsum's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SigsumError {
-    /// Over [`VALUE_BYTES_MAX`].
+    /// It exceeds [`VALUE_BYTES_MAX`].
     #[error("the token is longer than {VALUE_BYTES_MAX} bytes, and can't be one")]
     TooLong,
-    /// No space, or several.
+    /// It has no space, or several.
     #[error("the token is not a domain and a signature with exactly one space between them")]
     Shape,
-    /// Nothing before the space.
+    /// There is nothing before the space.
     #[error("the token's domain is empty")]
     NoDomain,
     /// The domain can't vouch.
     #[error("the token's domain {0}")]
     Domain(#[from] DomainError),
-    /// Not 128 hex digits.
+    /// The signature is not 128 hex digits.
     #[error("the token's signature is not 128 hex digits")]
     Signature,
 }
 
 impl SigsumToken {
-    /// Reads a header's value. An empty one is no token, as if the header were not there; of several headers the first counts.
+    /// Parses a header's value. `None` for an empty one, which counts as a missing header. Of
+    /// several headers the first counts.
     ///
     /// # Errors
-    /// How it is malformed.
+    /// Returns how it is malformed.
     pub fn parse(value: &[u8], test: TestDomain) -> Result<Option<Self>, SigsumError> {
         if value.is_empty() {
             return Ok(None);
@@ -83,7 +87,7 @@ impl SigsumToken {
         }))
     }
 
-    /// Makes the token of `domain` for the log, or the census, that has this key.
+    /// Makes the token of `domain` for the log, or the census, with this key.
     pub fn sign(domain: Host, log_key: LogKey, key: &SecretKey) -> Self {
         Self {
             domain,
@@ -91,15 +95,15 @@ impl SigsumToken {
         }
     }
 
-    /// The form, by which the keys are looked up.
+    /// The form, which determines the names for the keys.
     pub fn form(&self) -> Form {
         Form::Sigsum
     }
 
-    /// Who vouches, when one of the domain's keys has signed for the log, or the census, that has this key.
+    /// Verifies that one of the domain's keys has signed for the log, or the census, with this key.
     ///
     /// # Errors
-    /// None of them has.
+    /// Fails if none of them has.
     pub fn verify(&self, keys: &Candidates, log_key: LogKey) -> Result<Submitter, NotSigned> {
         Ok(Submitter {
             domain: self.domain.clone(),

@@ -1,4 +1,4 @@
-//! What the tests share: Sigsum's published values, and changing a bit.
+//! Shared test helpers: Sigsum's published values, and flipping bits.
 
 use crate::key::{LogKey, PublicKey, SecretKey};
 use crate::record::Candidates;
@@ -24,7 +24,7 @@ pub(crate) fn log_key() -> LogKey {
     LogKey::from_hex(LOG_KEY.as_bytes()).unwrap()
 }
 
-/// The bytes once for each of their bits, with that one changed.
+/// One copy of the bytes for each bit, with that bit flipped.
 pub(crate) fn with_one_bit_changed(bytes: &[u8]) -> Vec<Vec<u8>> {
     let bits = (0..bytes.len()).flat_map(|place| (0..8).map(move |bit| (place, bit)));
     bits.map(|(place, bit)| {

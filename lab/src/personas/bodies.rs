@@ -1,4 +1,4 @@
-//! JSON and encodings that are meant to hurt whoever parses them.
+//! JSON and encodings that are meant to harm parsers.
 
 mod bytes;
 
@@ -16,7 +16,8 @@ use super::table::Table;
 use crate::expectation::Expectation;
 use crate::play::Answer;
 
-/// What a bomb becomes: 16 times what a document may have, twice what a peers list may. Packed it is about 150 KB.
+/// Decompressed size of a bomb: 16 times the limit of a document, twice that of a peers list.
+/// Compressed it has about 150 KB.
 const BOMB_BYTES: usize = 32 * 1024 * 1024;
 
 /// A gzip bomb that begins as a JSON array of texts.
@@ -55,7 +56,7 @@ fn bomb() -> Answer {
     Answer::make(|_| Answer::json_bytes(BOMB.clone()).with("Content-Encoding", "gzip"))
 }
 
-/// A persona whose document is this answer.
+/// A persona with this answer as its document.
 fn persona(
     table: &mut Table,
     name: &str,

@@ -1,7 +1,6 @@
-//! Servers whose people talk in public, and those that are named in such conversations alone.
+//! Servers with public conversations, and servers that are named only in these.
 //!
-//! The latter are found by walks and by nothing else: in a census without walks, none of them may
-//! ever be known.
+//! Only walks find the latter: a census without walks must never know any of them.
 
 use serde_json::{Value, json};
 
@@ -38,7 +37,7 @@ pub const FOUND_BY_NOTES: [&str; 3] = [
     "renoted.lab-talk.test",
 ];
 
-/// Whose only accounts in a conversation do not want to be found.
+/// Hosts whose only accounts in a conversation do not want to be found.
 pub const QUIET: [&str; 4] = [
     "marker.lab-quiet.test",
     "noindex.lab-quiet.test",
@@ -46,7 +45,7 @@ pub const QUIET: [&str; 4] = [
     "undiscoverable.lab-quiet.test",
 ];
 
-/// Servers that a walk gets little or nothing from, and how it ends there.
+/// Servers from which a walk gets little or nothing, and how it ends there.
 pub const HOSTILE: [(&str, &str); 6] = [
     ("circles.lab.test", "complete"),
     ("endless.lab.test", "truncated"),
@@ -56,7 +55,7 @@ pub const HOSTILE: [(&str, &str); 6] = [
     ("no-api.lab.test", "disallowed"),
 ];
 
-/// Stands in every text, handle and id of these conversations, and may stand nowhere else.
+/// Occurs in every text, handle and id of these conversations, and may occur nowhere outside.
 pub const PRIVATE: &str = "zzprivate";
 
 const FEED: &str = "/api/v1/timelines/public";
@@ -182,7 +181,7 @@ fn hostile(host: &str) -> Play {
     let play = living(host, "mastodon", "4.2.0");
     let feed = |posts: &[Value]| Answer::json(&json!(posts));
     match host {
-        // Its threads lead to each other.
+        // Its threads refer to each other.
         "circles.lab.test" => {
             let posts: Vec<Value> = (0..40)
                 .map(|n| busy(post(&n.to_string(), host, account("1", None))))
@@ -194,7 +193,7 @@ fn hostile(host: &str) -> Play {
             .route(FEED, forty(0))
             .otherwise(Answer::make(|request| {
                 let digits = request.path.chars().filter(char::is_ascii_digit);
-                // The first is the API's version.
+                // The first number is the API's version.
                 let number: String = digits.skip(1).collect();
                 forty(number.parse::<u64>().unwrap_or(0).saturating_mul(40))
             })),
@@ -210,12 +209,12 @@ fn hostile(host: &str) -> Play {
     }
 }
 
-/// A post that mentions 250 000 people. It is written as text when it is asked for: as values it
-/// would take all the memory of the lab's container.
+/// A post that mentions 250 000 people. It is generated as text on request: as parsed values it
+/// would need all of the lab container's memory.
 fn mentions() -> Answer {
     let author = account("1", None);
     let mut text = json!([post("1", "mentions.lab.test", author)]).to_string();
-    // Into the object, which its array ends with.
+    // Reopens the object at the end of its array.
     text.truncate(text.len().saturating_sub("}]".len()));
     text.push_str(r#","mentions":[{}"#);
     for number in 0..250_000 {
@@ -227,7 +226,7 @@ fn mentions() -> Answer {
     Answer::json_bytes(text)
 }
 
-/// Forty posts of local accounts, numbered from this one.
+/// Forty posts of local accounts, numbered from `first`.
 fn forty(first: u64) -> Answer {
     let posts: Vec<Value> = (first..first.saturating_add(40))
         .map(|n| {
@@ -249,7 +248,7 @@ fn at_post(id: &str, what: &str) -> String {
     format!("/api/v1/statuses/{PRIVATE}{id}/{what}")
 }
 
-/// An account of Mastodon's, local without `host`.
+/// A Mastodon account, local without `host`.
 fn account(id: &str, host: Option<&str>) -> Value {
     let handle = match host {
         Some(host) => format!("{PRIVATE}{id}@{host}"),
@@ -258,7 +257,7 @@ fn account(id: &str, host: Option<&str>) -> Value {
     json!({"id": format!("{PRIVATE}a{id}"), "acct": handle, "note": PRIVATE, "discoverable": true})
 }
 
-/// A post of Mastodon's that this host published.
+/// A Mastodon post that this host published.
 fn post(id: &str, host: &str, account: Value) -> Value {
     json!({
         "id": format!("{PRIVATE}{id}"),
@@ -269,7 +268,7 @@ fn post(id: &str, host: &str, account: Value) -> Value {
     })
 }
 
-/// The same with a thread and favourites.
+/// Adds a thread and favourites to a post.
 fn busy(post: Value) -> Value {
     with(
         with(post, "replies_count", json!(1)),

@@ -1,4 +1,4 @@
-//! A host that publishes lists for others, and one that says in a file what it wants of a census; beside being instances.
+//! An instance that also publishes lists for others, and one that publishes its wish in a file.
 
 use std::fmt::Write as _;
 
@@ -9,19 +9,19 @@ use super::table::Table;
 use crate::expectation::Expectation;
 use crate::play::Answer;
 
-/// The host.
+/// The publishing host.
 pub const HOST: &str = "lists.lab.test";
 
-/// Where it has a list of instances, in the form of the-federation.info.
+/// Path of its list of instances, in the format of the-federation.info.
 pub const PODS_PATH: &str = "/pods.json";
 
-/// Where it has a list of public suffixes, by which everything below [`SUFFIX`] has an owner of its own.
+/// Path of its public suffix list, in which each name below [`SUFFIX`] has a separate owner.
 pub const SUFFIXES_PATH: &str = "/public_suffix_list.dat";
 
 /// A private suffix of its list.
 pub const SUFFIX: &str = "lab-shapes.test";
 
-/// Whom its list of instances names: living personas with empty peers lists.
+/// The instances in its list: responding personas with empty peers lists.
 pub const PODS: [&str; 10] = [
     "by-friendica.lab-shapes.test",
     "by-friendica-old.lab-shapes.test",
@@ -35,16 +35,16 @@ pub const PODS: [&str; 10] = [
     "by-piefed.lab-shapes.test",
 ];
 
-/// A host that proves by a file that it wants to be left alone.
+/// A host that proves its opt-out by a file.
 pub const PROVING_HOST: &str = "says-so-itself.lab.test";
 
-/// Where its proof lies.
+/// Path of its proof.
 pub const PROOF_PATH: &str = "/.well-known/fedicensus";
 
 /// The lines of its proof.
 pub const PROOF: [&str; 2] = ["# to whom it may concern", "fedicensus-proof=opt-out"];
 
-/// Rules of the two sections: what a whole list has at least, and more.
+/// Rules of the two sections: at least as many as in a complete list.
 const ICANN_RULES: u32 = 7000;
 const PRIVATE_RULES: u32 = 2600;
 

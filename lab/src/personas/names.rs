@@ -1,4 +1,4 @@
-//! Names that lead nowhere: what DNS and the dial alone decide, without a container.
+//! Names that lead nowhere: DNS and the dial decide, without a container.
 
 use protocol::DeadReason;
 

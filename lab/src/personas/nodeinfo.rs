@@ -1,4 +1,4 @@
-//! NodeInfo that is odd, elsewhere or none at all.
+//! NodeInfo that is odd, on another host or missing.
 
 use protocol::DeadReason;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(super) fn add(table: &mut Table) {
     challenges(table);
 }
 
-/// A persona whose well-known NodeInfo is this.
+/// A persona with this well-known NodeInfo.
 fn pointed(
     table: &mut Table,
     name: &str,

@@ -1,4 +1,4 @@
-//! Peers lists that are junk, huge, refused, or meant to break whoever takes names from strangers.
+//! Peers lists that are junk, huge, refused, or meant to break a reader of untrusted names.
 
 use std::time::Duration;
 

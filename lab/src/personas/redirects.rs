@@ -1,4 +1,4 @@
-//! Redirects: moves, detours, loops and targets that are none.
+//! Redirects: moves, detours, loops and invalid targets.
 
 use protocol::DeadReason;
 use serde_json::Value;
@@ -422,7 +422,7 @@ fn bad_locations(table: &mut Table) {
     );
 }
 
-/// What changes from check to check.
+/// Behaviour that changes from check to check.
 fn stories(table: &mut Table) {
     let there = |host: &str| living(host, "mastodon", "4.5.2").route(PEERS_PATH, flat::<&str>(&[]));
     let away = || Box::new(Play::default());

@@ -1,4 +1,4 @@
-//! robots.txt in all its forms: those that ask us to stay away, and those that only look odd.
+//! robots.txt in all its forms: files that forbid checks, and files that only look odd.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::play::{Act, Answer};
 
 const ROBOTS: &str = "/robots.txt";
 
-/// Bytes of the huge ones, well above the 500 KiB that are parsed.
+/// Bytes of the huge files, well above the 500 KiB that are parsed.
 const HUGE_BYTES: usize = 3 * 1024 * 1024;
 
-/// What is parsed of a robots.txt.
+/// Bytes of a robots.txt that are parsed.
 const PARSED_BYTES: usize = 500 * 1024;
 
 pub(super) fn add(table: &mut Table) {
@@ -290,7 +290,7 @@ fn odd(table: &mut Table) {
 fn statuses(table: &mut Table) {
     for status in [400, 401, 403, 404, 410, 451] {
         let wanted = Expectation::alive();
-        // The body of such an answer is no robots.txt, whatever it says.
+        // The body of such an answer does not count as a robots.txt.
         let answer = Answer::typed(status, "text/plain", "User-agent: *\nDisallow: /\n");
         persona(
             table,

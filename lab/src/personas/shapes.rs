@@ -1,33 +1,33 @@
-//! The true shapes of living instances: NodeInfo, and each family's way to tell its peers.
+//! The formats of real instances: NodeInfo, and each software family's peers endpoint.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::play::{Answer, Play, Request};
 
-/// Where well-known NodeInfo is.
+/// Path of the well-known NodeInfo.
 pub const WELL_KNOWN: &str = "/.well-known/nodeinfo";
 
-/// Where the personas keep their NodeInfo document.
+/// Path of the personas' NodeInfo document.
 pub const DOCUMENT: &str = "/nodeinfo/2.0";
 
-/// Where Mastodon and those like it tell their peers.
+/// Path of the peers list of Mastodon and similar software.
 pub const PEERS_PATH: &str = "/api/v1/instance/peers";
 
 /// `rel` without its version.
 pub const SCHEMA: &str = "http://nodeinfo.diaspora.software/ns/schema/";
 
-/// A living instance without any peers endpoint.
+/// A responding instance without any peers endpoint.
 pub fn living(host: &str, software: &str, version: &str) -> Play {
     with_document(host, &document(software, version))
 }
 
-/// A living instance with this NodeInfo document.
+/// A responding instance with this NodeInfo document.
 pub fn with_document(host: &str, document: &Value) -> Play {
     pointing(host).route(DOCUMENT, Answer::json(document))
 }
 
-/// Well-known NodeInfo that points to [`DOCUMENT`], which is still to be given.
+/// Well-known NodeInfo that points to [`DOCUMENT`], which the caller has to add.
 pub fn pointing(host: &str) -> Play {
     let href = format!("https://{host}{DOCUMENT}");
     Play::default().route(WELL_KNOWN, Answer::json(&pointer("2.0", &href)))
@@ -61,26 +61,26 @@ pub(super) fn set(object: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// What ordinary instances of a software say in `openRegistrations`. `None` if the member is
-/// missing.
+/// The `openRegistrations` of ordinary instances of a software. `None` if the member is missing.
 pub fn open_registrations(software: &str) -> Option<bool> {
     match software {
-        // Made for one person or a few, or dear to run.
+        // Made for one person or a few, or expensive to run.
         "akkoma" | "gotosocial" | "hometown" | "mitra" | "owncast" | "peertube" | "sharkey"
         | "smithereen" | "snac" | "takahe" | "wordpress" | "writefreely" => Some(false),
-        // NodeInfo requires the member, and some leave it out.
+        // NodeInfo requires the member, but these leave it out.
         "activityrelay" | "synapse" | "unheard-of" | "wildebeest" => None,
         _ => Some(true),
     }
 }
 
-/// A flat list, as Mastodon has it.
+/// A flat list, as in Mastodon.
 pub fn flat<S: AsRef<str>>(peers: &[S]) -> Answer {
     let peers: Vec<&str> = peers.iter().map(AsRef::as_ref).collect();
     Answer::json(&json!(peers))
 }
 
-/// A flat list for those who ask for JSON only, as `GoToSocial` has it; objects when a filter is asked for.
+/// A flat list for clients that accept only JSON, as in `GoToSocial`. With a filter it contains
+/// objects.
 pub fn gotosocial(peers: &[&str]) -> Answer {
     let peers: Vec<String> = peers.iter().map(|&peer| peer.to_owned()).collect();
     Answer::make(move |request| {
@@ -99,7 +99,8 @@ fn accepts_json(request: &Request) -> bool {
     request.accept.contains("application/json")
 }
 
-/// Misskey's `POST /api/federation/instances`: pages by `limit` (at most 100) and `offset` in the body.
+/// Misskey's `POST /api/federation/instances`: pages by `limit` (at most 100) and `offset` in the
+/// body.
 pub fn misskey_instances(peers: &[String]) -> Answer {
     let peers = peers.to_vec();
     Answer::make(move |request| {
@@ -185,7 +186,8 @@ pub fn mbin(peers: &[&str]) -> Answer {
     Answer::json(&json!({"instances": instances}))
 }
 
-/// A side of `PeerTube`'s follows, `following` or `follower`: pages by `start` and `count` (15, at most 100).
+/// One side of `PeerTube`'s follows, `following` or `follower`: pages by `start` and `count` (15,
+/// at most 100).
 pub fn peertube(side: &'static str, own: &str, peers: &[String]) -> Answer {
     let (own, peers) = (own.to_owned(), peers.to_vec());
     Answer::make(move |request| {
@@ -211,7 +213,7 @@ pub fn peertube(side: &'static str, own: &str, peers: &[String]) -> Answer {
     })
 }
 
-/// Funkwhale: pages by `page`, whose `next` points to a host of somebody else.
+/// Funkwhale: pages by `page`, whose `next` points to a foreign host.
 pub fn funkwhale(next_host: &'static str, pages: &[&[&str]]) -> Answer {
     let pages: Vec<Vec<String>> = pages
         .iter()
@@ -234,7 +236,7 @@ pub fn funkwhale(next_host: &'static str, pages: &[&[&str]]) -> Answer {
     })
 }
 
-/// Friendica of old: `/poco/@server`.
+/// Old Friendica: `/poco/@server`.
 pub fn friendica_poco(entries: &[&str]) -> Answer {
     let list: Vec<Value> = entries.iter().map(|url| json!({"url": url})).collect();
     Answer::json(&json!(list))
@@ -250,7 +252,7 @@ pub fn siteinfo(hide: Value) -> Answer {
     Answer::json(&json!({"version": "9.4", "hide_in_statistics": hide}))
 }
 
-/// A list far longer than is wanted: `count` names made as they are sent.
+/// A list far longer than accepted: `count` names generated while sending.
 pub fn long_list(count: u64, name: impl Fn(u64) -> String + Send + Sync + 'static) -> Answer {
     const NAMES_PER_PIECE: u64 = 1000;
     let Answer::Reply(reply) = Answer::json_bytes("") else {

@@ -1,6 +1,7 @@
-//! Every kind of software, alive, with its peers endpoint in its true shape; and those that ask to be left out of statistics.
+//! Every kind of software as a responding instance with its real peers endpoint, and instances that
+//! ask to be left out of statistics.
 //!
-//! Each family's list names a witness that nobody else names.
+//! Each family's list names a witness that no other list names.
 
 use serde_json::json;
 
@@ -13,10 +14,10 @@ use super::table::Table;
 use crate::expectation::Expectation;
 use crate::play::{Answer, Play};
 
-/// Named where blocked instances are named, never as a peer.
+/// Named among blocked instances, never as a peer.
 const BLOCKED: &str = "blocked.lab-shapes.test";
 
-/// Where Funkwhale's `next` points.
+/// The target of Funkwhale's `next`.
 const ELSEWHERE: &str = "next-page.lab-shapes.test";
 
 pub(super) fn add(table: &mut Table) {
@@ -79,7 +80,7 @@ fn microblogs(table: &mut Table) {
         });
     }
     snacs(table);
-    // Its NodeInfo address is `http://`, for which port 80 must not be asked.
+    // Its NodeInfo address is `http://`, but port 80 must not be contacted.
     let host = "bookwyrm.lab.test";
     let play = living(host, "bookwyrm", "0.8.1").route(
         super::shapes::WELL_KNOWN,
@@ -99,7 +100,7 @@ fn microblogs(table: &mut Table) {
     table.add_witness(witness, host);
 }
 
-/// snac2 ships a robots.txt that refuses everybody; an owner may let us in.
+/// snac2 ships a robots.txt that refuses all clients; an owner may allow us.
 fn snacs(table: &mut Table) {
     let deny = "User-agent: *\nDisallow: /\n";
     let host = "snac.lab.test";
@@ -123,7 +124,8 @@ fn misskeys(table: &mut Table) {
         play.route(PEERS_PATH, flat(&[peer]))
     });
     for name in ["sharkey", "firefish"] {
-        // 230 names in three pages, of which the last is the witness; the others have a suffix that nobody admits.
+        // 230 names in three pages, the last of which is the witness; the others have a suffix that
+        // is not admitted.
         family(table, name, name, "2025.4.3", |play, _, peer| {
             let mut peers: Vec<String> = (0..229).map(|n| format!("p{n}.pages.invalid")).collect();
             peers.push(peer.to_owned());

@@ -1,4 +1,4 @@
-//! A row of the table, and the table while it is filled.
+//! A row of the table, and the table while it is built.
 
 use protocol::Host;
 use serde::{Deserialize, Serialize};
@@ -7,40 +7,40 @@ use super::shapes;
 use crate::expectation::Expectation;
 use crate::play::{Dns, Play};
 
-/// One instance that the lab plays.
+/// An instance in the lab.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Persona {
     /// Its name.
     pub host: Host,
-    /// What it plays, for people.
+    /// A description for people.
     pub plays: String,
-    /// The numbers of the facts about hostile and odd servers that it stands for; none for ordinary
+    /// The numbers of the facts about hostile and odd servers that it covers. Empty for ordinary
     /// software.
     pub facts: Vec<u8>,
-    /// Who names it.
+    /// Where its name is published.
     pub via: Via,
-    /// What the census should make of it.
+    /// What the census should find.
     pub expectation: Expectation,
-    /// How it behaves.
+    /// Its behaviour.
     #[serde(skip)]
     pub play: Play,
 }
 
-/// Who names a persona.
+/// Where a persona's name is published.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
-    /// The operator: it is the seed itself.
+    /// By the operator: it is the seed itself.
     Start,
-    /// The peers list of the seed.
+    /// In the seed's peers list.
     Seed,
-    /// Another persona alone.
+    /// By one other persona only.
     Host(Host),
-    /// Somebody, but never in a way that the census may follow.
+    /// Only in ways that the census may not follow.
     Nobody,
 }
 
-/// A name of the table.
+/// Parses a name of the table.
 #[expect(
     clippy::expect_used,
     reason = "the table's names are constants, and a test parses all of them"
@@ -49,7 +49,7 @@ pub(crate) fn host(name: &str) -> Host {
     Host::parse(name).expect("invariant: the table's names are valid")
 }
 
-/// The table while it is being filled.
+/// The table while it is built.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) rows: Vec<Persona>,
@@ -68,7 +68,7 @@ impl Table {
         self.push(name, plays, facts, Via::Seed, expectation, play)
     }
 
-    /// Adds a living instance that `via` alone names.
+    /// Adds a responding instance that only `via` names.
     pub(super) fn add_witness(&mut self, name: &str, via: &str) -> &mut Persona {
         let plays = format!("Lives, and is named by {via} alone");
         let play = shapes::living(name, "mastodon", "4.5.2")
@@ -77,7 +77,7 @@ impl Table {
         self.push(name, &plays, &[], via, Expectation::alive(), play)
     }
 
-    /// Adds a name without a server that `via` alone names.
+    /// Adds a name without a server that only `via` names.
     pub(super) fn add_absent(&mut self, name: &str, via: &str) {
         let plays = format!("Is named by {via} alone, and DNS doesn't know it");
         let expectation = Expectation::dead(&[protocol::DeadReason::NoSuchName]);
@@ -86,7 +86,7 @@ impl Table {
         self.push(name, &plays, &[], via, expectation, play);
     }
 
-    /// Adds a living instance that nobody may ever ask.
+    /// Adds a responding instance that may never be contacted.
     pub(super) fn add_untouchable(&mut self, name: &str, plays: &str, facts: &[u8]) {
         let play = shapes::living(name, "mastodon", "4.5.2");
         let expectation = Expectation::never();

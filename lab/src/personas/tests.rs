@@ -4,13 +4,14 @@ use super::*;
 use crate::expectation::ExpectedVerdict;
 use crate::play::Dns;
 
-/// The facts that one server, or its name, can play. The others are the orchestrator's, the gateway's or a test image's.
+/// The facts that one server, or its name, can play. The others belong to the orchestrator, the
+/// gateway or a test image.
 const FACTS: [u8; 29] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 27,
     29, 30, 32,
 ];
 
-/// Longest table that a person looks through after `lab/up`.
+/// Longest table that a person can look through after `lab/up`.
 const PERSONAS_MAX: usize = 700;
 
 #[test]
@@ -80,7 +81,7 @@ fn whoever_is_named_by_one_alone_is_learned_from_it() {
         for learned in &persona.expectation.learns {
             assert!(by_name.contains_key(learned), "{learned}");
         }
-        // A secret that the seed tells would prove nothing.
+        // A secret in the seed's list would prove nothing.
         let seeded = matches!(persona.via, Via::Seed);
         assert!(!seeded || !persona.host.as_str().contains("-shapes."));
     }
@@ -115,8 +116,9 @@ fn every_family_with_a_peers_list_has_a_witness() {
         .iter()
         .filter(|row| row.host.is_within("lab-shapes.test") && row.expectation.listed)
         .count();
-    // Eleven microblogs, BookWyrm, three of Misskey's, two of GoToSocial's, six of the threadiverse, PeerTube's two, Funkwhale, two Friendicas,
-    // an unknown one, a relay; and four of hostile lists.
+    // Eleven microblogs, BookWyrm, three of Misskey's, two of GoToSocial's, six of the
+    // threadiverse, PeerTube's two, Funkwhale, two Friendicas, an unknown one, a relay; and four of
+    // hostile lists.
     assert_eq!(witnesses, 34);
 }
 
@@ -154,7 +156,7 @@ fn a_choice_of_personas_brings_whom_they_lead_to_and_nobody_else() {
         chosen(&["injection.lab.test", "nobody.test"]),
         Err("nobody.test".to_owned())
     );
-    // What each leads to is the same when all are chosen.
+    // Choosing all gives the same result for each.
     let all: Vec<String> = personas().iter().map(|row| row.host.to_string()).collect();
     assert_eq!(chosen_personas(&all, &[]).unwrap().len(), all.len());
 }

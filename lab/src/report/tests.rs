@@ -2,7 +2,7 @@ use super::*;
 use crate::crowd::Crowd;
 use crate::personas;
 
-/// What a faultless census would have found after one check of each.
+/// The findings of a faultless census after one check of each.
 fn faultless(table: &Table) -> (Vec<Found>, Vec<String>) {
     let of = |persona: &Persona| Found {
         host: persona.host.to_string(),

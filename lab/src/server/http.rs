@@ -1,4 +1,4 @@
-//! HTTP/1.1 by hand: a bounded reader of requests and a writer that sends exactly what a persona plays.
+//! HTTP/1.1 by hand: a bounded reader of requests, and a writer that sends a persona's exact bytes.
 
 use std::io;
 use std::time::Duration;
@@ -10,16 +10,17 @@ use tokio::time::sleep;
 
 use crate::play::{Act, Answer, Reply, Request};
 
-/// Longest head of a request. A check's are below 1 KiB.
+/// Longest head of a request. A check's heads are below 1 KiB.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Longest body of a request: Misskey's is below 100 bytes.
 const BODY_BYTES_MAX: usize = 16 * 1024;
 
-/// All bytes of one endless answer. The census must have hung up at 16 MiB decoded, or at 24 MiB on the wire.
+/// Total bytes of an endless answer. The census must have closed the connection at 16 MiB decoded,
+/// or at 24 MiB on the wire.
 const SCRIPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Chunks of one chunked answer.
+/// Most chunks of one chunked answer.
 const PIECES_MAX: u64 = 100_000;
 
 /// Why a request could not be read.
@@ -28,27 +29,27 @@ pub(crate) enum RequestError {
     /// The connection broke.
     #[error("the connection broke")]
     Io(#[from] io::Error),
-    /// It is no HTTP, or more than we take.
+    /// It is not HTTP, or exceeds the limits.
     #[error("no request, or one above the lab's bounds")]
     Malformed,
 }
 
-/// What is to happen with the connection after an answer.
+/// What happens to the connection after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// The next request may come.
+    /// The next request may follow.
     Keep,
-    /// An orderly end.
+    /// It closes in an orderly way.
     Close,
-    /// A TCP reset.
+    /// It ends with a TCP reset.
     Reset,
 }
 
 /// Reads the next request.
 ///
-/// - `Ok(Some(request))` when there is one
-/// - `Ok(None)` when the client has ended the connection
-/// - `Err(..)` when it broke, or when the bytes are no request within the bounds
+/// - `Ok(Some(request))` if there is one
+/// - `Ok(None)` if the client has closed the connection
+/// - `Err(..)` if the connection broke, or if the bytes are not a request within the limits
 pub(crate) async fn read_request(
     stream: &mut (impl AsyncRead + Unpin),
     buffer: &mut Vec<u8>,
@@ -111,7 +112,7 @@ fn parse_head(head: &str, host: &str) -> Option<(Request, usize)> {
     Some((request, length))
 }
 
-/// Sends an answer. `close` says that the client wants no other.
+/// Sends an answer. `close` means that the client wants no further one.
 pub(crate) async fn send(
     stream: &mut (impl AsyncWrite + Unpin),
     answer: Answer,
@@ -146,7 +147,7 @@ pub(crate) async fn send(
             Ok(if close { Then::Close } else { Then::Keep })
         }
         Answer::Script(acts) => act(stream, acts).await,
-        // A maker's answer is final: one that makes another has nothing to say.
+        // A maker's answer is final: one that returns another maker sends nothing.
         Answer::Make(_) => Ok(Then::Close),
     }
 }

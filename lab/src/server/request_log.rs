@@ -1,4 +1,5 @@
-//! What was asked of the lab: `requests.ndjson`, so that a test can show what was asked and what was not.
+//! The log of all requests to the lab, `requests.ndjson`, so that a test can show what was
+//! requested and what was not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -10,20 +11,21 @@ use std::time::Instant;
 use protocol::escaped;
 use serde::{Deserialize, Serialize};
 
-/// All of the log: some 400 000 requests. Beyond it the lab serves on and logs no more.
+/// Largest log: about 400 000 requests. Beyond it the lab continues without logging.
 pub const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Bytes kept of a path, a user agent.
+/// Bytes of a path or user agent that are kept.
 const TEXT_BYTES_MAX: usize = 200;
 
-/// A line of the log: a connection whose hello named a persona (`method` empty), or a request.
+/// A line of the log: a request, or a connection whose ClientHello named a persona (`method`
+/// empty).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// Milliseconds since the lab's start.
     pub ms: u64,
-    /// The name in the TLS hello.
+    /// The name in the ClientHello.
     pub host: String,
-    /// The method; empty for the connection itself.
+    /// The method. Empty for the connection itself.
     pub method: String,
     /// The path without its query, escaped.
     pub path: String,
@@ -31,7 +33,7 @@ pub struct Entry {
     pub agent: String,
 }
 
-/// The log that is being written.
+/// The log while it is written.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
     begun: Instant,
@@ -39,7 +41,7 @@ pub(crate) struct RequestLog {
 }
 
 impl RequestLog {
-    /// A log in a new file, or none at all.
+    /// A log in a new file. `None` logs nothing.
     pub(crate) fn new(path: Option<&Path>) -> io::Result<Self> {
         let file = path.map(File::create).transpose()?;
         Ok(Self {
@@ -48,7 +50,7 @@ impl RequestLog {
         })
     }
 
-    /// Adds a line, if there is room. A log that can't be written ends: the lab serves on.
+    /// Adds a line, if there is room. If the log can't be written, it ends and the lab continues.
     pub(crate) fn add(&self, host: &str, method: &str, path: &str, agent: &str) {
         let entry = Entry {
             ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -72,10 +74,10 @@ impl RequestLog {
     }
 }
 
-/// All lines of the log, in order.
+/// All lines of the log, in order. An incomplete last line ends the reading.
 ///
 /// # Errors
-/// When the file can't be read. A last line that is half written ends the reading.
+/// Fails if the file can't be read.
 pub fn entries(path: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for line in BufReader::new(File::open(path)?.take(LOG_BYTES_MAX)).lines() {
@@ -87,10 +89,10 @@ pub fn entries(path: &Path) -> io::Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The paths asked of each host; a host that was only connected to has an empty set.
+/// The requested paths of each host. A host that was only connected to has an empty set.
 ///
 /// # Errors
-/// When the file can't be read. A last line that is half written ends the reading.
+/// Fails if the file can't be read. An incomplete last line ends the reading.
 pub fn asked(path: &Path) -> io::Result<BTreeMap<String, BTreeSet<String>>> {
     let mut asked: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for entry in entries(path)? {

@@ -7,7 +7,7 @@ use crate::personas::shapes::{DOCUMENT, PEERS_PATH, WELL_KNOWN};
 /// The most that a test reads of an answer.
 const ANSWER_BYTES_MAX: u64 = 3 * 1024 * 1024;
 
-/// Serialises the tests that start a lab: each holds a few documents of megabytes.
+/// Serialises the tests that start a lab, because each holds a few documents of megabytes.
 static ONE: LazyLock<tokio::sync::Mutex<()>> = LazyLock::new(tokio::sync::Mutex::default);
 
 struct Started {

@@ -1,4 +1,5 @@
-//! The lab's certificate authority: made at start, it certifies any name on the fly, soundly or not.
+//! The lab's certificate authority: created at start, it issues certificates for any name on
+//! demand, valid or not.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,29 +16,30 @@ use thiserror::Error;
 
 use crate::play::Handshake;
 
-/// Configurations kept, each a few kilobytes. When it is full it is emptied: a certificate costs a tenth of a millisecond.
+/// Most cached configurations, each a few kilobytes. A full cache is emptied: a certificate costs a
+/// tenth of a millisecond.
 const CONFIGS_MAX: usize = 4096;
 
-/// A name that no persona has, for the certificate of another.
+/// A name that no persona has, for the certificate with a wrong name.
 const OTHER_NAME: &str = "somebody-else.test";
 
 /// The authority and the certificates that it has issued.
 pub(crate) struct Authority {
     ca: CertifiedIssuer<'static, KeyPair>,
-    /// For chains that lack it.
+    /// For incomplete chains.
     intermediate: CertifiedIssuer<'static, KeyPair>,
-    /// One key serves all names: making one costs more than signing, and nothing here is secret.
+    /// One key for all names: creating one costs more than signing, and nothing here is secret.
     key: KeyPair,
     configs: Mutex<HashMap<(String, Handshake), Arc<ServerConfig>>>,
 }
 
-/// A certificate or its configuration could not be made.
+/// Why a certificate or its configuration could not be created.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// By the certificate library.
+    /// The certificate library failed.
     #[error("the lab could not make a certificate")]
     Certificate(#[from] rcgen::Error),
-    /// By the TLS library.
+    /// The TLS library failed.
     #[error("the lab could not make a TLS configuration")]
     Config(#[from] rustls::Error),
 }
@@ -70,12 +72,12 @@ impl Authority {
         })
     }
 
-    /// The authority's own certificate.
+    /// The authority's own certificate as PEM.
     pub(crate) fn pem(&self) -> String {
         self.ca.pem()
     }
 
-    /// The server's side for a name, with the certificate that `handshake` asks for.
+    /// The server configuration for a name, with the certificate for `handshake`.
     pub(crate) fn config(
         &self,
         name: &str,
@@ -92,7 +94,7 @@ impl Authority {
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(vec![certificate], private)?;
-        // Each check is a new client, so sessions would only take memory.
+        // Each check is a new client, so sessions would only waste memory.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];

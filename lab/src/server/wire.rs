@@ -1,4 +1,4 @@
-//! A TCP stream whose writing can be slowed to a byte at a time, so that even a TLS handshake drips.
+//! A TCP stream whose writes can be slowed to one byte at a time, even during a TLS handshake.
 
 use std::io;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// As fast as TCP.
+    /// At full speed.
     pub(crate) fn new(tcp: TcpStream) -> Self {
         Self {
             tcp,
@@ -27,12 +27,12 @@ impl Wire {
         }
     }
 
-    /// From now on one byte each `pace`.
+    /// From now on sends one byte per `pace`.
     pub(crate) fn slow_down(&mut self, pace: Duration) {
         self.pace = Some(pace);
     }
 
-    /// The end of this stream will be a reset.
+    /// Ends this stream with a reset.
     pub(crate) fn reset_at_end(&self) -> io::Result<()> {
         self.tcp.set_zero_linger()
     }

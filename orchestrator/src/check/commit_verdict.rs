@@ -1,8 +1,9 @@
-//! Steps 5 and 6 of 7: host record and verdict to `transition`, its change to the writer, never split over two transactions.
+//! Steps 5 and 6 of 7: `transition` applies the verdict to the host's record, and the writer
+//! commits the change in one transaction.
 //!
-//! In: a verdict that is not in doubt, and the record that was taken when its check began. Out: the host's row and its history, acknowledged by the
-//! store, and perhaps a candidate. While a host is in flight nothing else changes its row, save an opt-out or a hold by word of mouth: the
-//! store looks for those in the same transaction, and they stand (invariant I7).
+//! The verdict is confirmed, and the record is the one taken when the check began. The target of a
+//! move becomes a candidate. While a host is in flight, only an opt-out or a moderator's hold
+//! changes its row. The store looks for these in the same transaction, and they win (invariant I7).
 
 use census::state::{Record, Verdict};
 use census::transition::transition;
@@ -10,10 +11,10 @@ use store::StoreError;
 
 use crate::services::Services;
 
-/// Settles a verdict about the record's host.
+/// Commits a verdict about the record's host.
 ///
 /// # Errors
-/// When the store does not take it; the host then stays in flight until it is released.
+/// The store fails; the host then stays in flight until it is released.
 pub async fn commit_verdict(
     record: &Record,
     verdict: &Verdict,
@@ -27,11 +28,12 @@ pub async fn commit_verdict(
         services.random.jitter(),
         services.calendar,
     );
-    // Before the verdict: a crash between the two has the host asked again, and the other way round its target would be lost.
+    // Before the verdict: after a crash between the two, the host is checked again. In the other
+    // order, its target would be lost.
     if let Some(target) = change.candidate.take()
         && let Err(error) = services.learn(vec![target.clone()], &record.host).await
     {
-        // The verdict is worth more than the name, which comes in when somebody else names it.
+        // The verdict matters more than the target, which is admitted when another host names it.
         tracing::warn!(host = %record.host, %target, %error, "its target could not be let in");
     }
     let settled = services.writer.commit(change).await?;
@@ -78,7 +80,7 @@ mod tests {
         (directory, store)
     }
 
-    /// Whether the target is known; that the verdict is there.
+    /// Whether the target was admitted. Asserts that the verdict was committed.
     async fn comes_in(rules: &str, target: &str) -> bool {
         let (_directory, store) = moved(rules, target).await;
         let reader = store.reader().unwrap();

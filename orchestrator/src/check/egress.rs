@@ -1,7 +1,7 @@
-//! Asks the gateway to open a host: ready, unreachable, deferred or offline.
+//! Asks the gateway to open a host. The answer is ready, unreachable, deferred or offline.
 //!
-//! A host that can't be opened ends its check here: nothing answered, so there is nothing to parse.
-//! What the gateway itself does not answer is a fault.
+//! The check of a host that can't be opened ends here: nothing answered, so there is nothing to
+//! parse. A failure of the gateway itself is a fault.
 
 use census::state::Verdict;
 use gateway::{Egress, Opened};
@@ -12,19 +12,19 @@ use crate::check::input::Check;
 use crate::check::outcome::{self, Evidence};
 use crate::services::Services;
 
-/// What came of asking.
+/// The gateway's answer.
 #[derive(Debug)]
 pub enum Way {
-    /// The host has accepted a connection. To be closed when the check is over.
+    /// The host has accepted a connection. The caller closes it when the check is over.
     Open(Egress),
     /// The check ends here.
     Closed(CheckOutcome),
 }
 
-/// Asks for a way to the check's host.
+/// Asks the gateway to open the check's host.
 ///
 /// # Errors
-/// A fault, when the gateway itself does not answer.
+/// A fault if the gateway itself does not answer.
 pub async fn open(check: &Check, services: &Services) -> Result<Way, Fault> {
     let group = services.gate.names().registered_domain(&check.host);
     let opened = services

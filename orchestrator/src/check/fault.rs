@@ -1,37 +1,38 @@
-//! What goes wrong with us. A fault never reaches `transition`: the host's record stays as it was (invariant I5).
+//! Failures of our own parts. A fault never reaches `transition`: the host's record stays unchanged
+//! (invariant I5).
 
 use report::ReportFault;
 use scheduler::blame::faults::{CheckFault, FaultScope};
 use thiserror::Error;
 
-/// Why a check came to nothing, through no doing of its host.
+/// Why a check gave no verdict, through no fault of its host.
 #[derive(Debug, Error)]
 pub enum Fault {
-    /// The gateway does not answer, or broke off.
+    /// The gateway does not answer, or closed the connection in the middle of an answer.
     #[error("gateway: {0}")]
     Gateway(#[source] gateway::ClientError),
     /// The gateway went away during the check.
     #[error("gateway: it went away during the check: start it; its own log says why it ended")]
     GatewayLost,
-    /// The launcher does not answer, or broke off.
+    /// The launcher does not answer, or closed the connection in the middle of an answer.
     #[error("launcher: {0}")]
     Launcher(#[source] launcher::ClientError),
     /// The launcher could not run the container.
     #[error("engine: {}", .0.message)]
     Launch(protocol::container::LaunchFault),
-    /// The container's report says that it was us.
+    /// The container's report shows a failure of ours.
     #[error(transparent)]
     Report(#[from] ReportFault),
     /// The launcher did not end the check by its deadline.
     #[error("the launcher did not end the check in time: if it hangs, start it anew")]
     Overdue,
-    /// The database does not take what a check learned.
+    /// The database rejects what a check learned.
     #[error("store: {0}")]
     Store(#[source] store::StoreError),
 }
 
 impl Fault {
-    /// How far it reaches.
+    /// How many checks the fault affects.
     pub fn scope(&self) -> FaultScope {
         use protocol::container::FaultKind;
         match self {
@@ -55,7 +56,7 @@ impl Fault {
 }
 
 impl Fault {
-    /// What the scheduler decides by.
+    /// The fault as the scheduler gets it.
     pub fn for_scheduler(&self) -> CheckFault {
         CheckFault {
             scope: self.scope(),
@@ -64,7 +65,8 @@ impl Fault {
         }
     }
 
-    /// Whether the engine did not bring a container up, or to its end: a reason to ask less of it. What a host may have brought about is none.
+    /// Whether the engine failed to start a container or to run it to its end, which is a reason to
+    /// lower its load. Faults that a host may have caused are not counted.
     fn is_the_engines(&self) -> bool {
         use protocol::container::FaultKind;
         match self {

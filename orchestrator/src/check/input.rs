@@ -1,4 +1,4 @@
-//! What one check is given.
+//! The input of one check.
 
 use census::time::Timestamp;
 use protocol::egress::Wish;
@@ -9,22 +9,22 @@ use tokio::sync::mpsc;
 
 use crate::services::Services;
 
-/// One look at one host.
+/// One check of one host.
 #[derive(Debug)]
 pub struct Check {
-    /// The scheduler's number.
+    /// The scheduler's number of the check.
     pub number: CheckNumber,
-    /// Its id, which names its container and its egress.
+    /// Names its container and its egress.
     pub id: CheckId,
-    /// The host.
+    /// The host to check.
     pub host: Host,
-    /// What is asked besides.
+    /// What to ask beyond NodeInfo.
     pub order: CheckOrder,
-    /// What its way should show to work.
+    /// What the connection should show to work.
     pub wish: Wish,
-    /// When it began.
+    /// When the check began.
     pub began: Timestamp,
-    /// Who watches its steps, if somebody does.
+    /// Receives the check's steps, if an operator watches.
     watcher: Option<mpsc::Sender<String>>,
 }
 
@@ -47,10 +47,10 @@ impl Check {
         }
     }
 
-    /// Tells the watcher, if there is one who keeps up.
+    /// Sends a step to the watcher, if there is one and it keeps up.
     pub fn step(&self, text: impl FnOnce() -> String) {
         if let Some(watcher) = &self.watcher {
-            // Who does not read misses lines; a check never waits for its watcher.
+            // A slow watcher misses lines: a check never waits for it.
             watcher.try_send(text()).ok();
         }
     }

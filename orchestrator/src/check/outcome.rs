@@ -1,7 +1,7 @@
-//! What the scheduler learns from a verdict: the outcome, with what it shows to work and what must
-//! be shown to work before it counts.
+//! What the scheduler learns from a verdict: the outcome, what it shows to work, and what must be
+//! shown to work before it counts.
 //!
-//! Built here alone, for hosts that could not be opened and for those that a container looked at.
+//! Used for hosts that could not be opened and for those that a container checked.
 
 use std::net::IpAddr;
 
@@ -16,9 +16,8 @@ use scheduler::event::CheckOutcome;
 /// How a verdict was reached.
 #[derive(Debug)]
 pub(crate) struct Evidence {
-    /// When the check began.
     pub(crate) began: Timestamp,
-    /// When its host said `alive`, if it did.
+    /// When its host printed `alive`, if it did.
     pub(crate) lived: Option<Timestamp>,
     /// The families over which the host was tried.
     pub(crate) families: Vec<Family>,
@@ -29,7 +28,7 @@ pub(crate) struct Evidence {
 }
 
 impl Evidence {
-    /// Of a check whose host was opened.
+    /// Evidence of a check whose host was opened.
     pub(crate) fn opened(began: Timestamp, lived: Option<Timestamp>, egress: &Egress) -> Self {
         Self {
             began,
@@ -41,7 +40,6 @@ impl Evidence {
     }
 }
 
-/// A verdict's outcome.
 pub(crate) fn judged(verdict: Verdict, evidence: Evidence) -> CheckOutcome {
     let Evidence {
         began,
@@ -69,8 +67,7 @@ pub(crate) fn judged(verdict: Verdict, evidence: Evidence) -> CheckOutcome {
     }
 }
 
-/// Whether it is due to the host itself that it was not opened, and not to our paces or our
-/// network.
+/// Whether the host itself is why it was not opened, rather than our paces or our network.
 pub(crate) fn is_about_host(outcome: &CheckOutcome) -> bool {
     match outcome {
         CheckOutcome::Verdict { .. }
@@ -82,9 +79,9 @@ pub(crate) fn is_about_host(outcome: &CheckOutcome) -> bool {
     }
 }
 
-/// Whether whoever answered had the host's own certificate, so that the name had led to the right
-/// place. What fails before or without TLS may have gone astray, and so may what ended the checker
-/// itself.
+/// Whether the server that answered had the host's own certificate, so that the name led to the
+/// right server. Failures before TLS or without it may come from a wrong server, and so may
+/// failures of the checker itself.
 fn answered_by_itself(verdict: &Verdict) -> bool {
     let Verdict::Dead { reason, .. } = verdict else {
         return true;

@@ -1,10 +1,9 @@
-//! How checks and readings that run in tasks of their own ask the loop for a slot among the
-//! containers.
+//! How checks and readings, which run in tasks, request a container slot from the loop.
 
 use scheduler::event::{CheckNumber, SlotDemand};
 use tokio::sync::{mpsc, oneshot};
 
-/// Signals that wait for the loop at most; a task waits until there is room.
+/// Signals that wait for the loop; a task waits while the queue is full.
 const SIGNALS_MAX: usize = 64;
 
 /// What a task reports to the loop while it runs.
@@ -12,21 +11,21 @@ const SIGNALS_MAX: usize = 64;
 pub enum Signal {
     /// The gateway has answered for a check.
     Opened {
-        /// The check.
+        /// The check that was opened.
         check: CheckNumber,
-        /// Whether it needs a slot.
+        /// Whether the check needs a slot.
         demand: SlotDemand,
-        /// Sent when it has one, dropped when it gets none.
+        /// Sent when the check gets a slot, dropped if it gets none.
         grant: oneshot::Sender<()>,
     },
     /// A check's container gave its first output.
     FirstOutput {
-        /// The check.
+        /// The check whose container it is.
         check: CheckNumber,
     },
     /// A reading wants a slot.
     SlotWanted {
-        /// Sent with the slot, dropped when it gets none.
+        /// Sent with the slot, dropped if the reading gets none.
         grant: oneshot::Sender<Lease>,
     },
 }
@@ -39,26 +38,26 @@ pub struct Lease(
 );
 
 impl Lease {
-    /// A slot, and what ends when it is dropped.
+    /// A lease, and a receiver that ends when the lease is dropped.
     pub fn new() -> (Self, oneshot::Receiver<()>) {
         let (held, dropped) = oneshot::channel();
         (Self(held), dropped)
     }
 }
 
-/// The tasks' end. Cheap to clone.
+/// The tasks' end of the queue. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct SlotQueue(mpsc::Sender<Signal>);
 
 impl SlotQueue {
-    /// Both ends; the second is the loop's.
+    /// Both ends; the loop keeps the second.
     pub fn new() -> (Self, mpsc::Receiver<Signal>) {
         let (sender, receiver) = mpsc::channel(SIGNALS_MAX);
         (Self(sender), receiver)
     }
 
-    /// For a process without a loop, which runs one check: each that asks has a slot. Runs until
-    /// all clones are dropped.
+    /// For a process without a loop, which runs one check: each request gets a slot. The task ends
+    /// when all clones are dropped.
     pub fn unlimited() -> Self {
         let (queue, mut signals) = Self::new();
         tokio::spawn(async move {
@@ -85,10 +84,10 @@ impl SlotQueue {
         .await;
     }
 
-    /// Waits for a check's slot, which it holds until it ends.
+    /// Waits for a check's slot, which the check keeps until it ends.
     ///
     /// - `true` if it has one
-    /// - `false` if none came free in time, or too many wait
+    /// - `false` if none became free in time, or too many wait
     pub async fn wait(&self, check: CheckNumber) -> bool {
         let (grant, granted) = oneshot::channel();
         let demand = SlotDemand::One;
@@ -106,7 +105,7 @@ impl SlotQueue {
         self.send(Signal::FirstOutput { check }).await;
     }
 
-    /// Waits for a reading's slot; `None` if none came free in time.
+    /// Waits for a reading's slot; `None` if none became free in time.
     pub async fn lease(&self) -> Option<Lease> {
         let (grant, granted) = oneshot::channel();
         self.send(Signal::SlotWanted { grant }).await;
@@ -114,7 +113,7 @@ impl SlotQueue {
     }
 
     async fn send(&self, signal: Signal) {
-        // The loop is gone when the process ends, and the tasks that wait end with it.
+        // The loop is gone only when the process ends, and the waiting tasks end with it.
         self.0.send(signal).await.ok();
     }
 }

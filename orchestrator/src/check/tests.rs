@@ -22,7 +22,7 @@ use crate::services::clock::{Random, SystemClock};
 
 const HELLO: &[u8] = b"{\"hello\":{\"protocol\":2,\"checker\":\"0.1.0\"}}\n";
 
-/// Answers each connection's first line, and keeps it open until the other end is done.
+/// Answers each connection's first line, and keeps it open until the other end closes.
 fn part(path: &Path, answer: Vec<u8>) {
     let listener = UnixListener::bind(path).unwrap();
     tokio::spawn(async move {
@@ -54,7 +54,7 @@ fn fault(kind: FaultKind) -> Vec<u8> {
     frame(FrameKind::Fault, &serde_json::to_vec(&fault).unwrap())
 }
 
-/// A census whose launcher answers every launch so.
+/// A census whose launcher gives every launch the same answer.
 struct Rig {
     services: Services,
     signals: Receiver<Signal>,
@@ -62,14 +62,12 @@ struct Rig {
     dir: tempfile::TempDir,
 }
 
-/// What a check signalled.
 #[derive(Debug, PartialEq, Eq)]
 enum Signalled {
     Opened(SlotDemand),
     FirstOutput,
 }
 
-/// What a check that asks for a slot gets.
 #[derive(Clone, Copy)]
 enum Slot {
     Granted,
@@ -118,7 +116,7 @@ impl Rig {
         self.services.gateway = GatewayClient::new(path);
     }
 
-    /// How a check ends, and what it signalled before.
+    /// How a check ends, and the signals it sent before.
     async fn check(&mut self, slot: Slot) -> (Result<CheckOutcome, Fault>, Vec<Signalled>) {
         let start = Start {
             check: CheckNumber(7),
@@ -133,7 +131,7 @@ impl Rig {
         let mut running = std::pin::pin!(run(&check, &self.services));
         let mut ended = None;
         loop {
-            // What it signalled before its end is there when it ends.
+            // Signals that were sent before the end are in the queue when the check ends.
             let signal = match &ended {
                 Some(_) => self.signals.try_recv().ok(),
                 None => tokio::select! {
@@ -186,7 +184,7 @@ async fn a_container_signals_its_first_output_once_and_one_that_does_not_come_up
     assert!(is_engine(&ended), "{ended:?}");
 }
 
-/// Otherwise anyone who makes its checks fail would slow the census down.
+/// Otherwise anyone could slow the census down by making its checks fail.
 #[tokio::test]
 async fn what_a_host_may_have_caused_is_no_fault_of_the_engine() {
     let mut rig = Rig::new();

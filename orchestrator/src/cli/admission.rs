@@ -1,5 +1,5 @@
-//! Commands about admission: rules tried on requests, rules looked over, names as the rules see them, which touch no database and ask nobody; and
-//! the daemon told to read its rules again.
+//! Commands about admission. They apply rules to requests, check rules and show names as the rules
+//! see them, without a database and without DNS. One makes the daemon reload its rules.
 
 mod shown;
 mod trial;
@@ -87,7 +87,7 @@ A line a name: normalised name, public suffix, registered domain, separated by t
 standard error, and the exit code is 1 in the end. With --json an array of {\"input\":…,\"name\":…,\"public_suffix\":…,\"registered_domain\":…,\
 \"reason\":…}, null for what it has not; the reason says why.";
 
-/// Requests are read, and answers written, so many bytes at once while there are more.
+/// Size of the buffers for requests and answers, in bytes.
 const BUFFER_BYTES: usize = 64 * 1024;
 
 pub(super) fn obey(command: Admission, config: &Config) -> anyhow::Result<u8> {
@@ -136,7 +136,7 @@ fn try_rules(
         Err(error) => Err(error),
     };
     let policy = policy.map_err(|error| match error {
-        // A setting that can't be used, as for any other command.
+        // An unusable setting, as for any other command.
         PolicyError::OwnSuffixes(error) => anyhow::Error::from(error),
         other => other.into(),
     })?;
@@ -191,7 +191,8 @@ fn check(file: &Path, json: bool) -> anyhow::Result<u8> {
     }
 }
 
-/// Says on standard error what is wrong with a rules file, a line each, and last that it can't be used.
+/// Prints what is wrong with a rules file on stderr, one line each; the last line says that the
+/// file can't be used.
 fn tell(error: &RulesError) -> u8 {
     match error {
         RulesError::Malformed { path, lines } => {

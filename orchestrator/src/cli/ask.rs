@@ -1,4 +1,5 @@
-//! Commands that write: they ask the daemon, or, when none runs, take the database exclusively and do it themselves.
+//! Commands that write. They ask the daemon; without a daemon, they open the database exclusively
+//! and do the work themselves.
 
 use std::io::{IsTerminal, Read as _, Write as _};
 use std::path::Path;
@@ -15,6 +16,7 @@ use protocol::{Host, escaped};
 use scheduler::command::Start;
 use scheduler::event::{CheckNumber, CheckOutcome, Trigger};
 
+use super::show::hosts::pasted;
 use super::{FAILED, OK, UNAVAILABLE, complain, say};
 use crate::check::commit_verdict::commit_verdict;
 use crate::check::fault::Fault;
@@ -28,17 +30,19 @@ use crate::serve::control::{self, AddReport, Answer, Handler, NAMES_PER_REQUEST_
 use crate::services::Services;
 use crate::services::clock::{Clock, Random, SystemClock};
 
-/// Most bytes of an imported list: two million names. It runs beside the daemon, within the same memory.
+/// Most bytes of an imported list: two million names. The import runs next to the daemon, within
+/// the same memory.
 const IMPORT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// A name as U-labels takes at most four bytes for each of its 253.
+/// Longest name in bytes: each of 253 characters takes at most four bytes as a U-label.
 const NAME_BYTES_MAX: usize = 1012;
 
-/// Refused names that are shown one by one; the rest is counted.
+/// Refused names that are shown one by one; further ones are only counted.
 pub(super) const REFUSED_SHOWN_MAX: usize = 20;
 
 pub(super) async fn add(config: &Config, names: Vec<String>, json: bool) -> anyhow::Result<u8> {
-    bring_in(config, names, json).await
+    let names = names.iter().map(|name| pasted(name).to_owned());
+    bring_in(config, names.collect(), json).await
 }
 
 pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::Result<u8> {
@@ -160,7 +164,7 @@ fn parse_list(text: &str) -> anyhow::Result<Vec<String>> {
         .collect())
 }
 
-/// Asks the daemon, or the database itself when none runs.
+/// Asks the daemon, or uses the database if no daemon runs.
 pub(super) async fn either(config: &Config, request: Request) -> anyhow::Result<u8> {
     let mut way = Way::open(config).await?;
     let answer = way.ask(request).await?;
@@ -168,7 +172,7 @@ pub(super) async fn either(config: &Config, request: Request) -> anyhow::Result<
     finish(&answer)
 }
 
-/// Asks the daemon for what only it can do.
+/// Sends the daemon a request that only the daemon can serve.
 pub(super) async fn daemon(config: &Config, request: Request) -> anyhow::Result<u8> {
     match control::ask(&config.control_socket(), &request).await? {
         Some(mut conversation) => finish(&conversation.next().await?),
@@ -197,7 +201,7 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
         dump::Force::No
     };
     let names = tokio::task::spawn_blocking(move || {
-        // A start of its own. What is wrong with a key that is there is told when it should sign.
+        // Makes the signing key if there is none. An unusable key is reported when it should sign.
         signature::keys(&publisher.data_dir).ok();
         let occasion = Occasion {
             now,
@@ -240,7 +244,7 @@ pub(super) async fn check(config: &Config, host: Host) -> anyhow::Result<u8> {
     check_alone(config, &host).await
 }
 
-/// Walks through a host by the daemon: the container, its slot and the gate are the daemon's.
+/// Walks a host through the daemon, which has the container, its slot and the gate.
 pub(super) async fn discover(config: &Config, host: Host) -> anyhow::Result<u8> {
     let request = Request::Discover { host };
     let conversation = control::ask(&config.control_socket(), &request).await?;
@@ -255,7 +259,8 @@ pub(super) async fn discover(config: &Config, host: Host) -> anyhow::Result<u8> 
     }
 }
 
-/// Without a daemon: the same path, over a database held exclusively. Nobody can confirm a failure here, so none is counted.
+/// Checks a host without a daemon: the same path, over a database held exclusively. Nothing can
+/// confirm a failure here, so a failure is not counted.
 async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
     config.require_contact()?;
     let store = store::open(&config.database())?;
@@ -307,7 +312,7 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
     };
     let showing = async {
         let mut said = Ok(());
-        // Nobody may be left to read it: the check goes on.
+        // The reader of stdout may be gone: the check continues.
         while let Some(step) = steps.recv().await {
             said = said.and_then(|()| say(&step));
         }
@@ -357,7 +362,7 @@ async fn settle_alone(
     }
 }
 
-/// The daemon, or the database itself.
+/// The daemon, or the database if no daemon runs.
 pub(super) enum Way<'config> {
     Daemon(&'config Config),
     Alone(Box<store::Store>, Handler),

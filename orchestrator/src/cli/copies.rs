@@ -1,5 +1,4 @@
-//! Copies of the databases: out of one while it is in use, and back in its place. Neither needs the
-//! daemon.
+//! Backs up a database while it is in use, and restores one. Neither needs the daemon.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Read, Write as _};
@@ -26,7 +25,8 @@ pub(super) fn backup(config: &Config, file: &Path) -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-/// Standard output, for a database. A terminal would turn line ends into others and spoil it.
+/// Standard output, for a database. A terminal is refused: it would convert line ends and corrupt
+/// the file.
 fn stdout() -> anyhow::Result<io::StdoutLock<'static>> {
     let out = io::stdout().lock();
     if out.is_terminal() {
@@ -40,7 +40,7 @@ fn stdout() -> anyhow::Result<io::StdoutLock<'static>> {
 pub(super) fn backup_push(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let database = &config.push_settings.database;
     let copy = |to: &Path| -> anyhow::Result<()> {
-        // Opening it would make one.
+        // Opening a missing database would create one.
         File::open(database)?;
         Ok(Sqlite::open(database, Limits::ORDINARY)?.back_up(to)?)
     };
@@ -51,7 +51,7 @@ pub(super) fn backup_push(config: &Config, file: &Path) -> anyhow::Result<u8> {
     }
     let mut out = stdout()?;
     let beside = database.with_extension("backup");
-    // Left by a backup that was killed.
+    // May be left by a backup that was killed.
     remove(&beside)?;
     let written = copy(&beside)
         .and_then(|()| Ok(io::copy(&mut File::open(&beside)?, &mut out)?))
@@ -93,12 +93,12 @@ pub(super) async fn restore_push(config: &Config, file: &Path) -> anyhow::Result
     Ok(OK)
 }
 
-/// Returns where the former database is kept, if there was one.
+/// Restores a database. Returns the path at which the former database is kept, if there was one.
 fn put_back(database: &Path, file: &Path) -> anyhow::Result<Option<PathBuf>> {
     let new = database.with_extension("new");
     remove(&new)?;
     io::copy(&mut source(file)?, &mut File::create_new(&new)?)?;
-    // Refuses what is no database of the push service.
+    // Rejects a file that is not a database of the push service.
     if let Err(error) = Sqlite::open(&new, Limits::ORDINARY) {
         remove(&new)?;
         return Err(error.into());
@@ -109,7 +109,8 @@ fn put_back(database: &Path, file: &Path) -> anyhow::Result<Option<PathBuf>> {
         if place.exists() {
             bail!("{} is in the way: move it elsewhere", place.display());
         }
-        // Takes its log over, which would be applied to the new one. A damaged database has lost it.
+        // Opening it merges its log, which would otherwise be applied to the new database. The log
+        // of a damaged database is lost.
         drop(Sqlite::open(database, Limits::ORDINARY));
         fs::rename(database, &place)?;
         kept = Some(place);
@@ -163,7 +164,7 @@ fn open(file: &Path) -> anyhow::Result<File> {
         name.push("-wal");
         name
     };
-    // Part of such a database is in its log alone.
+    // Part of such a database is in its log only.
     if Path::new(&log).metadata().is_ok_and(|log| log.len() > 0) {
         bail!(
             "{} is not one whole file, there is a log beside it: make a backup of it with `fedicensus backup`",

@@ -1,4 +1,4 @@
-//! Looking after the database. Needs no daemon, and works beside one.
+//! Maintenance of the database. Needs no daemon, and works while one runs.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,8 +9,8 @@ use store::{Depth, Soundness};
 use super::{FAILED, OK, complain, say};
 use crate::config::Config;
 
-/// How long a look may take unless told otherwise, in seconds: ten million hosts take minutes, and the write-ahead log grows meanwhile by what the daemon
-/// writes, some megabytes a minute.
+/// Default time limit of a check, in seconds. Ten million hosts take minutes, and meanwhile the
+/// daemon's writes grow the write-ahead log by some megabytes a minute.
 const WITHIN_S: u64 = 600;
 
 /// What there is to do.

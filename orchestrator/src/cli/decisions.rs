@@ -1,4 +1,4 @@
-//! Commands about the log of decisions: reading it, and undoing a decision.
+//! Commands about the log of decisions: list it, and undo a decision.
 
 use census::time::rfc3339;
 use clap::Subcommand;
@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::names::groups::decision_words;
 use crate::serve::control::Request;
 
-/// Decisions that are read at once.
+/// Decisions per read.
 const PAGE: u32 = 1000;
 
 #[derive(Debug, Subcommand)]

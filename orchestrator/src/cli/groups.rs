@@ -1,4 +1,5 @@
-//! Commands about groups: those that look read the database, those that decide go to the daemon, or to the database itself when none runs.
+//! Commands about groups. Those that show groups read the database. Those that decide ask the
+//! daemon, or use the database if no daemon runs.
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -10,7 +11,7 @@ use crate::names::groups::{Verb, decision_words, in_words, registered};
 use crate::serve::control::Request;
 use census::time::rfc3339;
 
-/// Groups that `list` shows: more than anybody looks through.
+/// Groups that `list` shows: more than a person looks through.
 const LIST_MAX: u32 = 1000;
 
 #[derive(Debug, Subcommand)]
@@ -66,13 +67,14 @@ struct Shown {
     a_day: Option<u32>,
     reason: Option<String>,
     decided_at: Option<String>,
-    /// `no`, `same_place` or `apart`, by what made-up names below it showed last; null before.
+    /// `no`, `same_place` or `apart`, from the last lookup of invented names below it; null before
+    /// the first.
     wildcard: Option<&'static str>,
-    /// When they showed that.
+    /// When that lookup succeeded.
     wildcard_at: Option<String>,
-    /// When they were looked up last.
+    /// When the last lookup was tried.
     wildcard_tried: Option<String>,
-    /// Why they showed nothing the last time.
+    /// Why the last lookup failed.
     wildcard_trouble: Option<String>,
 }
 

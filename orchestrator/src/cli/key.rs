@@ -1,4 +1,5 @@
-//! Commands about the key that signs what is published (docs/signatures.md). They need no daemon, and one that runs takes a new key at its next dump.
+//! Commands about the signing key (docs/signatures.md). They need no daemon; a running daemon uses
+//! a new key at its next dump.
 
 use ::push::process::{self, OldKeys};
 use anyhow::Context as _;
@@ -61,7 +62,8 @@ pub(super) fn obey(command: &Key, config: &Config) -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-/// Only the push service's next start takes the key: it reads them once.
+/// Rotates the push service's key. The push service reads its keys once, so only its next start
+/// uses the new one.
 fn rotate_push(config: &Config, stolen: bool) -> anyhow::Result<()> {
     let old = if stolen {
         OldKeys::Forget

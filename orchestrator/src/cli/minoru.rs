@@ -17,7 +17,7 @@ use crate::serve::control::{
 };
 use crate::services::clock::Random;
 
-/// Refused rows that are kept for being shown; a file may have millions.
+/// Refused rows that are kept for display; a file may have millions.
 const REFUSED_KEPT_MAX: usize = 10_000;
 
 /// The result of the whole file.
@@ -25,7 +25,7 @@ const REFUSED_KEPT_MAX: usize = 10_000;
 struct Summary {
     #[serde(flatten)]
     report: ImportReport,
-    /// Refused, and kept only as this number.
+    /// Further refused rows, of which only the number is kept.
     refused_more: u64,
 }
 

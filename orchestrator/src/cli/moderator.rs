@@ -1,4 +1,5 @@
-//! Commands about moderators' accounts. They open the console's file, which may be in use.
+//! Commands about moderators' accounts. They open the console's file, even while the console uses
+//! it.
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use crate::config::Config;
 use crate::roles::since_epoch;
 use crate::services::clock::{Clock as _, SystemClock};
 
-/// Longest password that is read. An account's is shorter.
+/// Longest password that is read, in bytes. The limit for an account's password is lower.
 const PASSWORD_BYTES_MAX: u64 = 4096;
 
 #[derive(Debug, Subcommand)]
@@ -204,7 +205,7 @@ fn moment(at: limiter::login::record::Timestamp) -> String {
     rfc3339(Timestamp(ms))
 }
 
-/// A password typed twice at a terminal, or one line of standard input.
+/// Reads a password typed twice at a terminal, or one line of standard input.
 fn ask_password() -> anyhow::Result<Password> {
     let stdin = std::io::stdin();
     if stdin.is_terminal() {
@@ -225,7 +226,7 @@ fn ask_password() -> anyhow::Result<Password> {
     ))
 }
 
-/// What the moderator has to be given. It can't be shown again.
+/// Prints what the moderator needs. It can't be shown again.
 fn tell(name: &str, enrolled: &Enrolled) -> anyhow::Result<()> {
     let codes = enrolled.recovery_codes.join("\n  ");
     say(&format!(
@@ -249,7 +250,7 @@ fn backup(accounts: &Accounts, path: &Path, file: &Path) -> anyhow::Result<()> {
     if std::io::stdout().is_terminal() {
         bail!("a copy holds secrets and is no text: name a file, or send it to one");
     }
-    // Next to the accounts, since a container has no other place to write to.
+    // Next to the accounts: the container can write nowhere else.
     let copy = path.with_extension("copy");
     std::fs::remove_file(&copy).ok();
     accounts.copy_to(&copy)?;

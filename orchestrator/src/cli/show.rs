@@ -1,4 +1,6 @@
-//! Commands that only read: they never need the daemon.
+//! Commands that only read. None needs the daemon.
+
+pub(super) mod hosts;
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,27 +11,30 @@ use gateway::GatewayClient;
 use launcher::LauncherClient;
 use protocol::Host;
 
+use self::hosts::pasted;
 use super::ask::names_in;
 use super::{OK, Part, UNAVAILABLE, complain, put, say, told_once};
 use crate::config::{Config, Origin, Values, markdown};
 use crate::daemon::LiveState;
 use crate::inspect::compare;
-use crate::inspect::explain::{bare_reason, look_up};
+use crate::inspect::explain::look_up;
 use crate::inspect::status;
 use crate::names::gate::why_it_waits;
 use crate::serve::control::{self, Answer, Request};
 use crate::services::clock::{Clock, SystemClock};
 
-/// The loop goes round every second; an answer of the gateway or the launcher that it waits for may take three quarters of a minute.
+/// A healthy loop runs every second; waiting for an answer of the gateway or the launcher can take
+/// 45 s.
 const ROUND_WITHIN: Duration = Duration::from_secs(120);
 
-/// A part that does not answer in this time is not healthy.
+/// A part that does not answer within this time is unhealthy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 pub(super) fn settings(values: &Values, as_markdown: bool) -> anyhow::Result<u8> {
     if as_markdown {
         return put(markdown().as_bytes()).map(|()| OK);
     }
+    say("# As this command reads them. Running parts keep those that they were started with.")?;
     for (key, value, origin) in values.iter() {
         let from = if *origin == Origin::Default {
             String::new()
@@ -43,7 +48,8 @@ pub(super) fn settings(values: &Values, as_markdown: bool) -> anyhow::Result<u8>
 
 pub(super) fn seccomp_profile() -> anyhow::Result<u8> {
     use std::io::Write as _;
-    // Half a file would be taken for a profile that allows less: what could not be written must not look done.
+    // Half a profile would be read as one that allows less, so a failed write must fail the
+    // command.
     let mut stdout = std::io::stdout();
     stdout.write_all(launcher::seccomp::PROFILE.as_bytes())?;
     stdout.flush()?;
@@ -59,11 +65,14 @@ pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
     let launcher = LauncherClient::socket(config.launcher_socket.clone());
     status.ask_parts(&gateway, &launcher).await;
     say(&if json {
-        serde_json::to_string(&status)?
+        serde_json::to_string(&status.json()?)?
     } else {
         status.text(&config.data_dir)
     })?;
-    Ok(OK)
+    Ok(match status.missing().as_slice() {
+        [] => OK,
+        missing => complain(&format!("missing: {}", missing.join(", ")), UNAVAILABLE),
+    })
 }
 
 async fn live(config: &Config) -> anyhow::Result<LiveState> {
@@ -86,7 +95,8 @@ pub(super) fn explain(config: &Config, hosts: Vec<String>, json: bool) -> anyhow
     let deny = config.admission.deny_list()?;
     let mut explanations = Vec::new();
     for name in names(hosts)? {
-        let host = Host::parse(&name).with_context(|| format!("{name:?} is no host name"))?;
+        let host =
+            Host::parse(pasted(&name)).with_context(|| format!("{name:?} is no host name"))?;
         explanations.push(look_up(&reader, &host, &deny, now, config.calendar)?);
     }
     if json {
@@ -125,7 +135,7 @@ pub(super) async fn compare(config: &Config, list: &Path, json: bool) -> anyhow:
     Ok(OK)
 }
 
-/// The names of one of the operator's sources, which the daemon reads.
+/// The names of one of the operator's sources; the daemon reads it.
 async fn names_of_source(config: &Config, url: &str) -> anyhow::Result<Vec<String>> {
     let url = url.to_owned();
     let request = Request::SourceNames { url };
@@ -200,54 +210,7 @@ fn stands_still(live: &LiveState) -> Option<String> {
         .then(|| format!("daemon: its loop has stood still for {} s", still.as_secs()))
 }
 
-/// A host as `status --hosts` shows it.
-#[derive(serde::Serialize)]
-struct Row {
-    host: Host,
-    state: &'static str,
-    verdict: Option<String>,
-    /// With `dead`: its reason in the wire's word.
-    reason: Option<String>,
-    /// The reason with all that was kept of it.
-    detail: Option<String>,
-    software: Option<String>,
-    /// NodeInfo's `openRegistrations`. `None` if it did not say.
-    open_registrations: Option<bool>,
-    hidden: bool,
-}
-
-/// Writes the array row by row: it holds all hosts, and memory must not.
-pub(super) fn hosts(config: &Config) -> anyhow::Result<u8> {
-    use std::io::Write as _;
-    let reader = store::open_read_only(&config.database())?;
-    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    let mut separator = "[\n";
-    let mut failed = None;
-    reader.each(|record, last| {
-        let row = Row {
-            host: record.host.clone(),
-            state: record.state.name().as_str(),
-            verdict: last.map(|entry| entry.verdict.clone()),
-            reason: last.and_then(bare_reason),
-            detail: last.and_then(|entry| entry.reason.clone()),
-            software: record.software.clone(),
-            open_registrations: record.open_registrations,
-            hidden: record.hidden,
-        };
-        let written = serde_json::to_string(&row)
-            .map_err(anyhow::Error::from)
-            .and_then(|row| Ok(write!(out, "{separator}{row}")?));
-        failed = failed.take().or(written.err());
-        separator = ",\n";
-    })?;
-    if let Some(error) = failed {
-        return Err(error);
-    }
-    writeln!(out, "{}]", if separator == "[\n" { "[" } else { "\n" })?;
-    Ok(OK)
-}
-
-/// Names that are read at once.
+/// Names per read.
 const WAITING_PAGE: u32 = 1000;
 
 /// A name as JSON.
@@ -256,7 +219,7 @@ struct WaitingShown {
     name: String,
     why: &'static str,
     first_named: String,
-    /// Independent sources, about.
+    /// Approximate number of independent sources.
     named_by: u32,
 }
 

@@ -1,4 +1,5 @@
-//! Commands about public lists: what stands in the operator's file, what came of it, and the end of a pause.
+//! Commands about public lists: the operator's configuration, the results of reading, and the end
+//! of a pause.
 
 use clap::Subcommand;
 use serde::Serialize;

@@ -1,6 +1,8 @@
-//! Submit tokens: for those who submit hosts, and for whoever wonders what a token is. Needs no daemon and no database, and asks no DNS.
+//! Commands about submit tokens: for people who submit hosts, and for anyone who wants to know what
+//! a token is. They need no daemon, no database and no DNS.
 //!
-//! No secret is ever an argument or part of what is said: arguments are seen by every user of a machine, and logs are kept.
+//! No secret is ever an argument or part of the output: every user of a machine can see arguments,
+//! and logs are kept.
 
 mod key_file;
 mod verify;
@@ -22,7 +24,7 @@ use self::verify::Verify;
 use super::{OK, Output, parse_host, say};
 use crate::services::clock::{Clock as _, SystemClock};
 
-/// How long a token is good unless told otherwise: long enough to be carried to another machine by hand.
+/// Default lifetime of a token: long enough to carry it to another machine by hand.
 const EXPIRES_IN_SECONDS: u64 = 60 * 60;
 
 #[derive(Debug, Subcommand)]
@@ -75,12 +77,13 @@ pub(super) struct Make {
 }
 
 fn parse_domain(text: &str) -> Result<Host, String> {
-    // Making a token that is refused elsewhere is how one learns that it is. Sigsum's label is the shorter one: see `fitting`.
+    // A token that another census refuses can still be made: making one is how its owner finds that
+    // out. The check uses Sigsum's label because it is shorter: see `fitting`.
     token::domain::parse(text.as_bytes(), Form::Sigsum, TestDomain::Allow)
         .map_err(|error| format!("the domain {error}"))
 }
 
-/// The domain, when its record can stand below the form's label.
+/// Accepts the domain if the record's name, the form's label and the domain, is not too long.
 fn fitting(domain: &Host, form: Form) -> anyhow::Result<&Host> {
     if token::domain::has_room(domain, form) {
         Ok(domain)
@@ -123,7 +126,7 @@ pub(super) fn run(command: TokenCommand) -> anyhow::Result<u8> {
 }
 
 fn now() -> UnixSeconds {
-    // A clock before 1970 is at its beginning.
+    // A clock before 1970 counts as 1970.
     UnixSeconds(u64::try_from(SystemClock.now().0 / 1000).unwrap_or(0))
 }
 
@@ -165,7 +168,8 @@ fn key(file: &Path, new: bool, name: &str, output: Output) -> anyhow::Result<u8>
     Ok(OK)
 }
 
-/// The record's name as it stands in a zone's file: whole and with its dot, or relative to a zone that is not known.
+/// The record's name for a zone file: absolute with its final dot, or relative if the zone is
+/// unknown.
 fn record_name(form: Form, domain: Option<&Host>) -> String {
     domain.map_or_else(
         || form.label().to_owned(),

@@ -1,4 +1,4 @@
-//! Limits that follow from others. Only the lab sets some of them itself.
+//! Limits derived from other settings. Only the lab overrides some of them.
 
 use std::time::Duration;
 
@@ -10,26 +10,28 @@ use scheduler::slots::concurrency::Bounds;
 use super::value::{limit, number, small};
 use super::{ConfigError, Values};
 
-/// Containers at once that can be asked for: what an engine on one machine sustains.
+/// Highest setting for containers at once: what an engine on one machine sustains.
 const CHECKS_MAX: u32 = 64;
 
 /// Two slots: a host that makes us wait for a minute leaves one for the others.
 const CHECKS_MIN: u32 = 2;
 
-/// Hosts opened for each container slot at most: each waits for its slot with a connection open.
+/// Highest number of hosts opened per container slot: each waits for its slot with an open
+/// connection.
 const OPENS_PER_CHECK_MAX: u32 = 8;
 
-/// Hosts opened for each container slot: some turn out dead, and others end while they wait.
+/// Default number of hosts opened per container slot: some turn out dead, and others end while they
+/// wait.
 const OPENS_PER_CHECK: u32 = 4;
 
-/// Shared suffixes that all new names of a day have room for: one that is filled leaves room for
-/// the others.
+/// Number of shared suffixes that fit into a day's new names: a full suffix leaves room for the
+/// others.
 const SHARED_SUFFIXES: u32 = 50;
 
 /// Longest pace, in ms: an hour.
 const PACE_MS_MAX: u64 = 3_600_000;
 
-/// Containers at once.
+/// Lowest and highest number of containers at once.
 pub(super) fn checks(values: &Values) -> Result<Bounds, ConfigError> {
     let most = values.parse("checks_max", |text| small(text, 1, CHECKS_MAX))?;
     let least = values.parse("lab.checks_min", |text| match text {
@@ -40,7 +42,7 @@ pub(super) fn checks(values: &Values) -> Result<Bounds, ConfigError> {
 }
 
 /// Hosts that are checked or wait for a container at once while the limit of containers is at its
-/// highest. The scheduler counts a host that is still being opened by its chance to need a
+/// highest. The scheduler counts a host that is still being opened by its probability to need a
 /// container.
 pub(super) fn opens_max(values: &Values) -> Result<u32, ConfigError> {
     let checks_max = checks(values)?.most;
@@ -54,24 +56,22 @@ pub(super) fn opens_max(values: &Values) -> Result<u32, ConfigError> {
     })
 }
 
-/// Ways that the gateway has to hold and make at once: all of the slots taken by hosts that hardly
-/// ever need one.
+/// Connections that the gateway must open and keep at once: the case in which hosts that hardly
+/// ever need a container occupy all slots.
 pub(super) fn gateway_opens_max(values: &Values) -> Result<u32, ConfigError> {
     Ok(opens_max(values)?.saturating_mul(OPENINGS_PER_SLOT))
 }
 
-/// New names a day.
 pub(super) fn admission_limits(values: &Values) -> Result<Limits, ConfigError> {
     let total = values.parse("admissions_limit", limit)?;
     Ok(Limits {
         source: values.parse("source_limit", limit)?,
-        // Rounded up: a census that admits anybody admits somebody below each suffix.
+        // Rounded up: a census that admits names admits at least one below each suffix.
         shared_suffix: Limit::new(total.get().div_ceil(SHARED_SUFFIXES)).unwrap_or(total),
         total,
     })
 }
 
-/// The gateway's paces.
 pub(super) fn paces(values: &Values) -> Result<Paces, ConfigError> {
     let pace = |key| {
         values.parse(key, |text| {
@@ -81,7 +81,7 @@ pub(super) fn paces(values: &Values) -> Result<Paces, ConfigError> {
     Ok(Paces {
         group: pace("group_pace_ms")?,
         address: pace("address_pace_ms")?,
-        // The same for every census: a neighbourhood mostly shares a machine or a line.
+        // Not configurable: an address block mostly shares a machine or a line.
         block: Paces::default().block,
         dial: values.parse("dials_per_second", |text| {
             small(text, 1, 1000).map(|dials| Duration::from_secs(1) / dials)

@@ -1,8 +1,8 @@
-//! Files that an operator names, read within a bound.
+//! Reads files that an operator names, up to a size limit.
 //!
-//! In: a path. Out: the file's bytes; of a file over the bound one byte more than that, so that whoever parses them refuses it. Refused: folders,
-//! devices, and pipes in the file system, at which a command could wait for ever. A descriptor that was handed over on purpose
-//! (`/dev/stdin`, a shell's `<(…)`) may be a pipe.
+//! Of a file over the limit, one more byte is returned, so that the parser rejects it. Folders,
+//! devices and pipes in the file system are rejected: a command could wait for a pipe forever. A
+//! descriptor that was passed on purpose (`/dev/stdin`, a shell's `<(…)`) may be a pipe.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,42 +10,43 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Where Linux has a process's own descriptors as files.
+/// Where Linux shows a process's own descriptors as files.
 const DESCRIPTORS: [&str; 3] = ["/dev/stdin", "/dev/fd", "/proc/self/fd"];
 
 /// The names of standard input, [`DASH`] among them.
 const STDIN: [&str; 4] = [DASH, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
 
-/// What stands for standard input on command lines.
+/// The name of standard input on command lines.
 pub const DASH: &str = "-";
 
 /// Why a file was not read.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// It can't be opened or read.
+    /// The file can't be opened or read.
     #[error("{what} {}: can't be read ({source}); check the path and its permissions", path.display())]
     Unreadable {
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A folder, a pipe or a device.
+    /// The path is a folder, a pipe or a device.
     #[error("{what} {}: is not a regular file; name a file", path.display())]
     NotAFile {
-        /// What it should hold.
+        /// The expected content.
         what: &'static str,
         /// The path.
         path: PathBuf,
     },
 }
 
-/// The first `bytes_max` bytes of the file at `path`, and one more if there is one. `what` it should hold is for the error.
+/// Reads the first `bytes_max` bytes of the file at `path`, and one more if there is one. `what`
+/// names the expected content in errors.
 ///
 /// # Errors
-/// When it is no file or can't be read.
+/// The path is not a file, or it can't be read.
 pub fn read(what: &'static str, path: &Path, bytes_max: usize) -> Result<Vec<u8>, FileError> {
     let unreadable = |source| FileError::Unreadable {
         what,
@@ -53,7 +54,7 @@ pub fn read(what: &'static str, path: &Path, bytes_max: usize) -> Result<Vec<u8>
         source,
     };
     let is_handed_over = DESCRIPTORS.iter().any(|place| path.starts_with(place));
-    // Before it is opened: opening a pipe would wait for its writer.
+    // Checked before opening: opening a pipe would wait for its writer.
     if !is_handed_over && !std::fs::metadata(path).map_err(unreadable)?.is_file() {
         return Err(FileError::NotAFile {
             what,
@@ -64,10 +65,10 @@ pub fn read(what: &'static str, path: &Path, bytes_max: usize) -> Result<Vec<u8>
     bounded(file, bytes_max).map_err(unreadable)
 }
 
-/// As [`read`], from standard input.
+/// Like [`read`], from standard input.
 ///
 /// # Errors
-/// When it can't be read.
+/// It can't be read.
 pub fn read_stdin(what: &'static str, bytes_max: usize) -> Result<Vec<u8>, FileError> {
     bounded(io::stdin().lock(), bytes_max).map_err(|source| FileError::Unreadable {
         what,
@@ -76,7 +77,7 @@ pub fn read_stdin(what: &'static str, bytes_max: usize) -> Result<Vec<u8>, FileE
     })
 }
 
-/// Whether this is standard input by one of its names.
+/// Whether the path is a name of standard input.
 pub fn is_stdin(path: &Path) -> bool {
     STDIN.iter().any(|name| path == Path::new(name))
 }
@@ -119,7 +120,7 @@ mod tests {
             0,
         )
         .unwrap();
-        // So that it gives a list to whoever opens it all the same.
+        // A program that opens it anyway gets a list.
         let mut writer = File::options().read(true).write(true).open(&pipe).unwrap();
         writer.write_all(&[b'\n'; 10]).unwrap();
         for path in [&pipe, folder.path(), Path::new("/dev/zero")] {

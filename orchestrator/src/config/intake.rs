@@ -6,8 +6,8 @@ use ::token::{LogKey, TestDomain};
 use super::sockets::Sockets;
 use super::{ConfigError, TEST_DOMAIN_KEY, Values, boolean};
 
-/// `POST`s of one client in any hour: an owner sends one or two, a person with several instances a
-/// handful, and several people may share an address.
+/// `POST` requests of one client in any hour: an owner sends one or two, a person with several
+/// instances a handful, and several people may share an address.
 const POSTS_PER_HOUR: usize = 20;
 
 pub(super) fn settings(values: &Values, sockets: &Sockets) -> Result<Settings, ConfigError> {

@@ -9,7 +9,7 @@ use super::sockets::Sockets;
 use super::value::{address, list, one_of};
 use super::{ConfigError, Values};
 
-/// Database of the push service, in its own data directory.
+/// The push service's database, in its own data directory.
 const DATABASE_FILE: &str = "push.db";
 
 /// How delivery differs from autopush's.
@@ -20,7 +20,7 @@ enum Difference {
     StoreFirst,
 }
 
-/// The push service's settings. Its origin is empty where none is set.
+/// The push service's settings. Its origin is empty if none is configured.
 pub(super) fn settings(
     values: &Values,
     sockets: &Sockets,
@@ -37,7 +37,6 @@ pub(super) fn settings(
     })
 }
 
-/// Path of the push service's database.
 pub(super) fn database(data_dir: &Path) -> PathBuf {
     data_dir.join(DATABASE_FILE)
 }
@@ -81,7 +80,8 @@ fn rules(text: &str) -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// A push service that is asked to stop sends mail or looks at a page (RFC 8292, section 2.1).
+/// The contact as a URL: the operator of another push service who wants us to stop sends mail or
+/// opens a page (RFC 8292, section 2.1).
 fn contact_url(text: &str) -> String {
     match text.contains("://") || text.starts_with("mailto:") {
         true => text.to_owned(),

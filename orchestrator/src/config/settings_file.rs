@@ -1,4 +1,4 @@
-//! The settings file: TOML of plain values, and the lab's settings in the table `[lab]`.
+//! The settings file: TOML with plain values, and the lab's settings in the table `[lab]`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ const BYTES_MAX: u64 = 64 * 1024;
 /// The values in the file at `path`, by the keys of the settings' table.
 ///
 /// # Errors
-/// When the file can't be read, is no TOML of plain values, or holds an unknown key.
+/// The file can't be read, is not TOML with plain values, or holds an unknown key.
 pub(super) fn read(path: &Path) -> Result<BTreeMap<String, String>, ConfigError> {
     let refuse = |problem: String| ConfigError::File {
         path: path.to_owned(),
@@ -53,7 +53,7 @@ fn take(
 ) -> Result<(), String> {
     for (name, value) in table {
         let key = format!("{prefix}{name}");
-        // A quoted key at the top may hold a dot and is no lab setting all the same.
+        // A quoted key at the top level may hold a dot, which does not make it a lab setting.
         let is_known = table::all().any(|setting| setting.key == key) && !name.contains('.');
         if !is_known {
             return Err(format!(

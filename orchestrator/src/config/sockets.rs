@@ -1,4 +1,4 @@
-//! Paths of the sockets between the parts: all follow from `run_dir`.
+//! Paths of the sockets between the parts. All derive from `run_dir`.
 
 use std::path::PathBuf;
 
@@ -13,14 +13,14 @@ enum Optional {
     Metrics,
 }
 
-/// Where the parts listen. Each socket has a folder of its own: it is a volume that only the
-/// socket's two sides share.
+/// Where the parts listen. Each socket has a separate folder, which is a volume that only its two
+/// sides share.
 #[derive(Debug, Clone)]
 pub(super) struct Sockets {
     run_dir: PathBuf,
     opened: Vec<Optional>,
-    /// Settings apart, so that what sets up the console, the push service and the intake can be
-    /// combined.
+    /// Separate settings, so that the files that enable the console, the push service and the
+    /// intake can be combined.
     opens_console: bool,
     opens_push: bool,
 }
@@ -48,47 +48,45 @@ impl Sockets {
         self.run_dir.join("egress")
     }
 
-    /// At which the gateway looks up TXT records for the intake.
+    /// At this socket, the gateway looks up TXT records for the intake.
     pub(super) fn texts(&self) -> PathBuf {
         self.run_dir.join("texts/texts.sock")
     }
 
-    /// At which the daemon takes submissions and opt-outs.
+    /// At this socket, the daemon accepts submissions and opt-outs.
     pub(super) fn intake(&self) -> PathBuf {
         self.run_dir.join("intake/intake.sock")
     }
 
-    /// At which the intake takes HTTP requests from the web server in front.
+    /// At this socket, the intake accepts HTTP requests from the web server in front.
     pub(super) fn intake_http(&self) -> PathBuf {
         self.run_dir.join("intake-http/http.sock")
     }
 
-    /// At which the daemon serves the console.
+    /// At this socket, the daemon serves the console.
     pub(super) fn console(&self) -> PathBuf {
         self.run_dir.join("console/console.sock")
     }
 
-    /// At which the console takes HTTP requests from the web server in front.
+    /// At this socket, the console accepts HTTP requests from the web server in front.
     pub(super) fn console_http(&self) -> PathBuf {
         self.run_dir.join("console-http/http.sock")
     }
 
-    /// At which the daemon takes messages to other push services.
+    /// At this socket, the daemon accepts messages to other push services.
     pub(super) fn push(&self) -> PathBuf {
         self.run_dir.join("push/push.sock")
     }
 
-    /// At which the push service takes connections from the web server in front.
+    /// At this socket, the push service accepts connections from the web server in front.
     pub(super) fn push_http(&self) -> PathBuf {
         self.run_dir.join("push-http/http.sock")
     }
 
-    /// [`Self::texts`], if the gateway opens it.
     pub(super) fn texts_if_opened(&self) -> Option<PathBuf> {
         self.opened(Optional::Texts).then(|| self.texts())
     }
 
-    /// [`Self::intake`], if the daemon opens it.
     pub(super) fn intake_if_opened(&self) -> Option<PathBuf> {
         self.opened(Optional::Intake).then(|| self.intake())
     }
@@ -99,12 +97,10 @@ impl Sockets {
             .then(|| self.run_dir.join("metrics/metrics.sock"))
     }
 
-    /// [`Self::console`], if the daemon opens it.
     pub(super) fn console_if_opened(&self) -> Option<PathBuf> {
         self.opens_console.then(|| self.console())
     }
 
-    /// [`Self::push`], if the daemon opens it.
     pub(super) fn push_if_opened(&self) -> Option<PathBuf> {
         self.opens_push.then(|| self.push())
     }

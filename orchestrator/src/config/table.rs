@@ -1,15 +1,17 @@
-//! Every setting in one table: the documentation, the flags, the environment and the file are made from it.
+//! All settings in one table, from which documentation, flags, environment variables and the
+//! settings file are derived.
 
 /// Begins the key of a lab setting: the name of its table in the settings file, and a dot.
 pub(super) const LAB_PREFIX: &str = "lab.";
 
-/// One setting. Its key is its name in the file; `FEDICENSUS_` and the key in capitals is its name in the environment; `--` and the key with
-/// hyphens is its flag. A flag wins over the environment, the environment over the file, the file over the default.
+/// One setting. The key is its name in the file. Its environment variable is `FEDICENSUS_` and the
+/// key in capitals, its flag `--` and the key with hyphens. A flag overrides the environment, which
+/// overrides the file, which overrides the default.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
     /// Name in the file.
     pub key: &'static str,
-    /// Default, as it would be written.
+    /// Default, as an operator would write it.
     pub default: &'static str,
     /// What it is, its unit and bounds, and why the default is what it is.
     pub help: &'static str,
@@ -19,27 +21,27 @@ const fn setting(key: &'static str, default: &'static str, help: &'static str) -
     Setting { key, default, help }
 }
 
-/// All settings of a census, in the order in which they are documented.
+/// All settings of a census, in the order of the documentation.
 pub const SETTINGS: &[Setting] = &[
     setting(
         "contact",
         "",
-        "Who runs this census: a URL or a mail address. Every server reads it in the user agent, so `run` refuses to start without one outside the lab.",
+        "Contact of the operator: a URL or a mail address. Every visited server sees it in the user agent, so `run` refuses to start without one outside the lab.",
     ),
     setting(
         "seeds",
         "mastodon.social,lemmy.world,misskey.io,pixelfed.social,peertube.tv",
-        "Hosts to begin with, comma-separated; asked at once when they are new.",
+        "Hosts to begin with, comma-separated; new ones are checked at once.",
     ),
     setting(
         "canaries",
         "mastodon.social,lemmy.world,misskey.io,mstdn.jp",
-        "Hosts known to live, comma-separated, asked only when failures wait for confirmation and nobody who could bear witness has answered for a minute.",
+        "Hosts known to respond, comma-separated. They are checked only when failures wait for confirmation and no host that could confirm them has answered for a minute.",
     ),
     setting(
         "checks_max",
         "4",
-        "Containers at once at most, 1 to 64. The census finds out how many of them the machine sustains (docs/operating.md): at least two, so that one slow host does not stop all others. Four keep a two-core machine busy and responsive. At most four times as many hosts are checked or wait for a container at once (run, gateway, launcher).",
+        "Most containers at once, 1 to 64. The census finds out how many of them the machine sustains (docs/operating.md): at least two, so that one slow host does not stop all others. Four keep a two-core machine busy and responsive. At most four times as many hosts are checked or wait for a container (run, gateway, launcher).",
     ),
     setting(
         "data_dir",
@@ -54,7 +56,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "public_address",
         "",
-        "Where visitors read the published files: `https://census.example`, without a path. Examples on the pages and the feeds name it; empty: they let the reader fill it in.",
+        "Where visitors read the published files: `https://census.example`, without a path. Examples on the pages and the feeds contain it; empty: readers fill it in.",
     ),
     setting(
         "site_title",
@@ -64,7 +66,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "operator_name",
         "",
-        "Who runs this census, for the pages' footer, next to `contact`: one line of at most 60 characters; empty: the contact only.",
+        "Operator's name for the pages' footer, next to `contact`: one line of at most 60 characters; empty: the contact only.",
     ),
     setting(
         "data_licence",
@@ -74,37 +76,37 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "sources",
         "",
-        "File of public lists to read names from, and the list of public suffixes, as docs/sources.md has it; empty: none.",
+        "File that lists the public lists to read names from, and the list of public suffixes (docs/sources.md); empty: none.",
     ),
     setting(
         "admission_rules",
         "",
-        "File of rules on how many new names may enter a day, read again by `fedicensus admission reload` and SIGHUP; empty: `public default 20`, twenty of each registered domain.",
+        "File of rules on new names a day, read again by `fedicensus admission reload` and SIGHUP; empty: `public default 20`, twenty of each registered domain.",
     ),
     setting(
         "deny_list",
         "",
-        "File of names, one a line, that are never admitted, checked or listed, nor what lies below them; the comment behind a name is its reason; empty: none.",
+        "File of names, one a line, that are never admitted, checked or listed, with all names below them; the comment after a name is its reason; empty: none.",
     ),
     setting(
         "allow_list",
         "",
-        "File of names, one a line, that need no room by the rules, nor what lies below them; empty: none.",
+        "File of names, one a line, that the rules do not limit, with all names below them; empty: none.",
     ),
     setting(
         "source_limit",
         "2000",
-        "New names a day by one source, the registered domain of the servers that named them, 0 to 2147483647: the largest instances know some 30 000 names, most of them known.",
+        "New names a day from one source, the registered domain of the servers that named them, 0 to 2147483647. The largest instances know some 30 000 names, and most of these are known here.",
     ),
     setting(
         "admissions_limit",
         "50000",
-        "New names a day in all, 0 to 2147483647: two days' worth of checks at the ordinary paces. A fiftieth of them may be below one suffix that some owner hands out, such as `github.io`, so that whoever fills one leaves room for the others.",
+        "New names a day in all, 0 to 2147483647: two days' worth of checks at the ordinary paces. At most a fiftieth may be below one suffix whose owner gives names away, such as `github.io`, so that one such suffix leaves room for the others.",
     ),
     setting(
         "group_threshold",
         "10",
-        "Hosts below one registered domain, 1 to 1000000, above which those that have not lived yet are held back until the operator has looked (`fedicensus groups`): few owners run more instances than that, and whoever hands names out stands in the public suffix list.",
+        "Hosts below one registered domain, 1 to 1000000, above which hosts that have not responded yet are held back until a decision (`fedicensus groups`). Few owners run more instances than that, and owners who give names away are in the public suffix list.",
     ),
     setting(
         "walks_per_hour",
@@ -114,12 +116,12 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "run_dir",
         "/run",
-        "Directory of the sockets between the parts. Each socket has a folder of its own, so that only its users share it: `gateway/gateway.sock`, `launcher/launcher.sock`, `texts/texts.sock`, `intake/intake.sock`, `intake-http/http.sock`, `metrics/metrics.sock`, `console/console.sock`, `console-http/http.sock`, `push/push.sock`, `push-http/http.sock`, and `egress`, with a folder for each check.",
+        "Directory of the sockets between the parts. Each socket has its own folder, so that only its users share it: `gateway/gateway.sock`, `launcher/launcher.sock`, `texts/texts.sock`, `intake/intake.sock`, `intake-http/http.sock`, `metrics/metrics.sock`, `console/console.sock`, `console-http/http.sock`, `push/push.sock`, `push-http/http.sock`, and `egress`, with a folder for each check.",
     ),
     setting(
         "optional_sockets",
         "",
-        "Which optional sockets to open, comma-separated. `texts`: the gateway looks up TXT records of owners' domains for the intake. `intake`: the daemon takes submissions and opt-outs from the intake. `metrics`: the daemon serves Prometheus (docs/metrics.md). Each does nothing else; empty: none (run, gateway).",
+        "Which optional sockets to open, comma-separated. `texts`: the gateway looks up TXT records of owners' domains for the intake. `intake`: the daemon takes submissions and opt-outs from the intake. `metrics`: the daemon serves Prometheus (docs/metrics.md). Empty: none (run, gateway).",
     ),
     setting(
         "egress_volume",
@@ -139,22 +141,22 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "slots",
         "auto",
-        "Whether a check joins a network namespace that is kept for it and the checks after it, one at a time, instead of having a new one: `on`, `off`, or `auto`, whichever takes less time on this engine, measured at the start. A namespace is half of what Docker does for a check. Both kinds lead nowhere (launcher only).",
+        "Whether checks reuse network namespaces, one check at a time, instead of making a new one each: `on`, `off`, or `auto`, which measures at the start which is faster. Making a namespace is half of Docker's work for a check. Neither kind leads anywhere (launcher only).",
     ),
     setting(
         "seccomp_path",
         "",
-        "Whole path, on the engine's machine, of a file with what `fedicensus seccomp-profile` prints: Podman takes the list of system calls that a check may make from there and nowhere else. Docker is sent it and needs none (launcher only).",
+        "Absolute path, on the engine's machine, of a file with the output of `fedicensus seccomp-profile`. Podman reads the list of system calls that a check may make only from a file; Docker receives it from the launcher (launcher only).",
     ),
     setting(
         "selinux_level",
         "",
-        "SELinux level of the checks' containers, `s0:cN,cM`: the same as that of the gateway, whose sockets they use, or SELinux keeps them apart. The shipped compose file and Quadlet units give all parts `s0:c640,c641`; without SELinux it changes nothing; empty: a level of its own for each check (launcher only).",
+        "SELinux level of the checks' containers, `s0:cN,cM`. It must be the gateway's level, because checks use its sockets. The compose file and the Quadlet units give all parts `s0:c640,c641`. Without SELinux it has no effect; empty: each check has its own level (launcher only).",
     ),
     setting(
         "instance",
         "fedicensus",
-        "Label value that tells this census's containers from another's on the same engine; letters, digits, `-`, `_`, `.`.",
+        "Label value of this census's containers, which distinguishes them from another census's on the same engine: letters, digits, `-`, `_`, `.`.",
     ),
     setting(
         "resolvers",
@@ -164,17 +166,17 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "deny_addresses",
         "",
-        "Networks that are never dialled, in CIDR notation, comma-separated, besides all that is not globally reachable (gateway only).",
+        "Networks that are never dialled, in CIDR notation, comma-separated. Addresses that are not globally reachable are never dialled in any case (gateway only).",
     ),
     setting(
         "group_pace_ms",
         "10000",
-        "Least time between two look-ups in one registered domain, in ms (gateway only).",
+        "Time between two look-ups in one registered domain at least, in ms (gateway only).",
     ),
     setting(
         "address_pace_ms",
         "10000",
-        "Least time between two checks at one address where no living instance was proven, in ms; 2000 in one /24 or /64, and at an address where one was proven, because shared hosting holds thousands (gateway only).",
+        "Time between two checks at one address at least, in ms, where no responding instance was proven. It is 2000 in one /24 or /64, and at an address with a proven instance, because shared hosting has thousands (gateway only).",
     ),
     setting(
         "dials_per_second",
@@ -184,17 +186,17 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "intake_client_header",
         "",
-        "Header in which the web server in front tells the client's address, such as `X-Real-IP`. It is believed, so the web server must replace what the client sent, and nobody else may reach the intake. Empty: all requests count as one client's (intake only).",
+        "Header with the client's address that the web server in front sets, such as `X-Real-IP`. The intake trusts it, so the web server must replace what the client sent, and only the web server may reach the intake. Empty: all requests count as one client's (intake only).",
     ),
     setting(
         "intake_log_key",
         "",
-        "Public key, 64 hex digits, that Sigsum's tools sign in the place of a log's when they make tokens for this census; empty: their tokens are not taken (intake only).",
+        "Public key, 64 hex digits, that Sigsum's tools use as the log's key when they make tokens for this census; empty: their tokens are refused (intake only).",
     ),
     setting(
         "console_socket",
         "false",
-        "Whether the daemon opens `console/console.sock` below `run_dir`, at which the moderators' console asks and decides (run only; docs/console.md).",
+        "Whether the daemon opens `console/console.sock` below `run_dir`, for the moderators' console (run only; docs/console.md).",
     ),
     setting(
         "console_log_addresses",
@@ -224,18 +226,18 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "log",
         "info",
-        "What is logged: error, warn, info, debug, trace, or a filter such as `info,gateway=debug`.",
+        "Log level: error, warn, info, debug, trace, or a filter such as `info,gateway=debug`.",
     ),
     setting("log_format", "text", "`text` or `json`."),
 ];
 
-/// The settings of the lab. No flag and no environment variable sets them: only the table `[lab]`
-/// of the settings file, which nobody but the lab mounts.
+/// The settings of the lab. No flag and no environment variable sets them, only the table `[lab]`
+/// of the settings file, which only the lab mounts.
 pub const LAB_SETTINGS: &[Setting] = &[
     setting(
         "lab.names_file",
         "",
-        "File of `NAME ADDRESS PORT` lines that replaces DNS (gateway).",
+        "File of `NAME ADDRESS PORT` lines, used instead of DNS (gateway).",
     ),
     setting(
         "lab.allow_private",
@@ -260,7 +262,7 @@ pub const LAB_SETTINGS: &[Setting] = &[
     setting(
         "lab.interval_divisor",
         "1",
-        "All intervals are divided by it, 1 to 10000000, so that a week passes in minutes (run).",
+        "All intervals are divided by it, 1 to 10000000, so that a week takes minutes (run).",
     ),
     setting(
         "lab.checks_min",
@@ -284,7 +286,7 @@ pub const LAB_SETTINGS: &[Setting] = &[
     ),
 ];
 
-/// Every setting with its default.
+/// All settings, including the lab's.
 pub(super) fn all() -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().chain(LAB_SETTINGS)
 }
@@ -341,10 +343,11 @@ fn default_cell(setting: &Setting) -> String {
 mod tests {
     use super::*;
 
-    /// Another one must replace or derive one of these.
+    /// A further setting must replace or derive one of these.
     const SETTINGS_MAX: usize = 42;
 
-    /// `docs/settings.md` is written from this table: `fedicensus settings --markdown > docs/settings.md`.
+    /// This table is the source of `docs/settings.md`: `fedicensus settings --markdown >
+    /// docs/settings.md`.
     #[test]
     fn the_documentation_shows_this_table() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");

@@ -1,6 +1,7 @@
-//! One value's text to its type.
+//! Parses one setting's text into its type.
 //!
-//! In: text without white space around it. Out: a value within its bounds. Refused: all else, with what it must be instead.
+//! The text has no white space around it. A value that is malformed or out of bounds is rejected
+//! with a message that says what it must be.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -92,7 +93,7 @@ pub(super) fn path_or_none(text: &str) -> Result<Option<PathBuf>, String> {
     })
 }
 
-/// A path on another machine or in another container: there is no directory here that it could be relative to.
+/// A path on another machine or in another container, so it can't be relative to a directory here.
 pub(super) fn whole_path_or_none(text: &str) -> Result<Option<String>, String> {
     match text {
         "" => Ok(None),
@@ -114,8 +115,9 @@ pub(super) fn label(text: &str) -> Result<String, String> {
     }
 }
 
-/// One level with two categories, as engines give each container one. Two different ones, the lesser first, so that a level has one form:
-/// the services are given it by a text in another file, and it must be the same.
+/// One level with two categories, as engines assign to each container. The two differ and the lower
+/// comes first, so that each level has one form. The services get the level from a text in another
+/// file, and both must be equal.
 pub(super) fn selinux_level(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -132,15 +134,15 @@ pub(super) fn selinux_level(text: &str) -> Result<Option<String>, String> {
         })
 }
 
-/// A category's number, in the one way in which it is written.
+/// A category's number in its canonical form.
 pub(super) fn category(text: &str) -> Option<u32> {
     text.parse()
         .ok()
         .filter(|number: &u32| *number <= SELINUX_CATEGORY_MAX && number.to_string() == text)
 }
 
-/// Where the published files are read. Commands on the pages hold it, so it has nothing that a
-/// shell reads in its own way.
+/// The public address of the published files. Commands on the pages contain it, so it has no
+/// character that a shell interprets.
 pub(super) fn address_or_none(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -151,8 +153,7 @@ pub(super) fn address_or_none(text: &str) -> Result<Option<String>, String> {
     })
 }
 
-/// An address of HTTP without a path: scheme, host and perhaps a port. A slash at its end is left
-/// out.
+/// An HTTP address without a path: scheme, host and an optional port. A final slash is removed.
 pub(super) fn address(text: &str) -> Option<&str> {
     let text = text.strip_suffix('/').unwrap_or(text);
     let place = ["https://", "http://"]
@@ -181,7 +182,7 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     }
 }
 
-/// Such a name, or none.
+/// A name that pages and feeds show, or none.
 pub(super) fn name_or_none(text: &str) -> Result<Option<String>, String> {
     (!text.is_empty()).then(|| name(text)).transpose()
 }
@@ -201,13 +202,20 @@ pub(super) fn licence(text: &str) -> Result<String, String> {
 
 /// A header's value must stay one line of printable ASCII.
 pub(super) fn contact(text: &str) -> Result<String, String> {
-    let valid = text.len() <= 200
+    let is_line = text.len() <= 200
         && text
             .bytes()
             .all(|byte| byte.is_ascii_graphic() && byte != b'(' && byte != b')');
-    if valid {
+    let is_url = ["https://", "http://", "mailto:"]
+        .iter()
+        .any(|scheme| text.starts_with(scheme));
+    let is_mail = || {
+        text.split_once('@')
+            .is_some_and(|(who, host)| !who.is_empty() && host.contains('.'))
+    };
+    if text.is_empty() || (is_line && (is_url || is_mail())) {
         Ok(text.to_owned())
     } else {
-        Err("must be a URL or a mail address: at most 200 printable ASCII characters, no spaces, no parentheses".to_owned())
+        Err("must be a URL (`https://…`) or a mail address: at most 200 printable ASCII characters, no spaces, no parentheses".to_owned())
     }
 }

@@ -1,4 +1,4 @@
-//! Commands become work.
+//! Carries out the scheduler's commands.
 
 mod notice;
 
@@ -28,7 +28,7 @@ impl Daemon {
             }
             Command::CommitVerdict { record, verdict } => {
                 let services = self.services.clone();
-                // What a fault of ours led to shows nothing to work.
+                // A verdict concluded from faults is no evidence that anything works.
                 let written = match &verdict {
                     Verdict::Dead {
                         reason: DeadReason::Faulting,

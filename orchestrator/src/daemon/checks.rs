@@ -1,4 +1,4 @@
-//! Checks start and end; what is logged and counted when they end.
+//! Starts and ends checks, and logs and counts their ends.
 
 use census::time::Timestamp;
 use protocol::Host;
@@ -31,7 +31,7 @@ impl Daemon {
         });
     }
 
-    /// An ordered check's host was taken, or could not be.
+    /// Starts an ordered check once its host was taken, or answers why it could not be.
     pub(super) fn start_ordered(&mut self, Ordered { watcher, taken }: Ordered) {
         match taken {
             Ok(taken) => {
@@ -113,14 +113,14 @@ impl Daemon {
                 meters.offline();
                 check.step(|| "offline: no verdict, asked again soon".to_owned());
             }
-            // No check gives one: its faults are errors.
+            // Never happens: a check reports its faults as errors.
             Ok(CheckOutcome::Fault(_)) => {}
             Err(fault) => {
                 self.count(now);
                 meters.fault(fault);
                 check.step(|| format!("fault of ours, nothing counted: {fault}"));
                 match fault.scope() {
-                    // The outage is logged, and not each check that met it.
+                    // The outage is logged, not each check that failed because of it.
                     FaultScope::Global => {}
                     FaultScope::Transient | FaultScope::HostSuspected => {
                         tracing::warn!(%host, check.id = %check.id, %fault, "a check failed on our side; nothing is counted");

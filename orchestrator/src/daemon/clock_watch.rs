@@ -1,20 +1,20 @@
-//! Whether the machine's clock was set.
+//! Detects that the machine's clock was set.
 
 use std::time::Duration;
 
 use census::time::{Calendar, Timestamp};
 use tokio::time::Instant;
 
-/// A clock that moved this much against the monotonic one has been set.
+/// A clock that moved this much against the monotonic clock was set.
 const CLOCK_JUMP_MIN: Duration = Duration::from_secs(120);
 
-/// Compares the clock with the monotonic one.
+/// Compares the clock with the monotonic clock.
 #[derive(Debug)]
 pub(super) struct ClockWatch {
     /// The clock's time at `started`.
     offset: Timestamp,
     started: Instant,
-    /// What was last logged of the machine's clock.
+    /// What was last logged about the machine's clock.
     trouble: Option<String>,
 }
 
@@ -27,7 +27,7 @@ impl ClockWatch {
         }
     }
 
-    /// Logs the trouble that the census has with the machine's clock, when it begins and ends.
+    /// Logs when trouble with the machine's clock begins and ends.
     pub(super) fn log_trouble(&mut self, trouble: Option<String>) {
         match &trouble {
             Some(what) if self.trouble.is_none() => tracing::error!(what, "the clock"),
@@ -39,7 +39,7 @@ impl ClockWatch {
         self.trouble = trouble;
     }
 
-    /// How much the clock was set, if it was.
+    /// By how much the clock was set, if it was.
     pub(super) fn jump(&mut self, now: Timestamp) -> Option<Duration> {
         let expected = self.offset.plus(self.started.elapsed());
         let jump = now.since(expected).max(expected.since(now));

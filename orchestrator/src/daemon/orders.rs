@@ -1,35 +1,35 @@
-//! What the operator asks of the loop, over the control socket.
+//! The operator's requests to the loop, over the control socket.
 
 use dump::Force;
 use protocol::Host;
 use scheduler::event::Taken;
 use tokio::sync::{mpsc, oneshot};
 
-/// Orders that wait at most. Each operator's command waits for its answer.
+/// Queue of waiting orders. Each operator's command waits for its answer.
 pub const ORDERS_MAX: usize = 16;
 
-/// What the operator asks.
+/// The operator's request.
 #[derive(Debug)]
 pub enum Order {
-    /// Names came in: look for what is due.
+    /// Names were admitted: look for due hosts.
     Look,
-    /// The host's owner asked to be left alone, and the store knows.
+    /// The host's owner opted out, and the store has recorded it.
     LeaveAlone {
-        /// The host.
+        /// The host that opted out.
         host: Host,
     },
     /// Check this host now and report each step; the channel closes at the end.
     Check {
-        /// The host.
+        /// The host to check.
         host: Host,
-        /// Where the steps go.
+        /// Receives the steps.
         watcher: mpsc::Sender<String>,
     },
     /// Publish now.
     Dump {
-        /// Whether a list that lost too many names goes out.
+        /// Whether to publish a list that lost too many names.
         force: Force,
-        /// The outcome: names, or why not.
+        /// Receives the number of names, or why there is no new list.
         answer: oneshot::Sender<Result<u64, String>>,
     },
 }

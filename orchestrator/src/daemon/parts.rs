@@ -1,4 +1,4 @@
-//! Whether gateway, launcher, engine and store work, as far as they say.
+//! Whether gateway, launcher, engine and store work, by their own report.
 
 use scheduler::Event;
 use store::{Location, StoreError};
@@ -32,15 +32,15 @@ async fn status(services: &Services, location: &Location) -> Result<(), String> 
     services.writer.try_write().await.map_err(store)
 }
 
-/// What a failure of the store means, for the operator.
+/// A failure of the store, in words for the operator.
 ///
 /// # Errors
-/// When the store is closed: the daemon can't go on without.
+/// The store is closed: the daemon can't continue.
 pub(super) fn store_trouble(error: StoreError, location: &Location) -> anyhow::Result<String> {
     if matches!(error, StoreError::Closed) {
         anyhow::bail!("{error}");
     }
-    // It may have failed because the file has gone, which says more.
+    // The failure may be due to the missing file, which is the more useful message.
     let error = location.check().err().unwrap_or(error);
     Ok(Fault::Store(error).to_string())
 }

@@ -1,28 +1,32 @@
-//! How hard the machine is pressed: memory, load, and what the kernel says of both.
+//! Measures the machine's pressure: memory, load, and the kernel's figures for both.
 //!
-//! In: `/proc`, which shows the whole machine in a container too. Out: a [`Pressure`]. Refused:
-//! nothing; what can't be read says nothing.
+//! Reads `/proc`, which shows the whole machine in a container too. A figure that can't be read
+//! does not count.
 
 use std::path::Path;
 
 use scheduler::slots::concurrency::Pressure;
 
-/// Memory of a check in MiB: its limit of 64, and what the engine's processes beside it take.
+/// Memory of a check in MiB: its limit of 64, and what the engine's processes need for it.
 const CHECK_MIB: u64 = 80;
 
-/// The machine is tight when less is available than so many more checks take, and overloaded below the second.
+/// Pressure is high if the available memory is less than this many more checks take, and overloaded
+/// below the second number.
 const CHECKS_LEFT: (u64, u64) = (4, 2);
 
-/// Processes that run or wait for a disk, for each processor, over a minute. Two a processor are ordinary where checks keep it busy.
+/// Load average over a minute per processor: processes that run or wait for a disk. Two per
+/// processor are ordinary while checks keep it busy.
 const LOAD: (f64, f64) = (4.0, 8.0);
 
-/// Percent of ten seconds in which nothing went on for want of memory: who waits for memory makes no check faster by starting another.
+/// Percentage of ten seconds in which all processes waited for memory. Starting another check would
+/// then make none faster.
 const MEMORY_STALLS: (f64, f64) = (5.0, 20.0);
 
-/// Bytes of a file of `/proc` that are read at most; `stat` is the longest, with a line a processor and one of interrupts.
+/// Most bytes read of a file of `/proc`. The longest is `stat`, with a line per processor and one
+/// for interrupts.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 
-/// What was read; nothing where it could not be.
+/// The figures; `None` if one could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Readings {
     available_mib: Option<u64>,
@@ -30,7 +34,7 @@ struct Readings {
     memory_stalls: Option<f64>,
 }
 
-/// Looks at the machine. A few small reads that no disk is asked for.
+/// Measures the machine with a few small reads that need no disk.
 pub(super) fn look(proc: &Path) -> Pressure {
     let read = |name: &str| read(&proc.join(name)).unwrap_or_default();
     let processors = processors(&read("stat"));
@@ -53,7 +57,7 @@ fn read(path: &Path) -> std::io::Result<String> {
 }
 
 impl Readings {
-    /// The worst of them.
+    /// The highest of the three pressures.
     fn pressure(self) -> Pressure {
         let above = |value: f64, (tight, over): (f64, f64)| {
             if value > over {
@@ -91,12 +95,13 @@ fn available_mib(meminfo: &str) -> Option<u64> {
     Some(kib / 1024)
 }
 
-/// The first number of `loadavg`: over a minute.
+/// The first number of `loadavg`: the average over a minute.
 fn load(loadavg: &str) -> Option<f64> {
     loadavg.split_whitespace().next()?.parse().ok()
 }
 
-/// Lines `cpu0`, `cpu1` … of `stat`: the whole machine's, however few of them a container may use, since its load is the whole machine's too.
+/// Number of lines `cpu0`, `cpu1` … in `stat`. It counts the whole machine, even if a container may
+/// use fewer, because the load is the whole machine's too.
 fn processors(stat: &str) -> u32 {
     let lines = stat.lines().filter_map(|line| line.strip_prefix("cpu"));
     let processors = lines.filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
@@ -157,7 +162,7 @@ mod tests {
             std::fs::write(proc.path().join(name), "MemAvailable: many\ncpu?\n\u{0}").unwrap();
         }
         assert_eq!(look(proc.path()), Pressure::Low);
-        // A load without the number of processors says nothing.
+        // A load is meaningless without the number of processors.
         std::fs::write(proc.path().join("loadavg"), "99.00 1 1").unwrap();
         assert_eq!(look(proc.path()), Pressure::Low);
     }

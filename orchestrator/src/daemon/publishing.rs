@@ -1,4 +1,4 @@
-//! Step 7 of 7: lists and pages are published, and operators who asked for one get an answer.
+//! Step 7 of 7: publishes lists and pages, and answers the operators who requested a publication.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ impl Daemon {
         };
         self.live.dumped(&outcome);
         for waiter in self.publishing.waiters.drain(..) {
-            // Who asked may have gone away.
+            // The operator's command may have ended.
             waiter.send(outcome.clone()).ok();
         }
         Event::Published {
@@ -90,7 +90,7 @@ impl Daemon {
 
     fn log_trouble(&mut self, error: &PublishError) {
         let what = error.to_string();
-        // The numbers of a list that is held back change from one to the next.
+        // The numbers in the message of a list that is held back change from one try to the next.
         let kind = match error {
             PublishError::HeldBack(_) => "held back".to_owned(),
             PublishError::Store(_)
@@ -117,13 +117,13 @@ impl Daemon {
     }
 }
 
-/// What is tried again soon.
+/// What to publish again soon.
 fn again(done: &Done) -> PublishAgain {
     match &done.names {
         Ok(_names) => PublishAgain::Nothing,
         Err(PublishError::Pages(_)) => PublishAgain::Pages,
-        // All that can go out without a key is out: more of the same would only make mirrors take
-        // it again.
+        // All that can be published without a key is published: another try would only make mirrors
+        // fetch it again.
         Err(PublishError::Unsigned(_)) if done.has_pages => PublishAgain::Nothing,
         Err(PublishError::Unsigned(_)) => PublishAgain::Pages,
         Err(

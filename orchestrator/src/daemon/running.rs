@@ -1,4 +1,4 @@
-//! Tasks of the checks that run.
+//! Tasks of the running checks.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,6 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 use crate::check::Check;
 use crate::check::fault::Fault;
 
-/// Checks that run.
 #[derive(Debug, Default)]
 pub(super) struct Running {
     tasks: JoinSet<(Box<Check>, Result<CheckOutcome, Fault>)>,
@@ -19,9 +18,7 @@ pub(super) struct Running {
 /// A check whose task has ended.
 #[derive(Debug)]
 pub(super) enum Finished {
-    /// With this outcome.
     Ended(Box<Check>, Result<CheckOutcome, Fault>),
-    /// By a panic of ours.
     Panicked(CheckNumber),
 }
 
@@ -36,14 +33,14 @@ impl Running {
         self.aborts.insert(number, abort);
     }
 
-    /// Ends a check: its container and its egress with it.
+    /// Ends a check, its container and its egress.
     pub(super) fn abort(&mut self, number: CheckNumber) {
         if let Some(abort) = self.aborts.remove(&number) {
             abort.abort();
         }
     }
 
-    /// The next one that ends; `None` if none runs. The inner `None` is one that was aborted.
+    /// The next check that ends; `None` if none runs. The inner `None` is a check that was aborted.
     pub(super) async fn next(&mut self) -> Option<Option<Finished>> {
         let joined = self.tasks.join_next_with_id().await?;
         let id = joined
@@ -60,12 +57,10 @@ impl Running {
         })
     }
 
-    /// Whether it runs.
     pub(super) fn has(&self, number: CheckNumber) -> bool {
         self.aborts.contains_key(&number)
     }
 
-    /// Ends all of them.
     pub(super) async fn end_all(&mut self) {
         self.tasks.shutdown().await;
     }

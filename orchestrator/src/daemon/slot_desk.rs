@@ -1,4 +1,4 @@
-//! Between tasks that wait for slots and the scheduler that grants them.
+//! Passes requests for slots from tasks to the scheduler, and its grants back.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use tokio::task::JoinSet;
 use super::running::Running;
 use crate::check::slot_queue::{Lease, Signal};
 
-/// Those that wait, and the leases of those that hold one.
+/// Tasks that wait for a slot, and the leases that were granted.
 #[derive(Debug, Default)]
 pub(super) struct SlotDesk {
     checks: HashMap<CheckNumber, oneshot::Sender<()>>,
     readings: HashMap<u64, oneshot::Sender<Lease>>,
     readings_begun: u64,
-    /// Each ends when its lease is dropped.
+    /// Each task ends when its lease is dropped.
     leases: JoinSet<u64>,
 }
 
@@ -51,7 +51,7 @@ impl SlotDesk {
         match holder {
             SlotHolder::Check(check) => {
                 if let Some(grant) = self.checks.remove(&check) {
-                    // If the check was aborted before, it holds nothing: the scheduler knows.
+                    // A check that was aborted before holds nothing, and the scheduler knows that.
                     grant.send(()).ok();
                 }
             }
@@ -76,7 +76,6 @@ impl SlotDesk {
         }
     }
 
-    /// A check ended.
     pub(super) fn forget(&mut self, check: CheckNumber) {
         self.checks.remove(&check);
     }
@@ -84,7 +83,7 @@ impl SlotDesk {
     /// The next slot that is given back; `None` if no reading holds one.
     pub(super) async fn returned(&mut self) -> Option<Event> {
         loop {
-            // The task can't panic: an error would be its abort, and nothing aborts it.
+            // The task can't panic, so an error would mean an abort, and nothing aborts it.
             if let Ok(reading) = self.leases.join_next().await? {
                 return Some(Event::SlotReturned { reading });
             }

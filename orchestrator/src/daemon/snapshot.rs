@@ -1,4 +1,4 @@
-//! What the loop shows of itself to `status` and `health`.
+//! The loop's state as `status` and `health` show it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -12,16 +12,17 @@ use serde::{Deserialize, Serialize};
 use crate::meters::Meters;
 use crate::names::gate::Shown;
 
-/// The rate is taken over this long.
+/// Period over which the rate of checks is measured.
 const RATE_OVER: Duration = Duration::from_secs(300);
 
-/// Ends within it are counted together.
+/// Ends within this time are counted together.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Moments that are remembered for the rate: one for each second that it is taken over, and some that a clock which was set may add.
+/// Entries kept for the rate: one for each second of its period, and some extra that a set clock
+/// may add.
 const SECONDS_MAX: usize = 400;
 
-/// Shared between the loop and those who ask.
+/// Shared between the loop and those who read its state.
 #[derive(Debug)]
 pub struct Live {
     inner: Mutex<Inner>,
@@ -46,52 +47,53 @@ struct Second {
 pub struct LiveState {
     /// When the daemon started, in ms since 1970.
     pub started_ms: i64,
-    /// When this was told, in ms since 1970: the daemon's clock may differ from the machine's.
+    /// When this state was read, in ms since 1970: the daemon's clock may differ from the
+    /// machine's.
     pub now_ms: i64,
-    /// When the loop last went round, in ms since 1970.
+    /// When the loop last completed a round, in ms since 1970.
     pub last_round_ms: i64,
     /// Hosts being checked or written.
     pub in_flight: u64,
-    /// How fast it may go.
+    /// The limits in force.
     pub pace: Box<Pace>,
     /// Failures that wait for confirmation.
     pub waiting: u64,
-    /// Checks that ended in the last five minutes, a second.
+    /// Checks that ended in the last five minutes, per second.
     pub checks_per_second: f64,
     /// Checks that ended since the start, by verdict (or `fault`).
     pub ended: BTreeMap<String, u64>,
-    /// What of ours does not work, and since when in ms since 1970.
+    /// Which part of ours fails, and since when in ms since 1970.
     pub outage: Option<(String, i64)>,
-    /// Failures pile up and nobody lives: most likely it is us.
+    /// Set while failures accumulate and no check succeeds: most likely the cause is ours.
     pub nobody_lives: Option<NoSuccess>,
-    /// A list or pages are being published.
+    /// Whether a list or pages are being published.
     #[serde(default)]
     pub is_publishing: bool,
-    /// What was wrong with the last dump, if something was.
+    /// What was wrong with the last dump, if anything.
     pub dump_trouble: Option<String>,
-    /// What seems wrong with the machine's clock, if something does.
+    /// What seems wrong with the machine's clock, if anything.
     pub clock_trouble: Option<String>,
-    /// Who was let in, and what is in force.
+    /// Admitted names, and the rules in force.
     pub admission: Option<Box<Shown>>,
 }
 
-/// How fast the daemon may go, as the machine and the load are.
+/// The limits that follow from the machine and its load.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pace {
     /// Containers that may run at once now.
     pub checks_allowed: u32,
-    /// The least that this may be.
+    /// Lower bound of `checks_allowed`.
     pub checks_min: u32,
-    /// The most.
+    /// Upper bound of `checks_allowed`.
     pub checks_max: u32,
-    /// Hosts that are opened a second at most.
+    /// Most hosts opened per second.
     pub starts_per_second: f64,
     /// Hosts being opened or checked, by class.
     pub under_way: BTreeMap<String, u32>,
 }
 
 impl Live {
-    /// A daemon that starts now, and counts with these.
+    /// For a daemon that starts now and counts with these meters.
     pub fn new(now: Timestamp, meters: Arc<Meters>) -> Self {
         let state = LiveState {
             started_ms: now.0,
@@ -126,7 +128,7 @@ impl Live {
         inner.state.clone()
     }
 
-    /// A check ended, for the rate. What it ended in is counted by the meters.
+    /// Counts an ended check for the rate. The meters count its outcome.
     pub(super) fn count(&self, now: Timestamp) {
         let mut inner = self.lock();
         let recent = inner
@@ -177,7 +179,7 @@ impl Live {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        // Numbers for people: half an update does no harm.
+        // These numbers are for display: half an update does no harm.
         self.inner
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -1,4 +1,4 @@
-//! The daemon's state, which the loop and the modules that carry out its commands share.
+//! The daemon's state, shared by the loop and the modules that carry out its commands.
 
 use std::sync::{Arc, Mutex};
 
@@ -26,51 +26,51 @@ pub struct Daemon {
     pub(super) config: Config,
     pub(super) scheduler: Scheduler,
     pub(super) checks: Running,
-    /// Due hosts are counted over this one.
+    /// Counts due hosts.
     pub(super) reader: Arc<Mutex<Reader>>,
-    /// What takes hosts and writes rows. The daemon waits for it at its end.
+    /// Tasks that take hosts and write rows. The daemon waits for them at its end.
     pub(super) work: JoinSet<anyhow::Result<Event>>,
-    /// What only asks. It ends with the daemon.
+    /// Tasks that only read. They end with the daemon.
     pub(super) asks: JoinSet<anyhow::Result<Event>>,
     pub(super) publishing: Publishing,
     pub(super) desk: SlotDesk,
     pub(super) signals: mpsc::Receiver<Signal>,
     pub(super) orders: mpsc::Receiver<Order>,
-    /// Checks that the operator ordered and whose host is being taken.
+    /// Ordered checks whose host is being taken.
     pub(super) ordered: JoinSet<Ordered>,
-    /// Who watches the ordered check that starts next.
+    /// Receives the steps of the next ordered check.
     pub(super) watcher: Option<mpsc::Sender<String>>,
     pub(super) live: Arc<Live>,
     pub(super) clock: ClockWatch,
     pub(super) ticker: tokio::time::Interval,
 }
 
-/// Where an operator who asked for a publication waits for its outcome.
+/// Sends the outcome of a publication to the operator who requested it.
 pub(super) type Answer = oneshot::Sender<Result<u64, String>>;
 
-/// The publication in progress, and those who wait for one.
+/// The publication in progress, and those waiting for one.
 #[derive(Debug, Default)]
 pub(super) struct Publishing {
     pub(super) running: JoinSet<Done>,
-    /// Given when the daemon ends, which otherwise waits for the one in progress.
+    /// Cancelled when the daemon ends, which otherwise waits for the one in progress.
     pub(super) cancel: Cancel,
-    /// Wait for the one in progress.
+    /// Waiting for the one in progress.
     pub(super) waiters: Vec<Answer>,
-    /// Wait for the one after it.
+    /// Waiting for the one after it.
     pub(super) queued: Vec<Answer>,
-    /// What the last one failed of, so that the same is logged once.
+    /// Why the last one failed, so that the same failure is logged once.
     pub(super) trouble: Option<String>,
 }
 
 impl Publishing {
-    /// The one that ends next; `None` if none is in progress.
+    /// Waits for the one in progress; `None` if there is none.
     pub(super) async fn next(&mut self) -> Option<Done> {
         let joined = self.running.join_next().await?;
         Some(joined.unwrap_or_else(|_panicked| nothing_made(StoreError::Closed)))
     }
 }
 
-/// A publication that made nothing.
+/// The outcome of a publication that published nothing.
 pub(super) fn nothing_made(error: StoreError) -> Done {
     Done {
         names: Err(error.into()),

@@ -1,4 +1,4 @@
-//! Due hosts are counted and taken.
+//! Counts and takes due hosts.
 
 use std::sync::{Arc, PoisonError};
 
@@ -21,7 +21,7 @@ impl Daemon {
         let (reader, now) = (Arc::clone(&self.reader), self.services.now());
         let calendar = self.services.calendar;
         let count = move || -> Result<Event, StoreError> {
-            // One count at a time; one that panicked left nothing half done.
+            // One count at a time; a count that panicked left nothing half done.
             let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
             read_demand(&reader, now, most, with_load, calendar)
         };
@@ -62,11 +62,11 @@ fn or_failed(event: Result<Event, StoreError>, location: &Location) -> anyhow::R
     })
 }
 
-/// Counts due hosts, and measures the load if asked to: the answer to
+/// Counts due hosts, and measures the load if requested: the answer to
 /// [`scheduler::Command::CountDue`]. Blocks.
 ///
 /// # Errors
-/// A fault of ours.
+/// The database can't be read, which is a fault of ours.
 pub fn read_demand(
     reader: &Reader,
     now: Timestamp,
@@ -92,10 +92,10 @@ pub fn read_demand(
     })
 }
 
-/// Reads how much there is to do. Blocks.
+/// Reads how much work there is. Blocks.
 ///
 /// # Errors
-/// A fault of ours.
+/// The database can't be read, which is a fault of ours.
 pub fn read_load(reader: &Reader, now: Timestamp, calendar: Calendar) -> Result<Load, StoreError> {
     let ahead = now.plus(calendar.shortened(AHEAD));
     Ok(Load {
@@ -126,8 +126,9 @@ async fn take_due(
     })
 }
 
-/// The rules for names may have changed since this one came in: then it is parked, and never stops
-/// the daemon (design §8). A host that the operator denies is not checked.
+/// Parks a host whose name the rules no longer admit. They may have changed since the name was
+/// admitted, and such a host never stops the daemon (design §8). A host that the operator denies is
+/// not checked.
 async fn not_admitted_now(
     taken: &store::Taken,
     services: &Services,
@@ -135,7 +136,7 @@ async fn not_admitted_now(
 ) -> Option<NotAdmitted> {
     let host = taken.record.host.clone();
     if let Err(refusal) = services.gate.denies(&host) {
-        // Its record stays as it is: without the line all is as before.
+        // Its record stays unchanged: once the line is removed, everything is as before.
         return Some(NotAdmitted {
             host,
             due: taken.record.due,
@@ -144,8 +145,8 @@ async fn not_admitted_now(
     }
     let refusal = services.gate.names().admit_host(host.clone()).err()?;
     tracing::warn!(%host, %refusal, "no longer a name for the census: parked");
-    // A parked host has no due time, whatever it is given back with; one that could not be parked
-    // is tried again within the hour.
+    // A parked host has no due time, whatever time it is released with. A host that could not be
+    // parked is tried again within the hour.
     if let Err(error) = services.writer.park(&host, now).await {
         tracing::error!(%host, %error, "it could not be parked");
     }
@@ -156,7 +157,7 @@ async fn not_admitted_now(
     })
 }
 
-/// Takes a named host, whatever its due time; says why not.
+/// Takes a named host, whatever its due time, or returns why not.
 pub(super) async fn take_one(
     host: Host,
     services: &Services,
@@ -187,7 +188,6 @@ pub(super) async fn take_one(
     }
 }
 
-/// The operator's seeds come in.
 pub(super) async fn admit_seeds(
     seeds: &[Host],
     services: &Services,

@@ -1,4 +1,4 @@
-//! Our published list next to somebody else's.
+//! Compares our published list with another.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use protocol::limits::TEXT_BYTES_MAX;
 use protocol::{Host, escaped};
 use serde::Serialize;
 
-/// Names that are in both lists or in one of them.
+/// Names that are in both lists or in only one of them.
 #[derive(Debug, Default, Serialize)]
 pub struct Comparison {
     /// Hosts in both lists.
@@ -15,26 +15,26 @@ pub struct Comparison {
     pub only_ours: Vec<String>,
     /// Hosts in the other list only, and why they are not in ours.
     pub only_theirs: Vec<Missing>,
-    /// Entries of the other list that are no host names, escaped.
+    /// Entries of the other list that are not host names, escaped.
     pub invalid: Vec<String>,
 }
 
-/// A host that our list lacks.
+/// A host that is missing from our list.
 #[derive(Debug, Serialize)]
 pub struct Missing {
-    /// The host.
+    /// The missing host.
     pub host: Host,
-    /// Its state, as `fedicensus explain` has it.
+    /// Its state, as in `fedicensus explain`.
     pub state: String,
-    /// Why it is not listed, as `fedicensus explain` has it.
+    /// Why it is not listed, as in `fedicensus explain`.
     pub why: String,
 }
 
-/// Compares `ours` with the names of another list. `explain` returns the state of a missing host and
-/// why it is not listed.
+/// Compares `ours` with the names of another list. `explain` returns the state of a missing host
+/// and why it is not listed.
 ///
 /// # Errors
-/// The first of `ours` or `explain`.
+/// The first error of `ours` or `explain`.
 pub fn compare<E>(
     ours: impl Iterator<Item = Result<String, E>>,
     theirs: &[String],
@@ -69,7 +69,7 @@ pub fn compare<E>(
 }
 
 impl Comparison {
-    /// For people: counts first, then the names.
+    /// Counts, then names, as text.
     pub fn text(&self) -> String {
         let mut lines = vec![format!(
             "{} in both lists, {} only in ours, {} only in theirs, {} not a host name",

@@ -1,5 +1,5 @@
-//! The answer to "why is this host (not) listed?" for the operator: `census::why` decides, and
-//! `sentence` puts it into words.
+//! Answers the operator's question why a host is listed or not: `census::why` decides, and
+//! `sentence` words the answer.
 
 mod sentence;
 
@@ -15,46 +15,47 @@ use store::{LastWalk, Reader, StoreError, Stored};
 use self::sentence::{Details, sentence};
 use crate::names::groups;
 
-/// What is known of one host.
+/// What the census knows about one host.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
     /// The host.
     pub host: Host,
-    /// Its state in one word; `unknown` when the census has never heard of it, `waiting` when it had no room, `forgotten` when it gave it up.
+    /// Its state in one word; `unknown` if no one named the host, `waiting` if it had no room,
+    /// `forgotten` if the census dropped it.
     pub state: String,
-    /// Since when, RFC 3339.
+    /// When the state began, RFC 3339.
     pub since: Option<String>,
-    /// Whether it is in a list written now.
+    /// Whether a list written now contains it.
     pub listed: bool,
-    /// Why it is, or is not.
+    /// Why it is listed or not.
     pub why: String,
-    /// Its group and what was decided about that, when it is held or decided about.
+    /// Its group and the decision about it, if the group is held or decided about.
     pub group: Option<String>,
     /// The last verdict in one word.
     pub verdict: Option<String>,
-    /// Its reason in the wire's word.
+    /// The verdict's reason, as the protocol names it.
     pub reason: Option<String>,
-    /// Its reason with all that was kept of it.
+    /// The verdict's reason with all recorded details.
     pub detail: Option<String>,
     /// NodeInfo's software name.
     pub software: Option<String>,
     /// NodeInfo's software version.
     pub version: Option<String>,
-    /// NodeInfo's `openRegistrations`. `None` if it did not say.
+    /// NodeInfo's `openRegistrations`. `None` if NodeInfo has no such field.
     pub open_registrations: Option<bool>,
-    /// When it last lived.
+    /// When a check last found it alive.
     pub last_alive: Option<String>,
-    /// When a verdict last came in.
+    /// When the last verdict came in.
     pub last_checked: Option<String>,
-    /// When it is asked next; nothing when never.
+    /// When it is checked next; `None` if never.
     pub next_check: Option<String>,
-    /// It is being asked, or waits for confirmation.
+    /// Whether it is being checked or waits for confirmation.
     pub in_flight: bool,
-    /// How its last peers list ended, in the wire's word.
+    /// How its last peers list ended, as the protocol names it.
     pub peers: Option<String>,
     /// The last walk through its public conversations.
     pub walk: Option<String>,
-    /// What last happened to it on our side, without a verdict.
+    /// The last event on our side that gave no verdict.
     pub note: Option<String>,
     /// The last verdicts, newest first.
     pub history: Vec<Past>,
@@ -63,24 +64,24 @@ pub struct Explanation {
 /// A verdict of the past.
 #[derive(Debug, Clone, Serialize)]
 pub struct Past {
-    /// When, RFC 3339.
+    /// When it came in, RFC 3339.
     pub at: String,
-    /// In one word.
+    /// The verdict in one word.
     pub verdict: String,
-    /// Its reason.
+    /// The verdict's reason.
     pub reason: Option<String>,
 }
 
-/// Where the census has a name.
+/// Where the census stores a name.
 #[derive(Debug, Clone, Copy)]
 pub enum Entry<'e> {
-    /// It has a row.
+    /// It has a row in the database.
     Known(&'e Stored),
-    /// It had no room when it was named.
+    /// It waits for room.
     Waiting(&'e Waiter),
-    /// It was given up.
+    /// The census dropped it.
     Forgotten,
-    /// Nowhere.
+    /// The census doesn't have it.
     Unknown,
 }
 
@@ -109,7 +110,7 @@ impl Entry<'_> {
 /// Finds a name in the database and explains it.
 ///
 /// # Errors
-/// When the database can't be read.
+/// The database can't be read.
 pub fn look_up(
     reader: &Reader,
     host: &Host,
@@ -152,7 +153,7 @@ fn walk_in_words(walk: LastWalk) -> String {
 }
 
 impl Explanation {
-    /// As lines for people.
+    /// The explanation as lines of text.
     pub fn text(&self) -> String {
         let listed = if self.listed { "listed" } else { "not listed" };
         let since = self
@@ -213,8 +214,8 @@ fn facts(stored: &Stored) -> Facts<'_> {
     }
 }
 
-/// Explains a name. A list written now goes by this; the published one may be older. `denied` is
-/// the line of the operator's deny-list that covers it.
+/// Explains a name for a list written now; the published one may be older. `denied` is the line of
+/// the operator's deny-list that covers it.
 pub fn explain(
     host: &Host,
     entry: Entry<'_>,
@@ -239,7 +240,7 @@ pub fn explain(
     };
     match entry {
         Entry::Known(stored) => Explanation {
-            // A denied host is not asked, whatever its row says.
+            // A denied host is not checked, whatever its row says.
             next_check: stored
                 .record
                 .due
@@ -313,9 +314,9 @@ fn bare(host: &Host, state: &str) -> Explanation {
     }
 }
 
-/// A verdict of the past in a sentence, the site's own, followed by what else was kept of it.
+/// A past verdict in a sentence, the same as on the site, followed by its other recorded details.
 ///
-/// A verdict of another version, which the site has no sentence for, stays in its words.
+/// A verdict of another version, for which the site has no sentence, is shown in its own words.
 pub fn past_in_words(verdict: &str, reason: Option<&str>) -> String {
     let Some(found) = Found::parse(verdict, reason) else {
         return format!("{verdict} {}", reason.unwrap_or_default())
@@ -323,7 +324,7 @@ pub fn past_in_words(verdict: &str, reason: Option<&str>) -> String {
             .to_owned();
     };
     let kept = match found {
-        // The sentence stands for the reason's first word.
+        // The sentence replaces the reason's first word.
         Found::Dead(_) => {
             reason.and_then(|reason| reason.split_once([' ', ',']).map(|(_, kept)| kept.trim()))
         }
@@ -341,18 +342,16 @@ pub fn advice(verdict: &str, reason: Option<&str>) -> Option<&'static str> {
     (!advice.is_empty()).then_some(advice)
 }
 
-/// The word of an entry's reason, without what was kept besides: a status, a target.
+/// The first word of an entry's reason, without details such as a status or a target.
 pub fn bare_reason(entry: &transition::Entry) -> Option<String> {
     let text = entry.reason.as_ref()?;
     text.split([' ', ',']).next().map(str::to_owned)
 }
 
-/// What a host says about registrations, for people.
 fn registrations(are_open: bool) -> &'static str {
     if are_open { "open" } else { "closed" }
 }
 
-/// A moment that was counted in seconds since 1970.
 fn seconds(seconds: u64) -> Timestamp {
     let ms = i64::try_from(seconds)
         .unwrap_or(i64::MAX)
@@ -453,7 +452,8 @@ mod tests {
         }
     }
 
-    /// Nobody mends a host that stays off all the same; and a wish is told before what others decided.
+    /// The operator can't get the host listed by repairing it; an owner's wish comes before other
+    /// people's decisions.
     #[test]
     fn a_denied_group_is_why_whatever_else_is_wrong_with_the_host() {
         let robots = State::OptedOut {

@@ -1,4 +1,4 @@
-//! What `status` shows: the census, the daemon, its sockets.
+//! The content of `status`: the census, the daemon, its sockets.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,16 +10,17 @@ use gateway::GatewayClient;
 use launcher::LauncherClient;
 use protocol::egress::Family;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use store::{Reader, StoreError};
 
 use crate::daemon::{LiveState, Pace};
 use crate::lists::keep::pause_words;
 use crate::names::gate::TEST_DOMAIN_WARNING;
 
-/// A part that does not answer in this time is not healthy.
+/// A part that does not answer within this time is unhealthy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// The whole answer.
+/// All of `status`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Status {
     /// Version of this program.
@@ -28,22 +29,22 @@ pub struct Status {
     pub hosts: BTreeMap<String, u64>,
     /// All hosts.
     pub hosts_total: u64,
-    /// Of them, those that ask to be left out.
+    /// Hosts that ask not to be listed.
     pub hidden: u64,
     /// Hosts that are due now.
     pub due: u64,
     /// Hosts marked in flight.
     pub in_flight: u64,
-    /// Groups that are over the threshold and that nobody has looked at.
+    /// Groups over the threshold that no one has decided about.
     #[serde(default)]
     pub groups_held: u64,
-    /// Their hosts that are held back.
+    /// Hosts held back in these groups.
     #[serde(default)]
     pub hosts_held_back: u64,
     /// Groups that the operator denies.
     #[serde(default)]
     pub groups_denied: u64,
-    /// Public lists that were ever asked for.
+    /// Public lists that were read at least once.
     #[serde(default)]
     pub sources: Vec<SourceShown>,
     /// Hosts by how their last peers list ended.
@@ -54,33 +55,33 @@ pub struct Status {
     pub walks: BTreeMap<String, u64>,
     /// The last dump: when (RFC 3339) and how many names.
     pub last_dump: Option<(String, u64)>,
-    /// The daemon, when it runs.
+    /// The daemon's state; `None` if it does not run.
     pub daemon: Option<LiveState>,
-    /// The gateway: its state, or why not.
+    /// The gateway's state, or why there is none.
     pub gateway: Option<PartStatus<gateway::control::Status>>,
-    /// The launcher: its state, or why not.
+    /// The launcher's state, or why there is none.
     pub launcher: Option<PartStatus<launcher::wire::Status>>,
 }
 
-/// What is remembered of a public list.
+/// What the census remembers of a public list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceShown {
-    /// What the operator calls it.
+    /// Its name in the operator's file.
     pub name: String,
-    /// When it was last asked for (RFC 3339).
+    /// When it was last read, successfully or not (RFC 3339).
     pub tried: Option<String>,
-    /// When its names were last taken (RFC 3339).
+    /// When names were last taken from it (RFC 3339).
     pub taken: Option<String>,
-    /// How many different names it held then.
+    /// Distinct names it held then.
     pub names: Option<u64>,
-    /// Why it is read no more until the operator resumes it.
+    /// Why it is not read until the operator resumes it.
     pub paused: Option<String>,
-    /// What was the matter when it was last asked for.
+    /// What was wrong at the last reading.
     pub trouble: Option<String>,
 }
 
 impl SourceShown {
-    /// As people and programs are told.
+    /// The source as `status` shows it.
     pub fn new(name: &str, memory: &Memory) -> Self {
         Self {
             name: name.to_owned(),
@@ -95,7 +96,7 @@ impl SourceShown {
         }
     }
 
-    /// In a line, behind its name.
+    /// The source in one line, without its name.
     pub fn text(&self) -> String {
         let taken = match (&self.taken, self.names) {
             (Some(taken), Some(names)) => format!("{names} names taken {taken}"),
@@ -119,20 +120,20 @@ impl SourceShown {
     }
 }
 
-/// What came of asking at a gate.
+/// A part's answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartStatus<T> {
-    /// It answered.
+    /// The part answered.
     Open(T),
-    /// It did not, and why.
+    /// The part did not answer, and why.
     Closed(String),
 }
 
-/// Reads the database's part. Blocks.
+/// Reads the figures from the database. Blocks.
 ///
 /// # Errors
-/// When the database can't be read.
+/// The database can't be read.
 pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
     let counts = reader.counts()?;
     let held = reader.held()?;
@@ -167,13 +168,56 @@ pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
 }
 
 impl Status {
-    /// Asks gateway and launcher for their part.
+    /// Parts that do not answer.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let gateway = matches!(self.gateway, Some(PartStatus::Closed(_)));
+        let launcher = matches!(self.launcher, Some(PartStatus::Closed(_)));
+        [
+            (self.daemon.is_none(), "daemon"),
+            (gateway, "gateway"),
+            (launcher, "launcher"),
+        ]
+        .into_iter()
+        .filter_map(|(is_missing, part)| is_missing.then_some(part))
+        .collect()
+    }
+
+    /// For programs: as [`Status`] serialises, with all times as RFC 3339.
+    ///
+    /// # Errors
+    /// If it has no JSON form.
+    pub fn json(&self) -> serde_json::Result<Value> {
+        let mut json = serde_json::to_value(self)?;
+        if let Some(Value::Object(daemon)) = json.get_mut("daemon") {
+            for key in ["started", "now", "last_round"] {
+                take_time(daemon, key);
+            }
+            if let Some(Value::Object(blackout)) = daemon.get_mut("nobody_lives") {
+                take_time(blackout, "since");
+            }
+            let outage = self
+                .daemon
+                .as_ref()
+                .and_then(|daemon| daemon.outage.as_ref());
+            let outage = outage
+                .map(|(what, since)| json!({"what": what, "since": rfc3339(Timestamp(*since))}));
+            daemon.insert("outage".to_owned(), outage.into());
+        }
+        if let Some(status) = json.as_object_mut() {
+            let dump = self.last_dump.as_ref();
+            let dump = dump.map(|(at, names)| json!({"at": at, "names": names}));
+            status.insert("last_dump".to_owned(), dump.into());
+        }
+        Ok(json)
+    }
+
+    /// Asks gateway and launcher for their status.
     pub async fn ask_parts(&mut self, gateway: &GatewayClient, launcher: &LauncherClient) {
         let (gateway, launcher) = tokio::join!(ask_at(gateway.status()), ask_at(launcher.status()));
         (self.gateway, self.launcher) = (Some(gateway), Some(launcher));
     }
 
-    /// As lines for people.
+    /// The status as lines of text.
     pub fn text(&self, data_dir: &Path) -> String {
         let mut lines = vec![format!(
             "fedicensus {}, database in {}",
@@ -247,6 +291,14 @@ impl Status {
     }
 }
 
+/// Replaces `KEY_ms`, in ms since 1970, with `KEY` as RFC 3339.
+fn take_time(object: &mut Map<String, Value>, key: &str) {
+    let ms = object.remove(&format!("{key}_ms"));
+    if let Some(ms) = ms.as_ref().and_then(Value::as_i64) {
+        object.insert(key.to_owned(), rfc3339(Timestamp(ms)).into());
+    }
+}
+
 /// A part that hangs must not hold up the status.
 async fn ask_at<T, E: std::fmt::Display>(
     asking: impl Future<Output = Result<T, E>>,
@@ -255,12 +307,12 @@ async fn ask_at<T, E: std::fmt::Display>(
         Ok(Ok(answer)) => PartStatus::Open(answer),
         Ok(Err(error)) => PartStatus::Closed(error.to_string()),
         Err(_elapsed) => PartStatus::Closed(format!(
-            "no answer within {ANSWER_WITHIN:?}: if it hangs, start it anew"
+            "no answer within {ANSWER_WITHIN:?}: if it hangs, restart it"
         )),
     }
 }
 
-/// What of the network is there, and what its lack means.
+/// Which address families work, and what follows if one is missing.
 fn families_words(families: &[Family]) -> &'static str {
     match (
         families.contains(&Family::V4),
@@ -268,10 +320,10 @@ fn families_words(families: &[Family]) -> &'static str {
     ) {
         (true, true) => "IPv6 and IPv4",
         (true, false) => {
-            "IPv4 alone; hosts with IPv6 addresses only are put off, and nothing is counted"
+            "IPv4 only; hosts with IPv6 addresses only are deferred, and no failure counts"
         }
         (false, true) => {
-            "IPv6 alone; NO IPv4: hosts with IPv4 addresses only are put off, and nothing is counted"
+            "IPv6 only; NO IPv4: hosts with IPv4 addresses only are deferred, and no failure counts"
         }
         (false, false) => "NO NETWORK",
     }
@@ -426,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn that_nobody_lives_stands_there_in_plain_words() {
+    fn a_blackout_is_in_plain_words() {
         let expect = "\
 fedicensus 0.1.0, database in /data
 hosts      40: 40 alive; 0 hidden
@@ -437,21 +489,24 @@ source     a-list: 3 names taken 1970-01-01T00:00:00Z; PAUSED since 1970-01-01T0
 look at it, then `fedicensus sources resume a-list`
 daemon     since 1970-01-01T00:00:00Z, 0.00 checks/s, 37 wait for confirmation
 pace       3 containers at once (2 to 4), 10 starts/s at most; under way: 2 dead, 9 living
-NOBODY LIVES since 1970-01-01T00:00:00Z: 37 checks in a row failed, none is counted against its host; most often: tls ×29, unreachable ×8. \
+NO CHECK SUCCEEDS since 1970-01-01T00:00:00Z: 37 checks in a row failed, none counts against its host; most often: tls ×29, unreachable ×8. \
 Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that \
 its roots are?
 last dump  never
-gateway    IPv6 alone; NO IPv4: hosts with IPv4 addresses only are put off, and nothing is counted, 0 open, 37 dials";
+gateway    IPv6 only; NO IPv4: hosts with IPv4 addresses only are deferred, and no failure counts, 0 open, 37 dials";
         assert_eq!(silent().text(Path::new("/data")), expect);
     }
 
     #[test]
-    fn json_says_it_as_well() {
-        let json = serde_json::to_value(silent()).unwrap();
+    fn json_has_the_same_and_times_in_one_form() {
+        let json = silent().json().unwrap();
         let nobody = &json["daemon"]["nobody_lives"];
         assert_eq!(nobody["failures"], 37);
         assert_eq!(nobody["most_often"][0][0], "tls");
         assert_eq!(nobody["scope"], "anywhere");
+        assert_eq!(nobody["since"], "1970-01-01T00:00:00Z");
+        assert_eq!(json["daemon"]["started"], "1970-01-01T00:00:00Z");
+        assert!(!json.to_string().contains("_ms\""), "{json}");
     }
 
     #[test]

@@ -1,13 +1,17 @@
-//! The one gate through which names enter, whoever brings them.
+//! The only gate through which names enter, whatever their source.
 //!
-//! In: names in canonical form, and who named them. Out: rows of new hosts, in one transaction with the counters that they moved; names that wait.
-//! Refused: whom the rules or limits have no room for, and whom the operator bans. A known name is free and moves nothing.
+//! The gate takes names in canonical form and their source. It writes the rows of new hosts in one
+//! transaction with the counters that they changed; other names wait. Names that the operator bans
+//! are refused, and so are names without room under the rules and limits. A known name costs
+//! nothing.
 //!
-//! One lock lies around deciding and writing, so that no two decisions count on the same room. What is decided is written before the next decision,
-//! or given back: memory and disk never differ by more than what the last failed write held.
+//! One lock covers deciding and writing, so that no two decisions use the same room. A decision is
+//! written before the next one, or undone: memory and disk differ at most by what the last failed
+//! write held.
 //!
-//! A flood costs little: of a name that is surely known, and of one for which there is no room and no place to wait, only memory is asked. So a peers
-//! list that names whom we know takes no lock, no transaction and no look-up, but for the one name in 64 that is looked up all the same.
+//! A flood is cheap. Names that memory recognises, and names with neither room nor a place to wait,
+//! are decided in memory only. So a peers list of known hosts takes no lock, no transaction and no
+//! look-up, except for one name in 64, which is looked up as a spot check.
 
 mod batch;
 mod book;
@@ -37,35 +41,35 @@ use crate::names::policy::{Files, TermsError};
 pub use self::shown::{Shown, TEST_DOMAIN_WARNING, why_it_waits};
 pub use self::submitted::Submitted;
 
-/// A list of so many names is long: from there on it gains a quarter.
+/// A list of this many names is long: from this length on, larger batches gain a quarter.
 const LONG_LIST_MIN: usize = 20_000;
 
-/// Why there is no gate.
+/// Why the gate can't open.
 #[derive(Debug, Error)]
 pub enum GateError {
-    /// What it should go by can't be in force.
+    /// The rules or lists can't be put in force.
     #[error(transparent)]
     Terms(#[from] TermsError),
-    /// The store does not say what is remembered.
+    /// The store can't return what the gate remembered.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store holds counters that can't be.
+    /// The store holds impossible counters.
     #[error("the database's counters of admissions: {0}")]
     Counters(#[from] RowError),
 }
 
-/// What became of a name that the operator brought.
+/// The result for a name that the operator brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Brought {
-    /// It is in now.
+    /// It was admitted now.
     New,
-    /// It was in.
+    /// It was known before.
     Known,
-    /// He bans it himself.
+    /// The operator's own lists ban it.
     Refused(Refusal),
 }
 
-/// The gate. Cheap to clone: all are one.
+/// The gate. Cheap to clone: all clones share one state.
 #[derive(Debug, Clone)]
 pub struct NameGate(Arc<Shared>);
 
@@ -77,15 +81,15 @@ struct Shared {
     terms: RwLock<Arc<Terms>>,
     book: tokio::sync::Mutex<Book>,
     shown: Mutex<Shown>,
-    /// Somebody changed what is in force.
+    /// Signals that rules, lists or suffixes were reloaded.
     reloaded: Notify,
 }
 
 impl NameGate {
-    /// Opens the gate: reads what is in force, and what the last life remembered.
+    /// Opens the gate: reads the files in force, and what the last process remembered.
     ///
     /// # Errors
-    /// When the files can't be in force, or the store fails.
+    /// The files can't be put in force, or the store fails.
     pub async fn open(writer: Writer, names: Names, files: Files) -> Result<Self, GateError> {
         let terms = files.read()?;
         let remembered = writer.remembered().await?;
@@ -111,7 +115,7 @@ impl NameGate {
         }
         let mut waiting = Waiting::default();
         for (name, waiter) in &remembered.waiting {
-            // One that is no name any more has no domain of its own; it is dropped when its turn comes.
+            // A name that is no longer valid has no registered domain; it is dropped at its turn.
             let domain = Host::parse(name).map(|host| names.registered_domain(&host));
             waiting.put(name, domain.as_deref().unwrap_or(name), *waiter);
         }
@@ -134,25 +138,25 @@ impl NameGate {
         Ok(gate)
     }
 
-    /// The rule for names, which is another one after a reload that brought another list of suffixes.
+    /// The rule for names. A reload that brings another list of suffixes replaces it.
     pub fn names(&self) -> Arc<Names> {
         let names = self.0.names.read();
         Arc::clone(&names.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What is in force.
+    /// The rules, lists and limits in force.
     pub fn terms(&self) -> Arc<Terms> {
         let terms = self.0.terms.read();
         Arc::clone(&terms.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What `status` tells of it.
+    /// The gate's part of `status`.
     pub fn shown(&self) -> Shown {
         let shown = self.0.shown.lock();
         shown.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the operator's deny-list has a host, and in which words.
+    /// Whether the operator's deny-list covers a host, and by which line.
     ///
     /// # Errors
     /// Why it is not checked.
@@ -161,10 +165,10 @@ impl NameGate {
         listed.map_or(Ok(()), |listed| Err(Refusal::Denied(listed)))
     }
 
-    /// Lets in those of the names that are new and have room. Those that have none may wait.
+    /// Admits the names that are new and have room. Names without room may wait.
     ///
     /// # Errors
-    /// A fault of ours; some of the names may be in already, and nothing is counted for those that are not.
+    /// A fault of ours; some of the names may be admitted already, and the others are not counted.
     pub async fn named(
         &self,
         candidates: Vec<Candidate>,
@@ -184,7 +188,8 @@ impl NameGate {
         } else {
             LONG_BATCH_MAX
         };
-        // In a task of its own: a check that is ended while it waits must not leave counts behind without their names.
+        // In a separate task: a check that is ended while it waits must not leave counts behind
+        // without their names.
         let task = tokio::spawn(async move {
             let mut candidates = candidates.into_iter();
             loop {
@@ -221,10 +226,11 @@ impl NameGate {
         outcome.map(drop)
     }
 
-    /// Lets in what the operator brings, due at once: it needs no room, but he can't bring what he bans.
+    /// Admits the operator's names, due at once. They need no room, but names that the operator
+    /// bans are refused.
     ///
     /// # Errors
-    /// A fault of ours; some of the names may be in already.
+    /// A fault of ours; some of the names may be admitted already.
     pub async fn brought(
         &self,
         hosts: Vec<Host>,
@@ -238,11 +244,11 @@ impl NameGate {
         .await
     }
 
-    /// Lets in the hosts that the operator imports from another crawler, as [`NameGate::brought`],
+    /// Admits the hosts that the operator imports from another crawler, like [`NameGate::brought`],
     /// due when the records say.
     ///
     /// # Errors
-    /// A fault of ours; some of the hosts may be in already.
+    /// A fault of ours; some of the hosts may be admitted already.
     pub async fn imported(&self, records: Vec<Record>) -> Result<Vec<(Host, Brought)>, StoreError> {
         self.bring(records, |welcome| self.0.writer.import(welcome))
             .await
@@ -266,7 +272,7 @@ impl NameGate {
             }
         }
         for (host, added_as) in write(welcome).await? {
-            // Should the row that says that it waits be there after a crash, its turn finds it known.
+            // If a crash leaves the row that says it waits, its turn finds the name known.
             book.waiting.remove(host.as_str());
             let brought = match added_as {
                 AddedAs::New => Brought::New,
@@ -278,10 +284,11 @@ impl NameGate {
         Ok(outcome)
     }
 
-    /// Reads rules, lists and public suffixes again, all or nothing. Gives what is in force now, in words.
+    /// Reads rules, lists and public suffixes again, all or nothing. Returns what is in force now,
+    /// as text.
     ///
     /// # Errors
-    /// With every wrong line; what was in force stays.
+    /// Every wrong line; what was in force stays in force.
     pub async fn reload(&self) -> Result<String, String> {
         let files = self.0.files.clone();
         let read = tokio::task::spawn_blocking(move || {
@@ -305,7 +312,7 @@ impl NameGate {
             let place = self.0.terms.write();
             *place.unwrap_or_else(PoisonError::into_inner) = Arc::clone(&terms);
         }
-        // Whoever compares the two sees at once whether there is anything to do anew.
+        // A comparison shows at once whether anything must be done again.
         if self.names().suffixes != names.suffixes {
             let place = self.0.names.write();
             *place.unwrap_or_else(PoisonError::into_inner) = Arc::new(names);
@@ -323,7 +330,7 @@ impl NameGate {
     }
 }
 
-/// Says in the log what came of a reload.
+/// Logs the result of a reload.
 pub fn tell_reload(outcome: &Result<String, String>) {
     match outcome {
         Ok(in_force) => tracing::info!(in_force, "admission rules read again"),
@@ -331,15 +338,15 @@ pub fn tell_reload(outcome: &Result<String, String>) {
     }
 }
 
-/// Each name once, in the order of names: those of a transaction share pages of the index, so each
-/// writes less (`bench/RESULTS.md`).
+/// Each name once, sorted: the names of a transaction then share pages of the index, so each writes
+/// less (`bench/RESULTS.md`).
 ///
-/// Begins with the name that was told first and goes on from the beginning at the end, so that
-/// names that come first in that order are not always the first to find room.
+/// The order starts at the first name of the list and wraps around, so that alphabetically early
+/// names are not always the first to find room.
 fn by_name(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     let first = candidates.first().map(|one| one.host.clone());
     candidates.sort_unstable_by(|one, other| one.host.cmp(&other.host));
-    // A name that is there twice would take room twice.
+    // A repeated name would take room twice.
     candidates.dedup_by(|one, other| one.host == other.host);
     let start = candidates.partition_point(|one| Some(&one.host) < first.as_ref());
     candidates.rotate_left(start);

@@ -1,7 +1,8 @@
-//! Groups: all hosts below one registered domain, and what the operator decides about them.
+//! Groups: all hosts below one registered domain, and the operator's decisions about them.
 //!
-//! In: hosts without a group; the operator's decisions. Out: grouped hosts, a portion at a time in the background; decisions in the database; both in
-//! words. Refused: a domain that is no registered domain, a reason that is none.
+//! A background task groups hosts without a group, a portion at a time. Decisions are stored in the
+//! database; both are shown as text. A domain that is not a registered domain and an invalid reason
+//! are rejected.
 
 pub mod wildcards;
 
@@ -20,23 +21,25 @@ use tokio_util::sync::CancellationToken;
 
 use crate::services::Services;
 
-/// How often hosts that came in are grouped: long before most of them are due, and an empty look costs a look-up in an index.
+/// Interval between two looks for hosts to group: long before most of them are due. A look that
+/// finds none costs one look-up in an index.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Between two portions of the hosts that are grouped again at a start: the writer has others to serve, and a million hosts are through within minutes.
+/// Pause between two portions when all hosts are grouped again at a start: the writer serves others
+/// too. A million hosts take minutes.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What the operator decides about a group.
+/// The operator's decision about a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
-    /// Its hosts are like any others.
+    /// Treat its hosts like any others.
     Allow,
-    /// None is asked or listed.
+    /// Check and list none of its hosts.
     Deny,
-    /// So many are asked a day at most.
+    /// Check at most this many of its hosts a day.
     Limit(u32),
-    /// What was decided is no longer in force.
+    /// Remove the decision.
     ForgetDecision,
 }
 
@@ -51,8 +54,8 @@ impl From<Verb> for Decision {
     }
 }
 
-/// Sees to it that every host has its group until `shutdown`: all of them at the start and whenever another list of suffixes is in force, and those that
-/// come in.
+/// Gives every host its group until `shutdown`: all hosts at the start and after another list of
+/// suffixes is put in force, new hosts as they are admitted.
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
@@ -87,13 +90,12 @@ pub async fn keep(
         };
         match round.await {
             Ok(more) => (left, is_set) = (more, true),
-            // What else fails for it is told by the loop. The next look goes on.
+            // The loop reports other failures of the same cause. The next look continues.
             Err(error) => tracing::debug!(%error, "hosts could not be grouped"),
         }
     }
 }
 
-/// Groups all hosts that have no group.
 async fn group_new(writer: &Writer, names: &Arc<Names>) -> Result<(), StoreError> {
     let mut after = Some(0);
     while let Some(last) = after {
@@ -102,10 +104,10 @@ async fn group_new(writer: &Writer, names: &Arc<Names>) -> Result<(), StoreError
     Ok(())
 }
 
-/// Carries a decision out, and says what follows from it.
+/// Carries out a decision, and returns what follows from it.
 ///
 /// # Errors
-/// Why it is not taken, in words.
+/// Why the decision is rejected, as text.
 pub async fn decide(
     writer: &Writer,
     names: &Arc<Names>,
@@ -119,7 +121,7 @@ pub async fn decide(
     if verb == Verb::Limit(0) {
         return Err("a limit is 1 at least; `groups deny` has none of them asked".to_owned());
     }
-    // Without a daemon nobody has done so.
+    // Without a daemon, new hosts are not grouped yet.
     group_new(writer, names)
         .await
         .map_err(|error| error.to_string())?;
@@ -150,10 +152,10 @@ pub async fn decide(
     })
 }
 
-/// A reason as it is kept.
+/// Trims and checks a reason.
 ///
 /// # Errors
-/// When it is empty, too long, or no line.
+/// It is empty, too long, or not one line.
 pub fn a_line(reason: &str) -> Result<&str, String> {
     let reason = reason.trim();
     if reason.is_empty() || reason.len() > TEXT_BYTES_MAX || reason.chars().any(char::is_control) {
@@ -167,7 +169,7 @@ pub fn a_line(reason: &str) -> Result<&str, String> {
 /// The registered domain that the operator means.
 ///
 /// # Errors
-/// When it is none, with the one that it belongs to.
+/// The name is not a registered domain; the error names the one it belongs to.
 pub fn registered(names: &Names, text: &str) -> Result<String, String> {
     let host = names
         .admit(text.trim())
@@ -180,7 +182,7 @@ pub fn registered(names: &Names, text: &str) -> Result<String, String> {
     }
 }
 
-/// A group in a line, behind its domain.
+/// A group in one line, without its domain.
 pub fn in_words(stored: &StoredGroup) -> String {
     let held_back = if stored.group.is_held() {
         format!(
@@ -198,7 +200,7 @@ pub fn in_words(stored: &StoredGroup) -> String {
     )
 }
 
-/// Why the group of a host keeps it off the list, for one that it does.
+/// Why a host's group keeps it off the list, if it does.
 pub fn why_not(stored: &StoredGroup, host: &Host) -> String {
     if stored.group.decision == Decision::Deny {
         return format!(

@@ -1,12 +1,12 @@
 //! Public lists that are read on a schedule, by a container of the checker image in list mode.
 //!
-//! In: the operator's file of sources, the lines of such a run, what is remembered of a source.
-//! Out: names for the gate, or the text of a new list of public suffixes. Refused: lists that grew
-//! tenfold at once, until an operator says that it is well, and suffix lists that shrank or are
-//! none. No list says anything about a host (invariant I3): its names are candidates and nothing
-//! else.
+//! A reading gives names for the gate, or the text of a new list of public suffixes. A list that
+//! grew tenfold at once is paused until an operator confirms it. A suffix list that shrank or is
+//! malformed is rejected. No list decides anything about a host (invariant I3): its names are only
+//! candidates.
 //!
-//! What is remembered of a source from one reading to the next, and what a reading changes of it: `census::source`.
+//! `census::source` defines what is remembered of a source between two readings, and how a reading
+//! changes it.
 
 pub mod file;
 pub mod keep;
@@ -22,27 +22,27 @@ use protocol::{Host, ListFormat, ListOrder, ListPath};
 /// A public list, as the operator's file describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// What it is called, by which the census remembers it.
+    /// Its name, which identifies it in the census.
     pub name: SourceName,
-    /// The host that it lies on.
+    /// The host that serves it.
     pub host: Host,
-    /// Where it lies there.
+    /// Its path on the host.
     pub path: ListPath,
-    /// How it is written.
+    /// Its format.
     pub format: ListFormat,
-    /// From one reading to the next.
+    /// Time between two readings.
     pub interval: Duration,
-    /// Most names that are taken from one reading. How many of them may enter is the admission rules' affair.
+    /// Most names taken from one reading. The admission rules limit how many of them enter.
     pub names_max: u32,
 }
 
 impl Source {
-    /// Where it lies, as the operator's file has it.
+    /// Its URL, as in the operator's file.
     pub fn url(&self) -> String {
         format!("https://{}{}", self.host, self.path.as_str())
     }
 
-    /// What a container is asked for to read it.
+    /// The container's order to read it.
     pub fn list(&self) -> ListOrder {
         ListOrder {
             path: self.path.clone(),
@@ -57,17 +57,17 @@ impl Source {
 pub struct SourceName(String);
 
 impl SourceName {
-    /// Longest name in bytes: it stands in tables and commands.
+    /// Longest name in bytes: tables and commands contain it.
     pub const BYTES_MAX: usize = 63;
 
-    /// The name in this text, if it is one.
+    /// Parses a name; `None` if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         let is_name = !text.is_empty() && text.len() <= Self::BYTES_MAX && text.bytes().all(fits);
         is_name.then(|| Self(text.to_owned()))
     }
 
-    /// The name.
+    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,8 +1,9 @@
-//! Admission rules and the list of public suffixes that they go by, read from their files.
+//! Reads admission rules and the list of public suffixes that they use from their files.
 //!
-//! In: paths. Out: an [`admission::Policy`], and with the operator's lists and limits the [`Terms`]
-//! that the gate goes by. Refused: files that can't be read or are too big, rules with any line
-//! that is none, and a list that is none: all or nothing, so that what is in force stays in force.
+//! The result is an [`admission::Policy`], and with the operator's lists and limits the [`Terms`]
+//! that the gate applies. Files that can't be read or are too big, rules with an invalid line, and
+//! invalid lists are rejected. It is all or nothing: after an error, what was in force stays in
+//! force.
 
 use std::path::{Path, PathBuf};
 
@@ -17,40 +18,41 @@ use thiserror::Error;
 use crate::config::ConfigError;
 use crate::config::input_file::{self, DASH, FileError};
 
-/// What the files are called in errors.
+/// The files' names in errors.
 const RULES: &str = "admission rules";
 const LIST: &str = "public suffix list";
 const DENY: &str = "deny-list";
 const ALLOW: &str = "allow-list";
 
-/// The rules without a file: twenty new names a day of each registered domain. Whoever runs more instances than that below one domain is known by
-/// name, or has the rest a day later.
+/// The rules without a file: twenty new names a day per registered domain. An operator with more
+/// instances than that below one domain gets a rule by name, or waits a day for the rest.
 const DEFAULT_RULES: &str = "public default 20\n";
 
-/// The same in the lab, whose names have no public suffix and lie below few domains.
+/// The rules without a file in the lab, whose names have no public suffix and are below few
+/// domains.
 const LAB_RULES: &str = "public default 20\ndomain test 2147483647\ndomain example 2147483647\n";
 
-/// Where what the gate goes by is written.
+/// The files and settings that the gate uses.
 #[derive(Debug, Clone)]
 pub struct Files {
-    /// The rules; none: the built-in ones.
+    /// The rules; `None` for the built-in ones.
     pub rules: Option<PathBuf>,
-    /// Names that are never admitted nor checked.
+    /// Names that are never admitted or checked.
     pub deny: Option<PathBuf>,
-    /// Names that need no room by the rules.
+    /// Names that are admitted without room under the rules.
     pub allow: Option<PathBuf>,
     /// The census's own public suffixes.
     pub suffix_list: SuffixPlace,
     /// Whether the lab's names are admitted.
     pub reserved: Reserved,
-    /// Settings that are no files.
+    /// Settings that are not in files.
     pub limits: Limits,
     /// Whether the rules decide on `test.sigsum.org` as on any domain.
     pub test_domain: TestDomain,
 }
 
-/// The file that replaces the built-in list of public suffixes if it exists. An operator puts it
-/// there, or a source that is read.
+/// The file that replaces the built-in list of public suffixes if it exists. An operator or a
+/// source puts it there.
 #[derive(Debug, Clone, Default)]
 pub struct SuffixPlace(pub PathBuf);
 
@@ -60,10 +62,10 @@ impl SuffixPlace {
         Some(self.0.as_path()).filter(|path| path.exists())
     }
 
-    /// The list itself. Blocks.
+    /// The list in force. Blocks.
     ///
     /// # Errors
-    /// When its file can't be read, is too big, or is not the whole list.
+    /// Its file can't be read, is too big, or is not the whole list.
     pub fn list(&self) -> Result<Suffixes, ConfigError> {
         let list = self.path().map_or(Ok(Suffixes::compiled()), whole_list);
         list.map_err(|error| ConfigError::SuffixList {
@@ -73,16 +75,16 @@ impl SuffixPlace {
     }
 }
 
-/// Every reason why what the files hold can't be in force, a line or more each.
+/// Every reason why the files can't be put in force, each at least one line.
 #[derive(Debug, Error)]
 #[error("{}", in_lines(.0))]
 pub struct TermsError(Vec<PolicyError>);
 
 impl Files {
-    /// What is written there now. Blocks.
+    /// Reads all files. Blocks.
     ///
     /// # Errors
-    /// With every line of every file that is wrong.
+    /// Names every wrong line of every file.
     pub fn read(&self) -> Result<Terms, TermsError> {
         let (policy, deny, allow) = (
             self.policy(),
@@ -103,10 +105,10 @@ impl Files {
         }
     }
 
-    /// The rule for names by the list of suffixes that is there now. Blocks.
+    /// The rule for names with the list of suffixes in force. Blocks.
     ///
     /// # Errors
-    /// When that is none.
+    /// The list of suffixes is invalid.
     pub fn names(&self) -> Result<Names, ConfigError> {
         Ok(Names {
             suffixes: self.suffix_list.list()?,
@@ -114,15 +116,15 @@ impl Files {
         })
     }
 
-    /// The deny-list alone. Blocks.
+    /// The deny-list only. Blocks.
     ///
     /// # Errors
-    /// When it can't be read or has a line that is no name.
+    /// It can't be read or has a line that is not a name.
     pub fn deny_list(&self) -> Result<DomainList, PolicyError> {
         domains(DENY, self.deny.as_deref())
     }
 
-    /// What they are, in a line: `public default 20; …`.
+    /// The terms in one line: `public default 20; …`.
     pub fn in_words(&self, terms: &Terms) -> String {
         let rules = self.rules.as_ref().map_or_else(
             || "built-in rules (20 a registered domain and day)".to_owned(),
@@ -162,7 +164,7 @@ fn built_in(rules: &str) -> Result<Rules, RulesError> {
     Rules::parse(rules.as_bytes(), Path::new("built-in"))
 }
 
-/// The names in the file at `path`, none without one.
+/// The names in the file at `path`; none without a path.
 fn domains(what: &'static str, path: Option<&Path>) -> Result<DomainList, PolicyError> {
     let Some(path) = path else {
         return Ok(DomainList::default());
@@ -182,16 +184,16 @@ pub enum PolicyError {
     /// The rules file can't be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It holds no rules.
+    /// The rules file is invalid.
     #[error(transparent)]
     Rules(#[from] RulesError),
-    /// The list that it names, or that was named instead, is none.
+    /// The list that the rules name, or that replaces it, is invalid.
     #[error(transparent)]
     Suffixes(#[from] ListError),
-    /// A list of domains has lines that are none.
+    /// A list of domains has invalid lines.
     #[error(transparent)]
     Domains(#[from] list::ListError),
-    /// The census's own list is none.
+    /// The census's own list is invalid.
     #[error(transparent)]
     OwnSuffixes(#[from] ConfigError),
 }
@@ -202,33 +204,34 @@ pub enum ListError {
     /// It can't be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It holds no list.
+    /// Its content is not a list.
     #[error(transparent)]
     Content(#[from] SuffixError),
 }
 
-/// The rules in the file at `path`; the list that they name is not looked at.
+/// The rules in the file at `path`; the list that they name is not read.
 ///
 /// # Errors
-/// When the file can't be read, is too big, or has a line that is no rule.
+/// The file can't be read, is too big, or has a line that is not a rule.
 pub fn read_rules(path: &Path) -> Result<Rules, PolicyError> {
     let bytes = input_file::read(RULES, path, rules::FILE_BYTES_MAX)?;
     Ok(Rules::parse(&bytes, path)?)
 }
 
-/// As [`read_rules`], from standard input.
+/// Like [`read_rules`], from standard input.
 ///
 /// # Errors
-/// As [`read_rules`].
+/// Those of [`read_rules`].
 pub fn read_rules_from_stdin() -> Result<Rules, PolicyError> {
     let bytes = input_file::read_stdin(RULES, rules::FILE_BYTES_MAX)?;
     Ok(Rules::parse(&bytes, Path::new(DASH))?)
 }
 
-/// The list of public suffixes in the file at `path`, which must be the whole one: it replaces the compiled-in list.
+/// The list of public suffixes in the file at `path`. It replaces the compiled-in list, so it must
+/// be the whole list.
 ///
 /// # Errors
-/// When the file can't be read, is too big, or is not the whole list.
+/// The file can't be read, is too big, or is not the whole list.
 pub fn whole_list(path: &Path) -> Result<Suffixes, ListError> {
     let bytes = input_file::read(LIST, path, suffixes::FILE_BYTES_MAX)?;
     Ok(Suffixes::from_bytes(&bytes, path)?)
@@ -237,17 +240,18 @@ pub fn whole_list(path: &Path) -> Result<Suffixes, ListError> {
 /// The list of public suffixes in the file at `path`, which may be an excerpt.
 ///
 /// # Errors
-/// When the file can't be read, is too big, or has a line that is no rule.
+/// The file can't be read, is too big, or has a line that is not a rule.
 pub fn excerpt(path: &Path) -> Result<Suffixes, ListError> {
     let bytes = input_file::read(LIST, path, suffixes::FILE_BYTES_MAX)?;
     Ok(Suffixes::from_excerpt(&bytes, path)?)
 }
 
-/// The policy of these rules. Their public suffixes are those in the file at `suffixes` when one is given, else those that the `public` line names,
-/// `own` for `default`. No list is opened while there is no such line, or it is off.
+/// The policy of these rules. The public suffixes come from the file at `suffixes` if there is one,
+/// otherwise from the list that the `public` line names; `default` means `own`. No list is opened
+/// if there is no such line or it is off.
 ///
 /// # Errors
-/// When the list can't be read or is none.
+/// The list can't be read or is invalid.
 pub fn with_suffixes(
     rules: Rules,
     suffixes: Option<&Path>,
@@ -259,7 +263,7 @@ pub fn with_suffixes(
         .as_ref()
         .is_none_or(|public| public.limit == Limit::ZERO);
     let suffixes = match suffixes.or(rules.list_file()) {
-        // Never asked.
+        // Never used.
         _ if is_off => Suffixes::compiled(),
         Some(path) => excerpt(path)?,
         None => own()?,

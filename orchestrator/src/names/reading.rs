@@ -1,8 +1,8 @@
-//! A container of the checker image that reads something of one host instead of checking it, from
-//! egress to its end.
+//! Runs a container of the checker image that reads something from one host instead of checking it,
+//! from egress to its end.
 //!
-//! In: a host and an order. Out: what the container said, and what gateway and launcher saw of it.
-//! Refused: nothing; a fault is ours, and nothing is remembered of the reading then.
+//! Returns what the container printed, and what gateway and launcher saw of it. Every fault is
+//! ours, and nothing is remembered of a reading with a fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,22 +22,22 @@ use crate::check::fault::Fault;
 use crate::check::slot_queue::SlotQueue;
 use crate::services::Services;
 
-/// What a reading works with: the two ways out of the orchestrator, and places among the
-/// containers, which it shares with the checks. It has no way to the database.
+/// What a reading uses: the two ways out of the orchestrator, and slots among the containers, which
+/// it shares with the checks. It has no access to the database.
 #[derive(Debug, Clone)]
 pub struct Ways {
-    /// The only way out.
+    /// The only way to the network.
     pub gateway: GatewayClient,
     /// The only way to a container.
     pub launcher: LauncherClient,
     /// Slots among the containers.
     pub slots: SlotQueue,
-    /// Who runs this census.
+    /// The contact of the census's operator.
     pub contact: Arc<str>,
 }
 
 impl Ways {
-    /// The services of these.
+    /// Takes the parts from the services.
     pub fn of(services: &Services) -> Self {
         Self {
             gateway: services.gateway.clone(),
@@ -48,12 +48,11 @@ impl Ways {
     }
 }
 
-/// A reading to be made.
+/// What to read.
 #[derive(Debug)]
 pub(crate) struct Errand<'a> {
-    /// Of this host.
     pub(crate) host: &'a Host,
-    /// What is read.
+    /// What the container does.
     pub(crate) order: CheckOrder,
     /// Names the container.
     pub(crate) id: CheckId,
@@ -61,15 +60,14 @@ pub(crate) struct Errand<'a> {
     pub(crate) group: String,
 }
 
-/// How a reading went.
+/// How a reading ended.
 #[derive(Debug)]
 pub(crate) enum Went<R> {
-    /// A container ran.
+    /// The container ran, with this result.
     Ran(Ran<R>),
-    /// The host could not be reached. It is no more than that: whether it lives, its own check
-    /// finds.
+    /// The host could not be reached. Whether it is alive is for its own check to find.
     Unreachable { reason: DeadReason, detail: String },
-    /// Out of turn.
+    /// The host can't be asked now.
     Deferred {
         why: Deferral,
         retry_after: Duration,
@@ -78,18 +76,18 @@ pub(crate) enum Went<R> {
     Offline,
 }
 
-/// What a container came to.
+/// The result of a container.
 #[derive(Debug)]
 pub(crate) struct Ran<R> {
     pub(crate) report: R,
-    /// Nothing when we ended it for a breach.
+    /// `None` if we ended it because it broke the protocol.
     pub(crate) end: Option<End>,
-    /// Escaped.
+    /// Its stderr, escaped.
     pub(crate) stderr: String,
     pub(crate) account: Account,
 }
 
-/// Makes a reading. Dropping the future ends the container and the way to the host.
+/// Runs a reading. Dropping the future ends the container and the connection to the host.
 pub(crate) async fn read<R: RunReport>(
     errand: Errand<'_>,
     report: R,
@@ -122,7 +120,7 @@ pub(crate) async fn read<R: RunReport>(
     let (report, end, stderr) = timeout(OVERDUE_AFTER, listening)
         .await
         .map_err(|_elapsed| Fault::Overdue)??;
-    // What is read so proves no living instance at the address.
+    // A reading does not prove that the address has a living instance.
     let account = egress.close(false).await.map_err(Fault::Gateway)?;
     let stderr = stderr.text(STDERR_BYTES_KEPT);
     if report.breach().is_some() || !stderr.is_empty() {
@@ -137,7 +135,8 @@ pub(crate) async fn read<R: RunReport>(
     }))
 }
 
-/// Runs the container to its end; a breach ends it at once, because dropping it kills it.
+/// Reads the container's output to its end. A breach of the protocol ends the container at once,
+/// because dropping it kills it.
 async fn listen<R: RunReport>(
     id: &CheckId,
     host: &Host,

@@ -1,5 +1,5 @@
-//! Walks through hosts' public conversations, for names that no peers list has. Off unless the
-//! operator wants them (setting `walks_per_hour`).
+//! Walks through hosts' public conversations, which name hosts that no peers list has. Off unless
+//! the operator enables it (setting `walks_per_hour`).
 
 pub mod keep;
 pub mod replay;

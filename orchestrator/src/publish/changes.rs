@@ -1,7 +1,8 @@
-//! What changed since the set that stands, told beside the new one (docs/changes.md).
+//! Writes what changed since the published set, next to the new one (docs/changes.md).
 //!
-//! In: the rows that stand and the new ones, both on the disk, and the database. Out: the day's file with one more section, and the feeds. Refused:
-//! nothing; what can't be compared is said in the log, and a mirror then sees a gap.
+//! The input is the published rows and the new ones, both on disk, and the database. The output is
+//! the day's file with one more section, and the feeds. If the two sets can't be compared, this is
+//! logged, and a mirror sees a gap.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use store::Reader;
 
 use super::{Imprint, PublishError, moment};
 
-/// Who is asked what became of a host.
+/// Answers what happened to a host.
 pub(super) struct Witness<'a> {
     pub(super) reader: &'a Reader,
     pub(super) deny: &'a DomainList,
@@ -38,7 +39,8 @@ pub(super) fn about(imprint: &Imprint) -> About {
     }
 }
 
-/// Writes what changed from the set in the public `folder` to the one in `draft`, beside what stands, and has the index tell of it.
+/// Writes what changed from the set in the public `folder` to the one in `draft`, without
+/// publishing it, and adds it to the index.
 pub(super) fn stage(
     draft: &mut Draft,
     folder: &Path,
@@ -63,7 +65,8 @@ pub(super) fn stage(
     Ok(staged)
 }
 
-/// Whether the files of changes in the public `folder` may stay as they are: nobody is named there who has left.
+/// Whether the files of changes in the public `folder` can stay: they name no host that must not be
+/// named any more.
 pub(super) fn stand(
     folder: &Path,
     about: &About,
@@ -76,7 +79,8 @@ pub(super) fn stand(
 }
 
 impl Witness<'_> {
-    /// Whether no file may name a host any more. What is no name of a host any more has left too.
+    /// Whether no file may name a host any more. A name that is no longer a valid host name counts
+    /// too.
     fn has_left(&self, name: &str) -> Result<bool, PublishError> {
         self.cancel.check()?;
         Ok(self.deny.covers_text(name).is_some()
@@ -84,12 +88,13 @@ impl Witness<'_> {
             || self.reader.is_withdrawn(name)?)
     }
 
-    /// What the public may hear of a host.
+    /// A host's state for the public.
     fn standing(&self, name: &str) -> Result<Standing, PublishError> {
         let Ok(host) = Host::parse(name) else {
             return Ok(Standing::Withdrawn);
         };
-        // The same question as of former changes, so that no name is told now that the next dump would take out.
+        // The same condition as for former changes, so that no name is published now that the next
+        // dump would remove.
         if self.has_left(name)? {
             return Ok(Standing::Withdrawn);
         }
@@ -114,7 +119,7 @@ impl Witness<'_> {
     }
 }
 
-/// A row of ours that can't be read back is a fault of the disk behind it.
+/// A row of ours that can't be read back is a fault of the disk.
 impl From<RowError> for PublishError {
     fn from(error: RowError) -> Self {
         match error {
@@ -124,7 +129,7 @@ impl From<RowError> for PublishError {
     }
 }
 
-/// Says in the log what is out of the ordinary.
+/// Logs anything unusual.
 fn tell(outcome: &Outcome) {
     if let Some(why) = &outcome.starts_anew {
         tracing::warn!(

@@ -1,7 +1,8 @@
 //! The counts of a list for the plots over time.
 //!
-//! In: the set that stands, the rows of the one before, the database. Out: counts by state and software, and how many hosts came and went. Refused: a
-//! guess: without a former list nobody is said to have come.
+//! The counts come from the published set, the rows of the one before, and the database: hosts by
+//! state and software, and how many appeared and disappeared. Without a former list, no host counts
+//! as new.
 
 use std::cmp::Ordering;
 use std::iter::Peekable;
@@ -13,8 +14,8 @@ use store::{DayCounts, Reader, SOFTWARE_A_DAY_MAX, day_of};
 
 use super::PublishError;
 
-/// The counts of the set that stands in `folder`; nothing when none does. None are made once
-/// `cancel` is called.
+/// The counts of the published set in `folder`; `None` if there is none. Fails once `cancel` is
+/// called.
 pub(super) fn counts(
     reader: &Reader,
     folder: &Path,
@@ -50,14 +51,14 @@ pub(super) fn counts(
     }))
 }
 
-/// How many hosts are in one list and not in the other.
+/// Hosts that are in only one of two lists.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Moves {
     came: u64,
     went: u64,
 }
 
-/// Compares two lists, each sorted by name, a row at a time.
+/// Compares two lists, each sorted by name, row by row.
 fn moves(
     former: impl Iterator<Item = Result<Instance, RowError>>,
     new: impl Iterator<Item = Result<Instance, RowError>>,
@@ -95,7 +96,7 @@ fn moves(
     }
 }
 
-/// The next name, past rows that a disk has damaged.
+/// The next name, skipping rows that the disk has damaged.
 fn head<I>(rows: &mut Peekable<I>) -> Result<Option<&str>, PublishError>
 where
     I: Iterator<Item = Result<Instance, RowError>>,
@@ -139,7 +140,7 @@ mod tests {
         })
     }
 
-    /// What is drawn is what is kept.
+    /// The pages show what the database keeps.
     #[test]
     fn the_pages_have_room_for_all_days_and_software_that_the_database_keeps() {
         assert_eq!(store::DAYS_MAX.try_into(), Ok(site::history::DAYS_MAX));

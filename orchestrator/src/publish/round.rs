@@ -1,9 +1,10 @@
-//! One dump from its beginning to its end: the set, the record of it, the day's counts, the pages.
+//! One dump from beginning to end: the set, its record, the day's counts, the pages.
 //!
-//! In: the database, a folder. Out: what is published, and what the database remembers of it. Refused: to let a failure of one keep the others from being
-//! published: pages are made of the set that stands then, whichever that is, so that who opted out is gone from them too when no set could be written
-//! or one was held back (invariant I7). What failed is tried again minutes later, and `status` says it meanwhile; the caller says with [`Extent`] how much
-//! of the rest is made with it.
+//! A failure of one part does not keep the others from being published. Pages are made from the set
+//! that is published then, old or new. So hosts that opted out leave the pages even if no new set
+//! could be written or it was held back (invariant I7). A failed part is tried again minutes later,
+//! and `status` reports it until then. The caller chooses with [`Extent`] how much of the rest is
+//! made with it.
 
 use std::path::Path;
 
@@ -14,42 +15,45 @@ use tokio::runtime::Handle;
 
 use super::{Occasion, PublishError, Published, Publisher, day, pages};
 
-/// What came of a dump.
+/// The result of a dump.
 #[derive(Debug)]
 pub struct Done {
-    /// The number of names in the list, or what is wrong with it, which goes before what is wrong with the pages.
+    /// The number of names in the list, or an error. An error of the list takes precedence over an
+    /// error of the pages.
     pub names: Result<u64, PublishError>,
-    /// Whether the pages are those of the set that stands.
+    /// Whether the pages belong to the published set.
     pub has_pages: bool,
 }
 
-/// One dump, and all that it goes by.
+/// One dump with all its inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct Round<'a> {
-    /// Where it is published, and as whom.
+    /// Where it is published, and under which name.
     pub publisher: &'a Publisher,
-    /// What the pages say of whoever runs the census.
+    /// What the pages say about the census's operator.
     pub about: &'a pages::About,
-    /// Where rows come from.
+    /// Source of the rows.
     pub reader: &'a Reader,
-    /// Who remembers it.
+    /// Records the dump.
     pub writer: &'a Writer,
-    /// When and how.
+    /// Time and manner of the dump.
     pub occasion: Occasion<'a>,
-    /// What the keys of the answers are made with, of a generator that nobody can foresee.
+    /// Salt for the keys of the answers, from an unpredictable generator.
     pub salt: Salt,
 }
 
 impl Round<'_> {
-    /// Does all of it, and gives the number of names in the new list. Blocks: for a thread on which a runtime allows that, and on no other.
+    /// Makes all of it, and returns the number of names in the new list. Blocks; must run on a
+    /// thread where the runtime allows blocking.
     ///
     /// # Errors
-    /// See [`PublishError`]. What is wrong with the list goes before what is wrong with the pages, which is then in the log; so does that it is not signed.
+    /// See [`PublishError`]. An error of the list takes precedence over an error of the pages and
+    /// over a missing signature; the others are logged.
     pub fn run(&self) -> Result<u64, PublishError> {
         self.make(Extent::Full).names
     }
 
-    /// Does as much of it as `extent` says. Blocks like [`Self::run`].
+    /// Makes as much of it as `extent` says. Blocks like [`Self::run`].
     pub fn make(&self, extent: Extent) -> Done {
         let folder = &self.publisher.public_dir;
         let names = match extent {
@@ -80,15 +84,16 @@ impl Round<'_> {
         Done { names, has_pages }
     }
 
-    /// Names of the list that was published last.
+    /// Number of names in the last published list.
     fn standing_names(&self) -> Result<u64, PublishError> {
         Ok(self.reader.last_dump()?.map_or(0, |dump| dump.names))
     }
 
-    /// The set, and the record of it.
+    /// Publishes the set and records it.
     fn list(&self) -> Result<u64, PublishError> {
         let (now, folder) = (self.occasion.now, &self.publisher.public_dir);
-        // Opened now, it can be read when another has taken its place. Plots are no reason not to publish.
+        // Opened now, it can be read after another set has replaced it. The plots are no reason not
+        // to publish.
         let former = dump::standing_rows(folder).ok().flatten();
         let Published { names, unsigned } = self.publisher.publish(self.reader, self.occasion)?;
         let day = day::counts(self.reader, folder, former, now, self.occasion.cancel);
@@ -99,7 +104,7 @@ impl Round<'_> {
                     Ok(Some(day)) => self.writer.record_day(day).await,
                     Ok(None) => Ok(()),
                     Err(error) => {
-                        // The plots lack a point, and nothing else.
+                        // Only a point of the plots is missing.
                         tracing::warn!(what = %error, "the day's counts could not be made");
                         Ok(())
                     }
@@ -113,7 +118,8 @@ impl Round<'_> {
     }
 }
 
-/// The index of the set that stands, which differs from that of any other; nothing where none can be read.
+/// The index of the published set, which differs from that of any other; `None` if it can't be
+/// read.
 fn index(folder: &Path) -> Option<Vec<u8>> {
     let place = folder.join(dump::DATA_FOLDER).join(dump::INDEX_FILE);
     std::fs::read(place).ok()

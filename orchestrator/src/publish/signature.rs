@@ -1,8 +1,9 @@
-//! The set's signature (docs/signatures.md).
+//! Signs the set (docs/signatures.md).
 //!
-//! In: the finished index, the key in the private data folder. Out: `index.json.minisig` and the public keys, beside the index. Refused: nothing: a set
-//! that can't be signed is published all the same, since whoever opted out must not wait for it (invariant I7); in the place of its signature stands a
-//! text that no program takes for one.
+//! The key in the private data folder signs the finished index. `index.json.minisig` and the public
+//! keys are written next to the index. A set that can't be signed is published without a signature,
+//! because hosts that opted out must not wait for it (invariant I7); a text that no program reads
+//! as a signature replaces it.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use thiserror::Error;
 
 use crate::services::clock;
 
-/// What stands in the place of a signature that could not be made.
+/// Replaces a signature that could not be made.
 const UNSIGNED: &str = "untrusted comment: this index is not signed: the census's key could not be used when it was made\n";
 
 /// Why there is no key.
@@ -22,15 +23,16 @@ pub enum SigningError {
     /// The key in the data folder can't be used.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The operating system has no chance to give, of which a key could be made.
+    /// The operating system provides no random numbers for a new key.
     #[error("no key can be made: the operating system gives no random bytes ({0})")]
     NoChance(String),
 }
 
-/// The key in the private folder `data_dir`; made now if there is none, which the log then says. For a start, at which somebody looks. Blocks.
+/// The key in the private folder `data_dir`; if there is none, one is made and this is logged.
+/// Called at the start, when an operator watches. Blocks.
 ///
 /// # Errors
-/// When the key that is there can't be used.
+/// The existing key can't be used.
 pub fn keys(data_dir: &Path) -> Result<Keys, SigningError> {
     let seed = clock::key_seed().map_err(|error| SigningError::NoChance(error.to_string()))?;
     let (keys, origin) = Keys::open(data_dir, &seed)?;
@@ -43,8 +45,9 @@ pub fn keys(data_dir: &Path) -> Result<Keys, SigningError> {
     Ok(keys)
 }
 
-/// Puts the signature of the index, or what says that there is none, and the public keys beside it. Gives the keys, or why there are none: here none
-/// is made, since one that is gone may be in a backup, and readers know it.
+/// Adds the signature of the index, or a text that says there is none, and the public keys. Returns
+/// the keys, or why there are none. It makes no key: a missing one may be in a backup, and readers
+/// know it.
 pub(super) fn attach(
     sealed: &mut Sealed,
     data_dir: &Path,
@@ -67,7 +70,7 @@ pub(super) fn attach(
     Ok(Ok(keys))
 }
 
-/// Takes keys away that speak for the one that signs no more, once that is published in the public folder.
+/// Removes the public keys that vouch for a key no longer in use, once the set is published.
 pub(super) fn remove_others(keys: &Keys, public_dir: &Path) {
     if let Err(error) = keys.remove_others(&public_dir.join(DATA_FOLDER)) {
         tracing::warn!(%error, "a former public key could not be removed; the next dump tries again");

@@ -17,7 +17,7 @@ mod stops;
 
 const NOW: Timestamp = Timestamp(1_000_000);
 
-/// A census of some living hosts, `a.example.org` and so on, and a public folder.
+/// A census of some responding hosts, `a.example.org` and so on, and a public folder.
 struct Stage {
     folder: tempfile::TempDir,
     reader: Reader,
@@ -56,7 +56,7 @@ impl Stage {
         stage
     }
 
-    /// All that are due live.
+    /// All due hosts are found alive.
     async fn find(&self, private: Private) {
         let alive = Verdict::Alive {
             software: "mastodon".to_owned(),
@@ -122,7 +122,7 @@ impl Stage {
         names
     }
 
-    /// Publishes what is held back.
+    /// Asserts that a publication is held back.
     fn is_held_back(&self, deny: &str) {
         let outcome = self.publish_without(deny, Force::No);
         assert!(
@@ -131,7 +131,7 @@ impl Stage {
         );
     }
 
-    /// It has failed for so long that it is dead.
+    /// Fails until it is dead.
     async fn die(&self, name: &str) {
         let later = Timestamp(NOW.0 + 30 * 24 * 60 * 60 * 1000);
         let dead = Verdict::Dead {
@@ -155,7 +155,7 @@ impl Stage {
         }
     }
 
-    /// The files that name it, packed or not.
+    /// The files that name it, compressed or not.
     fn naming(&self, letter: &str) -> Vec<String> {
         let name = format!("{letter}.example.org");
         self.files()
@@ -165,7 +165,7 @@ impl Stage {
             .collect()
     }
 
-    /// All published files as they are, by their place.
+    /// All published files, by their path.
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         for folder in ["", "data", "data/schema", dump::CHANGES_FOLDER] {
@@ -185,7 +185,7 @@ impl Stage {
         serde_json::from_slice(&self.files()[dump::NODES_FILE]).unwrap()
     }
 
-    /// These hosts and nobody else are in each of the files, packed or not.
+    /// Asserts that each file names exactly these hosts, compressed or not.
     #[track_caller]
     fn holds(&self, letters: &str) {
         let files = self.files();
@@ -197,7 +197,7 @@ impl Stage {
             for letter in 'a'..='h' {
                 let is_there = text.contains(&format!("{letter}.example.org"));
                 let expect = has_rows && letters.contains(letter);
-                // What changed may name who is listed.
+                // Files of changes may name listed hosts.
                 let may = place.starts_with(dump::CHANGES_FOLDER) && letters.contains(letter);
                 assert!(is_there == expect || may, "{letter} in {place}");
             }
@@ -215,14 +215,14 @@ impl Stage {
         assert_eq!(count("data/software.json"), expect);
         let rows = dump::standing_rows(&self.public()).unwrap().unwrap();
         assert!(rows.are_those_of_the_index(&self.public()));
-        // The files that there should be, with their companions: those of the list, a day's
-        // changes, the feed, the index. Schemas; the signature, the key.
+        // The expected files with their compressed copies: the list, a day's changes, the feed, the
+        // index. Then schemas, signature and key.
         let expect = 2 + (5 + 1 + 1 + 1) * 2 + 5 + 2;
         assert_eq!(files.len(), expect, "{:?}", files.keys());
         self.is_told_and_signed(&files);
     }
 
-    /// The index tells of each file but those that are made of it, and of none that is not there.
+    /// The index lists each file except those derived from it, and none that is missing.
     #[track_caller]
     fn is_told_and_signed(&self, files: &BTreeMap<String, Vec<u8>>) {
         let index = &files["data/index.json"];
@@ -257,14 +257,13 @@ impl Stage {
         assert_eq!(files["data/fedicensus.pub"], public.as_bytes());
     }
 
-    /// The sections of today's changes.
     fn sections(&self) -> Vec<dump::changes::Section> {
         let place = format!("{}/1970-01-01.ndjson", dump::CHANGES_FOLDER);
         dump::changes::line::parse(&self.files()[&place]).unwrap()
     }
 }
 
-/// What a reader gets to see of a file.
+/// A file as a reader sees it.
 fn unpacked(place: &str, bytes: &[u8]) -> String {
     let plain = if place.ends_with(".gz") {
         let mut plain = Vec::new();
@@ -284,7 +283,7 @@ fn host(letter: &str) -> Host {
 #[tokio::test]
 async fn a_set_that_cannot_be_put_in_its_place_is_not_said_to_stand_and_the_next_one_does() {
     let stage = Stage::new("").await;
-    // No file can take the place of a folder.
+    // A file can't replace a folder.
     let in_the_way = stage.public().join(dump::NODES_FILE);
     std::fs::create_dir_all(&in_the_way).unwrap();
     let error = stage.publish_without("", Force::No).unwrap_err();
@@ -352,7 +351,7 @@ async fn a_set_that_is_held_back_still_lets_go_of_who_opted_out_or_is_denied_in_
     stage.holds("c");
 }
 
-/// Invariant I7: who died has no row any more that could go, and is named by what changed.
+/// Invariant I7: a dead host has no row left to remove, but the changes name it.
 #[tokio::test]
 async fn who_opts_out_after_dying_is_named_by_no_change_though_the_list_is_held_back() {
     let stage = Stage::new("abcde").await;
@@ -376,7 +375,8 @@ async fn who_opts_out_after_dying_is_named_by_no_change_though_the_list_is_held_
     assert!(stage.files() == files, "once is enough");
 }
 
-/// A dump that is held back is tried again every five minutes: readers who ask whether it has changed are told no.
+/// A dump that is held back is tried again every five minutes: readers who ask whether it has
+/// changed must get "no".
 #[tokio::test]
 async fn a_set_from_which_nobody_has_to_go_stays_as_it_is() {
     let stage = Stage::new("abcd").await;
@@ -389,7 +389,7 @@ async fn a_set_from_which_nobody_has_to_go_stays_as_it_is() {
     assert!(stage.files() == files);
 }
 
-/// Whoever goes by the index is not told that rows of last week are new because a name was taken off them.
+/// Removing a name must not make last week's rows look new to readers of the index.
 #[tokio::test]
 async fn the_rows_of_a_set_that_is_held_back_are_as_old_as_they_are() {
     let stage = Stage::new("abcd").await;
@@ -409,7 +409,7 @@ async fn the_rows_of_a_set_that_is_held_back_are_as_old_as_they_are() {
         stage.publish_at(now, "", Force::No).unwrap_err();
         assert_eq!(times(), (format!("1970-01-01T{made}Z"), read.clone()));
     }
-    // Without an index, the last list that was recorded tells.
+    // Without an index, the last recorded list gives the time.
     std::fs::remove_file(stage.public().join("data/index.json")).unwrap();
     let now = Timestamp(NOW.0 + 3 * 60 * 60 * 1000);
     stage.publish_at(now, "", Force::No).unwrap_err();
@@ -436,7 +436,7 @@ async fn a_set_in_which_a_crash_left_older_files_is_made_anew_though_its_rows_ar
     stage.holds("bcd");
 }
 
-/// The rows stay as they were published, whatever the census has forgotten since.
+/// The rows stay as published, whatever the census has forgotten since.
 #[tokio::test]
 async fn a_set_that_is_held_back_keeps_those_whom_the_census_knows_no_more() {
     let before = Stage::new("abcd").await;
@@ -467,7 +467,8 @@ async fn a_damaged_row_goes_and_the_others_stay() {
     stage.holds("bcd");
 }
 
-/// Invariant I7: not even what changed names who left, and a mirror of an earlier set is rid of the name all the same.
+/// Invariant I7: not even the changes name a host that opted out, and a mirror of an earlier set
+/// drops the name all the same.
 #[tokio::test]
 async fn what_changed_is_told_from_set_to_set_and_names_nobody_who_left() {
     let stage = Stage::new("abc").await;
@@ -495,7 +496,7 @@ async fn what_changed_is_told_from_set_to_set_and_names_nobody_who_left() {
     assert_eq!(names, ["b.example.org", "c.example.org"]);
 }
 
-/// Whoever opted out must not wait until somebody has mended a key.
+/// An opt-out must not wait until someone has repaired a key.
 #[tokio::test]
 async fn a_set_that_can_not_be_signed_is_published_and_says_so() {
     let stage = Stage::new("abcd").await;

@@ -1,11 +1,12 @@
-//! How many files this process may have open: as many as it is allowed to ask for.
+//! Raises the limit on open files to the highest value that this process may set.
 //!
-//! In: nothing. Out: the limit in force. The ordinary soft limit of 1024 is there for programs that watch files by `select`, which can't take more; hundreds
-//! of hosts that are resolved and dialled at once need some sockets each.
+//! The usual soft limit of 1024 exists for programs that use `select`, which can't watch more
+//! files. Hundreds of hosts that are resolved and dialled at once need some sockets each.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit on open files to the hard one. Where that fails the limit stays as it is, which is said.
+/// Raises the soft limit on open files to the hard limit. If that fails, the limit stays and this
+/// is logged.
 pub(crate) fn raise() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -1,8 +1,8 @@
-//! The daemon's socket for the moderators' console: it shows what moderators look at, and carries
-//! out what they decide.
+//! The daemon's socket for the moderators' console: it returns what moderators look at, and carries
+//! out their decisions.
 //!
-//! The console may be taken over, so every field is checked again here, names of moderators are
-//! bounded, what takes long runs one at a time, and nothing else can be asked for.
+//! The console may be taken over. So every field is checked again here, moderators' names are
+//! bounded, long work runs one at a time, and no other requests exist.
 
 mod acts;
 mod day_budget;
@@ -28,19 +28,19 @@ use crate::serve::control::Handler;
 use crate::serve::socket;
 use crate::services::Services;
 
-/// Connections at once: moderators are few. More wait.
+/// Connections at once: there are few moderators. Further ones wait.
 const CONNECTIONS_MAX: usize = 16;
 
-/// The console writes its request at once, and reads the answer at once.
+/// Time limit for a line: the console writes its request and reads the answer at once.
 const LINE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Checks and publications that the console orders at once. A second one is refused.
+/// Checks and publications in progress for the console. A second one is refused.
 const LONG_ORDERS_MAX: usize = 1;
 
-/// Newest hosts of a group that are shown.
+/// Hosts of a group that are shown, the newest first.
 const MEMBERS_MAX: u32 = 50;
 
-/// The socket, and what answers at it.
+/// The socket and its handler.
 #[derive(Debug)]
 pub struct ConsoleServer {
     listener: Listener,
@@ -59,10 +59,10 @@ pub struct ConsoleHandler {
 }
 
 impl ConsoleServer {
-    /// Makes the socket.
+    /// Creates the socket.
     ///
     /// # Errors
-    /// When it can't be made.
+    /// The socket can't be created.
     pub fn open(path: &Path, answers: ConsoleHandler) -> anyhow::Result<Self> {
         Ok(Self {
             listener: socket::listen(path, socket::OWN_USER)?,
@@ -89,7 +89,7 @@ impl ConsoleServer {
 }
 
 impl ConsoleHandler {
-    /// Over the handler that commands are served by, and a reader of its own.
+    /// Uses the handler that serves commands, and a separate reader.
     pub fn new(handler: Handler, reader: Reader, services: Services, data_dir: PathBuf) -> Self {
         Self {
             handler,
@@ -232,7 +232,7 @@ impl ConsoleHandler {
         })
     }
 
-    /// A host that the census knows, as typed.
+    /// Parses a host's name as typed; the census must know the host.
     async fn known_host(&self, text: &str) -> Result<Host, String> {
         let host = host(text)?;
         let stored = self
@@ -262,7 +262,7 @@ impl ConsoleHandler {
     }
 }
 
-/// A host's name, as typed.
+/// Parses a host's name as typed.
 fn host(text: &str) -> Result<Host, String> {
     Host::parse(text.trim())
         .map_err(|error| format!("{}: {error}", protocol::escaped(text.as_bytes(), 200)))

@@ -1,7 +1,9 @@
-//! The daemon's control socket: commands that write talk to it, and the same handler serves them when no daemon runs.
+//! The daemon's control socket for commands that write. Without a daemon, the same handler serves
+//! them in the command's process.
 //!
-//! A connection carries one request, a line of JSON; the answer is any number of `step` lines and one `done` or `failed`.
-//! The socket lies in the data directory, which only the census's own user may enter.
+//! A connection carries one request, a line of JSON. The answer is any number of `step` lines and
+//! one `done` or `failed`. The socket is in the data directory, which only the census's user can
+//! enter.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -36,16 +38,17 @@ pub(crate) use self::decisions::decided_in_words;
 pub use self::import::IMPORTED_PER_REQUEST_MAX;
 pub use self::wire::{AddReport, Answer, By, ImportReport, ImportedHost, Request};
 
-/// Longest request: a batch of names.
+/// Longest request in bytes: a batch of names.
 pub const REQUEST_BYTES_MAX: usize = 256 * 1024;
 
-/// A client writes its request at once.
+/// Limits for a request, which a client writes at once.
 const REQUEST_LIMITS: LineLimits = LineLimits {
     bytes_max: REQUEST_BYTES_MAX,
     time_max: Duration::from_secs(5),
 };
 
-/// Names in one request: below [`REQUEST_BYTES_MAX`] even when all are as long as names can be.
+/// Names in one request: less than [`REQUEST_BYTES_MAX`] even if all names have the greatest
+/// length.
 pub const NAMES_PER_REQUEST_MAX: usize = 200;
 
 /// Names in one line of an answer: a quarter of a megabyte.
@@ -57,12 +60,12 @@ const CONNECTIONS_MAX: usize = 32;
 /// Steps of a watched check that wait for a slow terminal.
 const STEPS_WAITING_MAX: usize = 4096;
 
-/// Serves requests with what is there: always a writer, and a loop when the daemon runs.
+/// Serves requests with what the process has: always a writer, and the loop if it is the daemon.
 #[derive(Debug, Clone)]
 pub struct Handler {
     services: Arc<HandlerServices>,
     daemon: Option<(mpsc::Sender<Order>, Arc<Live>)>,
-    /// What makes readings and walks; a command alone makes none.
+    /// For readings and walks; `None` in a command without a daemon, which makes none.
     running: Option<Services>,
     sources: Arc<[Source]>,
 }
@@ -76,7 +79,7 @@ struct HandlerServices {
 }
 
 impl Handler {
-    /// For the daemon.
+    /// A handler for the daemon.
     pub fn with_daemon(services: &Services, orders: mpsc::Sender<Order>, live: Arc<Live>) -> Self {
         let handler = Self::alone(
             services.writer.clone(),
@@ -91,7 +94,7 @@ impl Handler {
         }
     }
 
-    /// The same, which can read these public lists as well.
+    /// Adds the public lists that it can read.
     pub fn with_sources(self, sources: &[Source]) -> Self {
         Self {
             sources: sources.into(),
@@ -99,7 +102,7 @@ impl Handler {
         }
     }
 
-    /// For a command that holds the database itself.
+    /// A handler for a command that holds the database itself.
     pub fn alone(
         writer: Writer,
         gate: NameGate,
@@ -119,7 +122,7 @@ impl Handler {
         }
     }
 
-    /// Serves one request; the last answer sent is no `step`.
+    /// Serves one request; the last answer sent is not a `step`.
     pub async fn handle(&self, request: Request, answers: &mpsc::Sender<Answer>) {
         let last = match request {
             Request::Add { names } => self.add(&names).await.map(Answer::Added),
@@ -160,7 +163,7 @@ impl Handler {
             Request::Discover { host } => self.discover(&host, answers).await.map(Answer::Done),
             Request::Live {} => self.live().map(Answer::Live),
         };
-        // Who asked may have gone away.
+        // The client may have disconnected.
         answers.send(last.unwrap_or_else(Answer::Failed)).await.ok();
     }
 
@@ -190,13 +193,13 @@ impl Handler {
             }
         }
         if let Some((orders, _)) = &self.daemon {
-            // The loop looks by itself within a second.
+            // Without this, the loop looks within a second.
             orders.try_send(Order::Look).ok();
         }
         Ok(report)
     }
 
-    /// Brings a submitted host to the gate, vouched for by a key's hash and its domain, or by
+    /// Passes a submitted host to the gate. A key's hash and its domain vouch for it, or the host
     /// itself.
     pub(crate) async fn submit(
         &self,
@@ -209,29 +212,28 @@ impl Handler {
         if submitted == Submitted::New
             && let Some((orders, _)) = &self.daemon
         {
-            // The loop looks by itself within a second.
+            // Without this, the loop looks within a second.
             orders.try_send(Order::Look).ok();
         }
         Ok(submitted)
     }
 
-    /// The name, when it may be in the census.
+    /// The canonical name, if the census admits it.
     pub(crate) fn admit(&self, host: &Host) -> Result<Host, admission::Refusal> {
         self.services.gate.names().admit_host(host.clone())
     }
 
-    /// Whether the operator's deny-list leaves the host out.
+    /// Whether the operator's deny-list excludes the host.
     pub(crate) fn denies(&self, host: &Host) -> Result<(), admission::gate::Refusal> {
         self.services.gate.denies(host)
     }
 
-    /// Whether the host may be asked for anything: nobody's word keeps us away.
+    /// Whether the host may be asked for anything: no one has opted it out or held it.
     pub(crate) async fn may_be_asked(&self, host: &Host) -> Result<bool, String> {
         let may = self.services.writer.may_be_asked(host).await;
         may.map_err(in_words)
     }
 
-    /// Whose the name is.
     pub(crate) fn registered_domain(&self, host: &Host) -> String {
         self.services.gate.names().registered_domain(host)
     }
@@ -281,7 +283,7 @@ impl Handler {
         Ok(format!("published {names} names"))
     }
 
-    /// Without a daemon there is nothing in force.
+    /// Fails without a daemon, because nothing is in force then.
     async fn reload_admission(&self) -> Result<String, String> {
         if self.daemon.is_none() {
             return Err(NO_DAEMON.to_owned());
@@ -307,7 +309,6 @@ impl Handler {
         }
     }
 
-    /// The names of a source, read now.
     async fn source_names(
         &self,
         url: &str,
@@ -324,7 +325,6 @@ impl Handler {
         Ok(format!("{count} names"))
     }
 
-    /// Walks through a host now.
     async fn discover(
         &self,
         host: &Host,
@@ -355,7 +355,7 @@ impl Handler {
         ))
     }
 
-    /// The loop at this moment, and the gate.
+    /// The current state of the loop and the gate.
     pub(crate) fn live(&self) -> Result<LiveState, String> {
         let (_, live) = self.daemon.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
         let now = self.services.clock.now();
@@ -367,7 +367,7 @@ impl Handler {
     }
 }
 
-/// What is said when there is none.
+/// The error message if no daemon runs.
 pub const NO_DAEMON: &str = "no daemon runs here; start `fedicensus run` first";
 const ENDING: &str = "the daemon is shutting down";
 
@@ -375,21 +375,21 @@ fn in_words(error: StoreError) -> String {
     error.to_string()
 }
 
-/// The control socket, which listens.
+/// The control socket, listening.
 #[derive(Debug)]
 pub struct ControlSocket(Listener);
 
 impl ControlSocket {
-    /// Makes the socket.
+    /// Creates the socket.
     ///
     /// # Errors
-    /// When it can't be made: its path is too long, its directory can't be written, or another
+    /// It can't be created: its path is too long, its directory can't be written, or another
     /// process serves it.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         Ok(Self(socket::listen(path, socket::OWN_USER)?))
     }
 
-    /// Serves it until `shutdown`, and makes it again when somebody removes it.
+    /// Serves it until `shutdown`, and creates it again if someone removes it.
     ///
     /// # Errors
     /// None; it is a `Result` so that it can be joined with the loop.
@@ -429,7 +429,7 @@ async fn converse(stream: UnixStream, handler: &Handler) -> anyhow::Result<()> {
     let send = async {
         while let Some(answer) = outgoing.recv().await {
             let line = serde_json::to_vec(&answer)?;
-            // A terminal may stand still for as long as its user likes.
+            // A terminal may be paused for as long as its user likes.
             local_socket::write_line(&mut writer, line, Duration::MAX).await?;
         }
         anyhow::Ok(())
@@ -437,7 +437,8 @@ async fn converse(stream: UnixStream, handler: &Handler) -> anyhow::Result<()> {
     tokio::join!(serve, send).1
 }
 
-/// Serves a request without a daemon, by a handler of a database that the caller holds exclusively.
+/// Serves a request without a daemon, with the handler of a database that the caller holds
+/// exclusively.
 pub async fn serve_alone(handler: Handler, request: Request) -> Answer {
     let (answers, mut outgoing) = mpsc::channel(64);
     let serve = async move {

@@ -1,9 +1,11 @@
-//! The daemon's socket for the intake: submissions and opt-outs that were proven there, and hosts' own files for the intake to judge.
+//! The daemon's socket for the intake: submissions and opt-outs that the intake has verified, and
+//! hosts' own files for the intake to judge.
 //!
-//! In: requests of [`intake::wire`]. Out: rows, and orders to the loop, as the same words on the control socket would make them; visits to hosts for
-//! one file; an answer each. Refused: everything else. The intake may be taken over, so nothing said here is worth more than an owner's word, names
-//! are admitted anew, who may not be asked is not, and what makes rows of names that the census does not know, or visits, is counted here and not
-//! there.
+//! Requests are those of [`intake::wire`]. They become rows and orders to the loop, as the same
+//! requests on the control socket do, or visits to hosts for one file. All other requests are
+//! rejected. The intake may be taken over, so its requests have no more power than an owner's. The
+//! daemon admits names again itself, asks no host that must be left alone, and counts here what
+//! creates rows of unknown names or visits.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,16 +30,16 @@ mod opt_out_limit;
 mod proof_limit;
 pub mod proofs;
 
-/// Connections at once: as many requests as the intake serves.
+/// Connections at once: as many as the intake serves requests.
 const CONNECTIONS_MAX: usize = 64;
 
-/// The intake writes its request at once.
+/// Time limit for a request, which the intake writes at once.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 
-/// The intake waits for its answer.
+/// Time limit for the intake to read its answer, for which it is waiting.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// The socket, and who answers at it.
+/// The socket and its handler.
 #[derive(Debug)]
 pub struct IntakeServer {
     listener: Listener,
@@ -54,10 +56,10 @@ pub struct IntakeHandler {
 }
 
 impl IntakeServer {
-    /// Makes the socket.
+    /// Creates the socket.
     ///
     /// # Errors
-    /// When it can't be made.
+    /// The socket can't be created.
     pub fn open(
         path: &Path,
         handler: Handler,
@@ -97,7 +99,7 @@ async fn converse(stream: UnixStream, answers: &IntakeHandler) -> anyhow::Result
 }
 
 impl IntakeHandler {
-    /// Over the handler that commands are served by, a reader of its own, and whoever reads proofs.
+    /// Uses the handler that serves commands, a separate reader, and a reader of proofs.
     pub fn new(handler: Handler, reader: Reader, proofs: Arc<dyn ReadsProofs>) -> Self {
         Self {
             handler,
@@ -135,8 +137,9 @@ impl IntakeHandler {
         Ok(answer)
     }
 
-    /// Where a submission that was proven becomes a candidate, vouched for by a domain's key (subject a) or by the host itself. The one place that
-    /// decides whether there is room for it; [`Answer::NotNow`] and [`Answer::Refused`] are what it may say besides.
+    /// Makes a verified submission a candidate. A domain's key vouches for it (subject a), or the
+    /// host itself. Only this function decides whether there is room; without room it returns
+    /// [`Answer::NotNow`] or [`Answer::Refused`].
     async fn hand_to_the_gate(
         &self,
         host: &Host,
@@ -178,7 +181,7 @@ impl IntakeHandler {
         })
     }
 
-    /// The names below a public suffix have different owners, so none of them decides for all.
+    /// Names below a public suffix have different owners, so none of them decides for all.
     fn refuse_suffix(&self, host: &Host, signed_by: Option<Host>) -> Option<Answer> {
         let domain = signed_by?;
         let registered = self.handler.registered_domain(host);
@@ -189,7 +192,8 @@ impl IntakeHandler {
         })
     }
 
-    /// The row of a name that the census does not know costs room for ever, and one key can speak for ever so many names below its domain.
+    /// The row of an unknown name takes room forever, and one key can vouch for any number of names
+    /// below its domain.
     fn refuse_stranger(&self, host: &Host) -> Option<Answer> {
         if let Err(refusal) = self.handler.admit(host) {
             return Some(not_admitted(&refusal));
@@ -214,7 +218,7 @@ impl IntakeHandler {
             OptIn::Done => Answer::Done {
                 words: "opted in again: the census will look at this host soon".to_owned(),
             },
-            // The host stays out in both cases.
+            // The host stays opted out in both cases.
             OptIn::NotTheirs { by } | OptIn::StillOut { by } => Answer::NotTheirs {
                 words: match by {
                     OptedOutBy::Robots => "this host's own robots.txt asks the census to stay away: allow `Fedicensus` there, and it is asked again within a month".to_owned(),
@@ -227,14 +231,14 @@ impl IntakeHandler {
         })
     }
 
-    /// Whoever is refused here is not visited.
+    /// Hosts that are refused here are not visited.
     async fn read_proof(&self, host: &Host) -> Result<Answer, String> {
         let host = match self.handler.admit(host) {
             Ok(host) => host,
             Err(refusal) => return Ok(not_admitted(&refusal)),
         };
         if self.handler.denies(&host).is_err() || !self.handler.may_be_asked(&host).await? {
-            // One answer for all of these: anybody may ask.
+            // The same answer for each of these cases, because anyone can ask.
             return Ok(Answer::NoProof {
                 why: "this census does not ask this host for anything".to_owned(),
             });

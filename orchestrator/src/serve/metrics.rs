@@ -1,4 +1,4 @@
-//! The page for Prometheus, served at a socket of its own ([`MetricsServer`]).
+//! The page for Prometheus, served at a separate socket ([`MetricsServer`]).
 //!
 //! It holds the daemon's counters ([`crate::meters`]), what `status` reads from the daemon, the
 //! gateway and the launcher, and a survey of the database that is some seconds old ([`Surveyor`]).

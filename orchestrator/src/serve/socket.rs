@@ -1,4 +1,4 @@
-//! What the daemon's three sockets have in common.
+//! Shared by the daemon's sockets.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use local_socket::{Limits, Listener};
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
-/// Mode of the sockets that only the census's own user may use.
+/// Mode of the sockets that only the census's user may use.
 pub(crate) const OWN_USER: u32 = 0o600;
 
-/// How often a socket is looked for.
+/// How often to check that a socket still exists.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Pause after a failed accept, which is for lack of file descriptors.
+/// Pause after a failed accept, whose usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Makes a socket of this mode. It is made again when somebody removes it.
+/// Creates a socket with this mode, which is created again if someone removes it.
 ///
 /// # Errors
-/// When it can't be made: its path is too long, its directory can't be written, or another process
+/// It can't be created: its path is too long, its directory can't be written, or another process
 /// serves it.
 pub(crate) fn listen(path: &Path, mode: u32) -> anyhow::Result<Listener> {
     Ok(local_socket::bind(path, mode)?.remade_when_missing(LOOK_EVERY))
 }
 
 /// Serves a socket until `shutdown`: `talk` with each connection, at most `connections_max` at
-/// once. Conversations that are open then go on, so that a command gets its last answer.
+/// once. Open conversations continue after that, so that a command gets its last answer.
 pub(crate) async fn serve<Talking>(
     listener: Listener,
     connections_max: usize,

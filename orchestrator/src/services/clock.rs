@@ -1,4 +1,5 @@
-//! Time and chance: the only place that reads a clock or draws at random. Everything below is handed the result.
+//! Time and random numbers: the only module that reads a clock or draws at random. Everything else
+//! gets the result.
 
 mod steady;
 
@@ -15,17 +16,17 @@ use zeroize::Zeroizing;
 
 pub use steady::SteadyClock;
 
-/// What time it is.
+/// The current time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// Now.
+    /// The current time.
     fn now(&self) -> Timestamp;
 
-    /// What is wrong with it, if something seems to be.
+    /// What seems wrong with the clock, if anything.
     fn trouble(&self) -> Option<String> {
         None
     }
 
-    /// The census was at this moment already, in a former life.
+    /// Reports a moment that the census had already reached in an earlier process.
     fn was_at(&self, _known: Timestamp) {}
 }
 
@@ -43,17 +44,17 @@ impl Clock for SystemClock {
     }
 }
 
-/// The seed of a new key, straight from the operating system.
+/// The seed of a new key, directly from the operating system.
 ///
 /// # Errors
-/// The system has no chance to give.
+/// The system has no random numbers.
 pub fn key_seed() -> Result<Zeroizing<[u8; 32]>, OsError> {
     let mut seed = Zeroizing::new([0; 32]);
     OsRng.try_fill_bytes(seed.as_mut())?;
     Ok(seed)
 }
 
-/// Where jitter and check ids come from: a generator seeded by the operating system, or by a test.
+/// Source of jitter and check ids: a generator seeded by the operating system, or by a test.
 #[derive(Debug)]
 pub struct Random(Mutex<StdRng>);
 
@@ -63,32 +64,32 @@ impl Random {
         Self(Mutex::new(StdRng::from_os_rng()))
     }
 
-    /// Seeded by hand: the same throws each time.
+    /// Seeded by hand: the same numbers each time.
     pub fn seeded(seed: u64) -> Self {
         Self(Mutex::new(StdRng::seed_from_u64(seed)))
     }
 
-    /// A fraction of one.
+    /// A random fraction of one.
     pub fn jitter(&self) -> Jitter {
         Jitter(self.draw())
     }
 
-    /// Several fractions of one.
+    /// Several random fractions of one.
     pub fn jitters(&self, count: u32) -> Vec<Jitter> {
         (0..count).map(|_| self.jitter()).collect()
     }
 
-    /// An id that nobody can guess: `StdRng` is a cryptographic generator.
+    /// An unpredictable id: `StdRng` is a cryptographic generator.
     pub fn check_id(&self) -> CheckId {
         CheckId::from_random(self.draw())
     }
 
-    /// A salt that nobody can guess, for one publication.
+    /// An unpredictable salt for one publication.
     pub fn salt(&self) -> Salt {
         Salt::from_random(self.draw())
     }
 
-    /// A seed for others.
+    /// A seed for another generator.
     pub fn seed(&self) -> u64 {
         self.draw()
     }
@@ -97,7 +98,7 @@ impl Random {
     where
         rand::distr::StandardUniform: rand::distr::Distribution<T>,
     {
-        // A poisoned generator is as good as before: nothing in it can be half-written that matters.
+        // A poisoned generator is still good: nothing that matters can be half-written.
         self.0
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)

@@ -1,7 +1,7 @@
 //! Counters of the census: names, kinds, labels and help in one place.
 //!
-//! Label values are all written in this program. No name of a host, a source or a software is a
-//! label, or anyone who invents host names could fill the reader's memory.
+//! All label values are constants of this program. No name of a host, a source or a software is a
+//! label: otherwise anyone who invents host names could fill the memory of the metrics' reader.
 
 pub mod counts;
 pub mod labels;
@@ -9,14 +9,14 @@ pub mod table;
 
 pub use self::counts::Meters;
 
-/// What a metric is to Prometheus.
+/// Prometheus's type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Goes up, and begins at 0 with its part.
+    /// Only increases, and starts at 0 with its part.
     Counter,
-    /// Goes up and down.
+    /// Increases and decreases.
     Gauge,
-    /// Durations, counted by how long they were.
+    /// Durations, counted by their length.
     Histogram,
 }
 
@@ -31,7 +31,7 @@ impl Kind {
     }
 }
 
-/// One metric. Its unit is the end of its name: seconds, bytes, or a count of what the name says.
+/// One metric. The end of its name is its unit: seconds, bytes, or a count of what the name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
     /// Name.
@@ -40,6 +40,6 @@ pub struct Metric {
     pub kind: Kind,
     /// Names of its labels.
     pub labels: &'static [&'static str],
-    /// What it is.
+    /// Help text.
     pub help: &'static str,
 }

@@ -1,5 +1,5 @@
-//! Services for tests of what works with them: the real store and clock, chance from a seed, and no
-//! parts but whom the test plays.
+//! Services for tests: the real store and clock, seeded random numbers, and no parts except those
+//! that the test simulates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use store::Store;
 use super::Services;
 use crate::services::clock::{Random, SystemClock};
 
-/// Services with a gateway at this socket, if anybody listens there, and no launcher.
+/// Services with a gateway at this socket, if the test listens there, and no launcher.
 pub(crate) fn services(store: &Store, gateway: &Path) -> Services {
     Services {
         gateway: GatewayClient::new(gateway.to_owned()),

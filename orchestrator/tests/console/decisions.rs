@@ -1,4 +1,4 @@
-//! What moderators decide, from the form to the row and back.
+//! Moderators' decisions, from the form to the row and back.
 
 use census::group::Decision;
 use census::state::{OptedOutBy, State};
@@ -38,7 +38,7 @@ fn decision(stage: &Stage, domain: &str) -> Option<Decision> {
     group.map(|group| group.group.decision)
 }
 
-/// Two groups denied at once, and one of them limited afterwards.
+/// Two groups denied at once, one of them limited afterwards.
 async fn with_three_decisions() -> (Stage, Browser) {
     let mut stage = Stage::start().await;
     stage
@@ -118,7 +118,7 @@ async fn groups_are_decided_about_by_many_undone_and_logged_by_name() {
     assert!(undone.contains("mill.org: undone"), "{undone}");
     assert_eq!(decision(&stage, "mill.org"), Some(Decision::None));
 
-    // A page that was loaded before somebody else decided.
+    // A page that was loaded before another moderator decided.
     let late = submit(
         &stage,
         &mut browser,

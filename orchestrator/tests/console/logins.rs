@@ -1,11 +1,11 @@
-//! Logging in: one answer for whatever is wrong, bans, locks and known browsers. Times of answers
-//! are the limiter's promise and are tested there.
+//! Logging in: the same answer for every kind of failure, bans, locks and known browsers. The
+//! limiter promises the timing of answers, and its tests check that.
 
 use std::time::Duration;
 
 use crate::stage::{Browser, PASSWORD, Stage};
 
-/// The page without what differs by chance.
+/// The page without its random parts.
 fn without_form(reply: &crate::stage::Reply) -> (u16, String) {
     (reply.status, reply.body.replace(&reply.form(), "FORM"))
 }
@@ -26,7 +26,7 @@ async fn whatever_is_wrong_gets_the_same_answer() {
         assert_eq!(browser.cookie("__Host-session"), None, "{name}");
         answers.push(without_form(&reply));
     }
-    // Two more are let through, the seventh bans.
+    // Two more attempts pass, the seventh bans.
     for _ in 0..4 {
         let reply = stage
             .try_login(&mut Browser::default(), "bob", "x", "0")
@@ -90,7 +90,7 @@ async fn a_lock_does_not_stop_the_owner_in_a_known_browser() {
     let reply = stage.try_login(&mut known, "ada", PASSWORD, &first).await;
     assert_eq!(reply.status, 303, "a known browser");
 
-    // Somebody who is logged in lifts it.
+    // A moderator who is logged in lifts it.
     let page = stage.get(&mut known, "/logins").await;
     let (_, rest) = page.body.split_once("name=\"lift\" value=\"").unwrap();
     let id = rest.split('"').next().unwrap();
@@ -132,7 +132,7 @@ async fn bans_and_sessions_are_there_after_a_restart() {
             .try_login(&mut browser, "ada", "wrong horse!", "0")
             .await;
     }
-    // What a killed process leaves: nothing is closed.
+    // The state after a killed process: nothing is closed.
     let mut accounts = accounts::Accounts::open(&stage.accounts, &mut rand::rng()).unwrap();
     let at = limiter::login::record::Timestamp(Duration::from_secs(1_790_812_900));
     let holds = accounts.holds(at).unwrap();

@@ -1,4 +1,4 @@
-//! Who gets in with what: pages without a session, stolen cookies, forged forms, ended sessions.
+//! Access: pages without a session, stolen cookies, forged forms, ended sessions.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A console over real sockets: accounts, handler and store are the real ones, the loop is the test,
-//! and the console's time stands still unless a test moves it.
+//! A console over real sockets: accounts, handler and store are the real ones, the test plays the
+//! loop, and the console's time stops unless a test moves it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// 2026-10-01, as good as any, in seconds.
+/// 2026-10-01, an arbitrary day, in seconds.
 const NOW: u64 = 1_790_812_800;
 
 pub(crate) const PASSWORD: &str = "correct horse";
@@ -33,7 +33,7 @@ pub(crate) const PASSWORD: &str = "correct horse";
 pub(crate) struct Stage {
     pub(crate) store: Store,
     pub(crate) orders: mpsc::Receiver<Order>,
-    /// Of the account `ada`; each is good for one login.
+    /// Recovery codes of the account `ada`; each allows one login.
     pub(crate) codes: Vec<String>,
     pub(crate) accounts: PathBuf,
     http: PathBuf,
@@ -44,7 +44,7 @@ pub(crate) struct Stage {
     _directory: tempfile::TempDir,
 }
 
-/// A browser: its cookies, and what it calls itself.
+/// A browser: its cookies and its user agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Browser {
     pub(crate) cookies: Vec<(String, String)>,
@@ -52,7 +52,6 @@ pub(crate) struct Browser {
     pub(crate) address: &'static str,
 }
 
-/// An answer of the console.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -190,7 +189,7 @@ impl Stage {
         }
     }
 
-    /// The console's time goes on by this much.
+    /// Moves the console's time forward.
     pub(crate) fn passes(&self, time: Duration) {
         self.now.fetch_add(time.as_secs(), Ordering::Relaxed);
     }
@@ -199,7 +198,7 @@ impl Stage {
         self.codes.pop().unwrap()
     }
 
-    /// Brings hosts in and groups them.
+    /// Admits hosts and groups them.
     pub(crate) async fn bring_in(&self, names: &[&str]) {
         let hosts = names
             .iter()
@@ -219,7 +218,7 @@ impl Stage {
         Census::new(self.census.clone()).ask(request).await.unwrap()
     }
 
-    /// The daemon's answer to a line, as it is.
+    /// The daemon's raw answer to a line.
     pub(crate) async fn say(&self, line: &[u8]) -> String {
         let mut stream = UnixStream::connect(&self.census).await.unwrap();
         stream.write_all(line).await.ok();
@@ -267,7 +266,6 @@ impl Stage {
         reply
     }
 
-    /// Sends the login form.
     pub(crate) async fn try_login(
         &self,
         browser: &mut Browser,

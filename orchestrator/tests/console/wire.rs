@@ -1,4 +1,4 @@
-//! A console that was taken over: what it can say at the daemon's socket, and what comes of it.
+//! A console that was taken over: what it can send to the daemon's socket, and with what effect.
 
 use console::wire::{Act, Answer, DOMAINS_MAX, HostVerb, Order, REQUEST_BYTES_MAX, Request, Verb};
 use proptest::prelude::*;
@@ -138,7 +138,7 @@ async fn one_check_or_publication_at_a_time_is_ordered() {
     );
     let first = stage.ask(&check);
     let second = async {
-        // The first order is with the loop, which never answers here.
+        // The loop has the first order, and never answers here.
         while stage.orders.is_empty() {
             tokio::task::yield_now().await;
         }
@@ -154,7 +154,7 @@ async fn one_check_or_publication_at_a_time_is_ordered() {
     assert_eq!(stage.orders.len(), 1);
 }
 
-/// Lines that look like requests, with any names, numbers and texts in them.
+/// Lines that resemble requests, with any names, numbers and texts.
 fn any_line() -> impl Strategy<Value = String> {
     let text = prop_oneof![
         "[a-z0-9.-]{0,40}",
@@ -180,8 +180,8 @@ fn any_line() -> impl Strategy<Value = String> {
     )
 }
 
-/// Whatever is said, there is one line of an answer, and what is recorded was said by a name that a
-/// moderator can have.
+/// Every line gets one line as an answer, and every recorded decision has a name that a moderator
+/// can have.
 #[test]
 fn no_line_breaks_the_daemon_or_its_log() {
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,4 +1,4 @@
-//! What strangers can cost.
+//! The cost that strangers can cause.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,7 @@ async fn a_client_over_its_limit_is_told_when_to_come_again_and_costs_no_look_up
     assert_eq!(other.status, 403, "nobody else is charged");
 }
 
-/// A header that the web server did not replace is the client's own word.
+/// If the web server did not replace the header, it is the client's own claim.
 #[tokio::test]
 async fn clients_that_nobody_can_tell_apart_share_one_limit() {
     let stage = Stage::start().await;
@@ -80,8 +80,8 @@ async fn bodies_and_heads_over_their_bounds_are_refused() {
     );
 }
 
-/// Any page can have its readers' browsers send a text; what is said to be JSON they ask leave for
-/// first, and get none.
+/// Any page can make its readers' browsers send a text. For a body declared as JSON, browsers ask
+/// for permission first, and get none.
 #[tokio::test]
 async fn a_body_that_is_not_said_to_be_json_changes_nothing_and_is_not_charged() {
     let stage = Stage::start().await;
@@ -123,7 +123,7 @@ async fn a_body_that_is_not_said_to_be_json_changes_nothing_and_is_not_charged()
     assert_eq!(reply.status, 200, "{reply:?}");
 }
 
-/// None is refused, and none of those that hold places for nothing holds one for ever.
+/// No connection is refused, and none that is idle keeps its slot forever.
 #[tokio::test]
 async fn connections_over_the_limit_are_served_when_others_end() {
     let stage = Stage::start().await;
@@ -140,7 +140,7 @@ async fn connections_over_the_limit_are_served_when_others_end() {
     assert_eq!(read_reply(waiting).await.status, 404);
 }
 
-/// What an intake that was taken over can say.
+/// What an intake that was taken over can send.
 #[tokio::test]
 async fn the_daemons_socket_for_the_intake_takes_nothing_but_its_four_requests() {
     let stage = Stage::start().await;
@@ -202,7 +202,7 @@ impl io::Write for Log {
     }
 }
 
-/// Behind a TLS terminator that nobody set up, all of its clients have its address.
+/// Behind a TLS terminator that is not configured, all of its clients have its address.
 #[tokio::test]
 async fn requests_that_all_come_from_one_address_are_warned_of_once_and_so_is_their_end() {
     let log = Log::default();
@@ -213,7 +213,7 @@ async fn requests_that_all_come_from_one_address_are_warned_of_once_and_so_is_th
         .with_ansi(false)
         .finish()
         .set_default();
-    // As below.
+    // For the reason below.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let stage = Stage::start().await;
     let lines = |with: &str| {
@@ -248,7 +248,8 @@ async fn no_line_of_the_log_tells_who_asked() {
         .with_ansi(false)
         .finish()
         .set_default();
-    // While there is one subscriber alone, a line that another test's thread comes to first is taken for one that nobody wants.
+    // With a single subscriber, tracing would disable a line for good that another test's thread
+    // reaches first.
     let _second = tracing::Dispatch::new(tracing_subscriber::registry());
     let stage = Stage::start().await;
     stage.publish_key("_fedicensus", "a.example");

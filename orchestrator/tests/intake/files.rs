@@ -1,4 +1,4 @@
-//! Hosts that say what they want in a file of their own.
+//! Hosts that say what they want in a file on the host.
 
 use census::state::{OptedOutBy, State};
 use intake::wire::{Answer, Census, Request};
@@ -58,7 +58,8 @@ async fn a_host_is_visited_only_where_its_dns_says_nothing() {
     assert_eq!(stage.visited(), [""; 0]);
 }
 
-/// Invariant I7: left alone means that its file is not looked at either, whoever says that it has changed.
+/// Invariant I7: leaving a host alone includes its file, even if someone claims that the file has
+/// changed.
 #[tokio::test]
 async fn who_opted_out_or_is_held_or_is_no_name_of_the_census_is_never_visited() {
     let stage = Stage::start().await;
@@ -88,7 +89,7 @@ async fn who_opted_out_or_is_held_or_is_no_name_of_the_census_is_never_visited()
     assert_eq!(stage.visited(), ["other.a.example"]);
 }
 
-/// Each has a turn among its like.
+/// Each host has a turn within its class.
 #[tokio::test]
 async fn a_visit_to_a_host_that_was_never_alive_is_one_to_a_stranger() {
     let stage = Stage::start().await;

@@ -1,4 +1,4 @@
-//! What only owners decide.
+//! Decisions that only owners make.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn opt_in() -> String {
     token(Purpose::OptIn, "a.example", "social.a.example")
 }
 
-/// A host on the list, and its domain's key in DNS.
+/// A host on the list, with its domain's key in DNS.
 async fn listed() -> Stage {
     let stage = Stage::start().await;
     stage.bring_in("social.a.example").await;
@@ -69,7 +69,7 @@ async fn an_owner_is_off_the_next_dump_at_once_and_comes_back_by_the_same_way() 
     );
 }
 
-/// A check that is under way ends too, and not only at its own end.
+/// A check in progress ends at once too.
 #[tokio::test]
 async fn the_loop_is_told_to_leave_the_host_alone() {
     let (orders, mut told) = tokio::sync::mpsc::channel(4);
@@ -193,7 +193,7 @@ async fn a_token_for_something_else_is_refused_before_dns_is_asked() {
     assert_eq!(stage.listed(), ["social.a.example"]);
 }
 
-/// Somebody else may have the suffix itself, or a name in its zone.
+/// Another owner may have the suffix itself, or a name in its zone.
 #[tokio::test]
 async fn a_key_at_a_public_suffix_decides_for_no_host_below_it() {
     for (suffix, name) in [
@@ -217,7 +217,7 @@ async fn a_key_at_a_public_suffix_decides_for_no_host_below_it() {
         assert_eq!(stage.lookups(), 0, "DNS is not asked");
         assert_eq!(stage.listed(), [name]);
     }
-    // An intake whose list of suffixes is older than the daemon's would let it through.
+    // An intake with an older list of suffixes than the daemon's would accept it.
     let stage = Stage::start().await;
     stage.bring_in("me.github.io").await;
     for undo in [false, true] {
@@ -260,13 +260,13 @@ async fn a_host_with_a_record_of_its_own_is_not_decided_for_by_its_parents_key()
     assert_eq!(unknown.status, 503, "{unknown:?}");
     assert_eq!(stage.listed(), ["social.a.example"]);
 
-    // A wildcard of the zone is no word of the host's.
+    // A wildcard of the zone is not a statement of the host.
     stage.publish(own, records(&["v=spf1 -all"]));
     let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
     assert_eq!(reply.status, 200, "{reply:?}");
 }
 
-/// The record is left over from an earlier time, and anybody can point the census to it.
+/// The record is left from an earlier time, and anyone can point the census to it.
 #[tokio::test]
 async fn a_record_that_opts_in_undoes_no_opt_out() {
     let stage = listed().await;
@@ -301,7 +301,7 @@ async fn a_record_that_opts_in_undoes_no_opt_out() {
     assert_eq!(stage.visited(), [""; 0]);
 }
 
-/// The gateway asks one name of a domain in ten seconds, and a parent's token needs two.
+/// The gateway looks up one name of a domain in ten seconds, and a parent's token needs two.
 #[tokio::test]
 async fn the_second_look_up_of_a_domain_is_waited_for() {
     let stage = listed().await;
@@ -359,7 +359,7 @@ async fn a_host_without_a_token_is_believed_when_its_own_dns_says_so_and_says_on
     assert_eq!(replayed.status, 403, "the latest wish counts: {replayed:?}");
 }
 
-/// Invariant I7: whoever made an opt-out takes it back, and nobody else.
+/// Invariant I7: only the party that made an opt-out can undo it.
 #[tokio::test]
 async fn an_owner_undoes_no_word_of_a_moderators_or_of_robots_txt() {
     let stage = listed().await;

@@ -1,4 +1,5 @@
-//! An intake over real sockets: the handler and the store are the real ones, the gateway plays DNS, and time stands still unless a test moves it.
+//! An intake over real sockets: handler and store are the real ones, the gateway plays DNS, and
+//! time stops unless a test moves it.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -26,13 +27,13 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// 2026-10-01, as good as any.
+/// 2026-10-01, an arbitrary day.
 pub(crate) const NOW: u64 = 1_790_812_800;
 
 /// Key of the census in the known Sigsum token.
 pub(crate) const LOG_KEY: &str = "cda2517e17dcba133eb0e71bf77473f94a77d7e61b1de4e1e64adfd0938d6182";
 
-/// What hosts have in their files, and who was asked for one.
+/// The content of hosts' files, and which hosts were asked for theirs.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     there: Mutex<HashMap<String, Told>>,
@@ -50,7 +51,7 @@ impl ReadsProofs for Files {
     }
 }
 
-/// What DNS says of names; of several answers each but the last is given once.
+/// DNS answers by name; of several answers, each but the last is given once.
 type Zone = Arc<Mutex<HashMap<String, Vec<Answer>>>>;
 
 pub(crate) struct Stage {
@@ -65,7 +66,6 @@ pub(crate) struct Stage {
     _directory: tempfile::TempDir,
 }
 
-/// An answer of the intake.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -74,7 +74,7 @@ pub(crate) struct Reply {
     pub(crate) json: serde_json::Value,
 }
 
-/// A clock that stands still.
+/// A stopped clock.
 #[derive(Debug)]
 pub(crate) struct Standing;
 
@@ -92,7 +92,7 @@ pub(crate) fn key() -> SecretKey {
     SecretKey::from_seed(&[7; 32])
 }
 
-/// The header of a token that is good for an hour.
+/// The header of a token that is valid for an hour.
 pub(crate) fn token(purpose: Purpose, domain: &str, of: &str) -> String {
     let claim = Claim {
         purpose,
@@ -129,7 +129,7 @@ fn alone(store: &Store, gate: NameGate) -> Handler {
 }
 
 impl Reply {
-    /// Every byte of it, without the moment at which it was sent.
+    /// The whole reply, without its date.
     pub(crate) fn bytes(&self) -> String {
         let head = self.head.lines().filter(|line| !line.starts_with("date: "));
         head.chain(["", &self.body]).collect::<Vec<_>>().join("\n")
@@ -141,7 +141,7 @@ impl Stage {
         Self::start_with(None, alone).await
     }
 
-    /// With these rules on who may enter.
+    /// With these admission rules.
     pub(crate) async fn with_rules(rules: &str) -> Self {
         Self::start_with(Some(rules), alone).await
     }
@@ -241,18 +241,18 @@ impl Stage {
         }
     }
 
-    /// What DNS says of a name from now on.
+    /// Sets the DNS answer for a name.
     pub(crate) fn publish(&self, name: &str, answer: Answer) {
         self.publish_in_turn(name, &[answer]);
     }
 
-    /// What DNS says of a name the first time, the second time and so on; the last answer stays.
+    /// Sets the first DNS answer for a name, the second and so on; the last one stays.
     pub(crate) fn publish_in_turn(&self, name: &str, answers: &[Answer]) {
         let mut zone = self.zone.lock().unwrap();
         zone.insert(name.to_owned(), answers.to_vec());
     }
 
-    /// What comes of asking a host for its file from now on.
+    /// Sets the result of asking a host for its file.
     pub(crate) fn file(&self, name: &str, told: Told) {
         self.files
             .there
@@ -261,13 +261,13 @@ impl Stage {
             .insert(name.to_owned(), told);
     }
 
-    /// The file's text.
+    /// Sets the file's text.
     pub(crate) fn file_says(&self, name: &str, lines: &[&str]) {
         let lines = lines.iter().map(|&line| line.to_owned()).collect();
         self.file(name, Told::Proof { lines });
     }
 
-    /// Who was asked for a file.
+    /// The hosts that were asked for a file.
     pub(crate) fn visited(&self) -> Vec<String> {
         let asked = self.files.asked.lock().unwrap();
         asked.iter().map(|(name, _)| name.clone()).collect()
@@ -279,7 +279,7 @@ impl Stage {
         asked.iter().map(|(_, seen)| *seen).collect()
     }
 
-    /// The test's key stands in this domain's zone.
+    /// Publishes the test's key in this domain's zone.
     pub(crate) fn publish_key(&self, label: &str, domain: &str) {
         let digits = key().public().to_string();
         self.publish(&format!("{label}.{domain}"), records(&[&digits]));
@@ -320,17 +320,17 @@ impl Stage {
 
     pub(crate) async fn raw(&self, request: impl AsRef<[u8]>) -> Reply {
         let mut stream = UnixStream::connect(&self.http).await.unwrap();
-        // Who is refused early is not read to the end.
+        // A request that is refused early is not read to its end.
         stream.write_all(request.as_ref()).await.ok();
         read_reply(stream).await
     }
 
-    /// Brings a host in that was just found alive.
+    /// Admits a host that was just found alive.
     pub(crate) async fn bring_in(&self, name: &str) {
         self.bring_in_that_is(Private::No, name).await;
     }
 
-    /// Brings a host in that was just found alive, and wants or does not want to be in statistics.
+    /// Admits a host that was just found alive and allows or forbids statistics about it.
     pub(crate) async fn bring_in_that_is(&self, private: Private, name: &str) {
         let (writer, now) = (self.store.writer(), Standing.now());
         writer.add_now(vec![host(name)], now).await.unwrap();
@@ -349,7 +349,7 @@ impl Stage {
         writer.commit(change).await.unwrap();
     }
 
-    /// The names that the next dump would hold.
+    /// The names in the next dump.
     pub(crate) fn listed(&self) -> Vec<String> {
         let mut listed = Vec::new();
         let reader = self.store.reader().unwrap();
@@ -362,7 +362,6 @@ impl Stage {
         listed
     }
 
-    /// The state of a host's row.
     pub(crate) fn state(&self, name: &str) -> Option<State> {
         let stored = self.store.reader().unwrap().record(&host(name)).unwrap();
         stored.map(|stored| stored.record.state)

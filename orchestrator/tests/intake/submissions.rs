@@ -1,4 +1,4 @@
-//! How hosts are let in.
+//! How hosts are admitted by submission.
 
 use admission::TestDomain;
 use census::state::{OptedOutBy, State};
@@ -12,7 +12,7 @@ use crate::stage::{Stage, Standing, host, records, sigsum_token, token};
 
 const SOCIAL: &str = r#"{"host":"social.a.example"}"#;
 
-/// Of Sigsum's documentation: its key is public.
+/// From Sigsum's documentation: its private key is public.
 const KNOWN_TOKEN: &str = "test.sigsum.org 7eb7ebc84046d87b60a885e276bc24854e766dff5be1f21bac96b96eacd02a3d2028fab8d6cbecd7459dbfbb320a9d772c0afe42e9a38e86233e04266219030a";
 
 #[tokio::test]
@@ -33,7 +33,8 @@ async fn whoever_has_a_key_submits_any_host_and_is_told_where_it_stands() {
     assert_eq!(stage.post("/submit", &header, SOCIAL).await.status, 200);
 }
 
-/// The rules are asked for the key that vouches, or for its domain, whatever host it vouches for; known hosts cost nothing.
+/// The rules apply to the key that vouches, or to its domain, whatever host it vouches for; known
+/// hosts cost nothing.
 #[tokio::test]
 async fn submissions_enter_within_the_limits_of_whoever_vouches() {
     let stage = Stage::with_rules("domain friend.example 2\ndomain foe.example 0\n").await;
@@ -57,7 +58,7 @@ async fn submissions_enter_within_the_limits_of_whoever_vouches() {
     for (domain, host) in [
         ("foe.example", "d.example"),
         ("stranger.example", "d.example"),
-        // What a line bans, nobody brings in.
+        // A name that a line bans is never admitted.
         ("friend.example", "d.foe.example"),
     ] {
         let refused = submit(domain, host).await;
@@ -74,7 +75,7 @@ async fn submissions_enter_within_the_limits_of_whoever_vouches() {
     }
 }
 
-/// Who proves itself is counted as its own domain.
+/// A host that proves itself counts as its own domain.
 #[tokio::test]
 async fn hosts_that_prove_themselves_need_room_below_their_domain() {
     let stage = Stage::with_rules("domain a.example 1\n").await;
@@ -172,7 +173,7 @@ async fn who_opted_out_is_not_brought_back_by_a_submission() {
     ));
 }
 
-/// Trouble with DNS says nothing about a token: whoever meets it is told when to come again.
+/// Trouble with DNS says nothing about a token: the client gets a time to try again.
 #[tokio::test]
 async fn what_dns_does_not_tell_now_is_put_off_and_what_it_denies_is_refused() {
     let stage = Stage::start().await;
@@ -214,7 +215,7 @@ async fn what_dns_does_not_tell_now_is_put_off_and_what_it_denies_is_refused() {
     assert_eq!(stage.state("social.a.example"), None);
 }
 
-/// The operator's resolver may know names that are nobody else's business.
+/// The operator's resolver may know private names.
 #[tokio::test]
 async fn names_that_cannot_be_in_the_census_are_never_looked_up() {
     let stage = Stage::start().await;
@@ -248,7 +249,8 @@ async fn names_that_cannot_be_in_the_census_are_never_looked_up() {
     assert_eq!(stage.visited(), [""; 0]);
 }
 
-/// Who has a list of names learns from these answers which the census knows, and no more.
+/// From these answers, anyone with a list of names learns which of them the census knows, and
+/// nothing more.
 #[tokio::test]
 async fn where_a_host_stands_is_the_same_answer_byte_for_byte_whoever_left_it_out() {
     let mut told = Vec::new();

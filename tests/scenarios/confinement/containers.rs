@@ -1,4 +1,5 @@
-//! What only containers promise: §4 of the design in force, limits that bite, an engine that comes and goes.
+//! What only containers guarantee: §4 of the design, effective limits, an engine that disappears
+//! and returns.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,13 +26,13 @@ pub(crate) fn engine() -> anyhow::Result<Option<EngineApi>> {
     }
 }
 
-/// Ids of this world's containers, running or not, holders among them.
+/// Ids of this world's containers, running or not, including holders.
 pub(crate) fn containers_of(world: &World, engine: &EngineApi) -> anyhow::Result<Vec<String>> {
     let label = format!("org.fedicensus={}", world.setting("instance"));
     engine.containers(&[&label], Listed::All)
 }
 
-/// Ids of its checks' containers.
+/// Ids of the containers of its checks.
 pub(crate) fn checks_of(world: &World, engine: &EngineApi) -> anyhow::Result<Vec<String>> {
     let label = format!("org.fedicensus={}", world.setting("instance"));
     engine.containers(&[&label, "org.fedicensus.host"], Listed::All)
@@ -39,7 +40,7 @@ pub(crate) fn checks_of(world: &World, engine: &EngineApi) -> anyhow::Result<Vec
 
 fn running_check(world: &World, engine: &EngineApi) -> anyhow::Result<Option<Value>> {
     let label = format!("org.fedicensus={}", world.setting("instance"));
-    // Neither the probe nor a holder has a host.
+    // Only a check's container has a host; the probe and the holders have none.
     let labels = [label.as_str(), "org.fedicensus.host"];
     let running = engine.containers(&labels, Listed::Running)?;
     let Some(id) = running.first() else {
@@ -49,7 +50,7 @@ fn running_check(world: &World, engine: &EngineApi) -> anyhow::Result<Option<Val
     Ok((inspected["State"]["Running"] == true).then_some(inspected))
 }
 
-/// Invariant I1 and design §4: what the engine itself says of a running check.
+/// Invariant I1 and design §4, by the engine's own description of a running check.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_check_is_confined_entirely() -> anyhow::Result<()> {
     let Some(engine) = engine()? else {
@@ -68,7 +69,7 @@ async fn a_running_check_is_confined_entirely() -> anyhow::Result<()> {
     let network = container.pointer("/HostConfig/NetworkMode");
     let network = network.and_then(Value::as_str).unwrap_or_default();
     let namespace = match network.strip_prefix("container:") {
-        // A slot's, which its holder keeps.
+        // The namespace of a slot, which its holder keeps.
         Some(holder) => engine.inspect(holder)?["HostConfig"]["NetworkMode"].clone(),
         None => json!(network),
     };
@@ -77,7 +78,7 @@ async fn a_running_check_is_confined_entirely() -> anyhow::Result<()> {
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     let pid = container["State"]["Pid"].as_u64().context("a pid")?;
-    // The checker lowers its own limits first of all, which takes it a moment.
+    // The checker lowers its own limits first, which takes it a moment.
     world
         .until("the kernel confines it", SOON, |_| {
             let differences = as_the_kernel_tells(pid)?;
@@ -88,7 +89,7 @@ async fn a_running_check_is_confined_entirely() -> anyhow::Result<()> {
     no_way_out(pid)
 }
 
-/// Where the engine's own account of a check is another than it should be.
+/// Where the engine's description of a check differs from what it should be.
 fn as_the_engine_tells(container: &Value) -> Vec<String> {
     let mut differences = Vec::new();
     let mut expect = |pointer: &str, holds: &dyn Fn(&Value) -> bool| {
@@ -150,8 +151,9 @@ fn as_the_engine_tells(container: &Value) -> Vec<String> {
     differences
 }
 
-/// Where the kernel's account of a check's process is another than it should be: what an engine tells of capabilities and open files, each engine
-/// tells in its own way, and Podman does not do what it tells of open files.
+/// Where the kernel's description of a check's process differs from what it should be. Engines
+/// describe capabilities and open files in different ways, and Podman does not set the number of
+/// open files that it describes.
 fn as_the_kernel_tells(pid: u64) -> anyhow::Result<Vec<String>> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let limits = std::fs::read_to_string(format!("/proc/{pid}/limits"))?;
@@ -181,7 +183,7 @@ fn as_the_kernel_tells(pid: u64) -> anyhow::Result<Vec<String>> {
     Ok(differences)
 }
 
-/// Its network namespace holds the loopback alone: no address, no route.
+/// Its network namespace has only the loopback: no address, no route.
 fn no_way_out(pid: u64) -> anyhow::Result<()> {
     let net = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/net/{file}"));
     let interfaces = net("dev")?;
@@ -190,7 +192,8 @@ fn no_way_out(pid: u64) -> anyhow::Result<()> {
         .skip(2)
         .filter_map(|line| line.split(':').next())
         .map(str::trim)
-        // Every namespace has these when the host has loaded their modules; without an address they lead nowhere.
+        // Every namespace has these if the host has loaded their modules; without an address they
+        // lead nowhere.
         .filter(|name| {
             ![
                 "sit0", "tunl0", "ip6tnl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0",
@@ -211,7 +214,7 @@ fn no_way_out(pid: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Stands between the launcher and the engine, and can be taken away.
+/// A proxy between the launcher and the engine that can be removed.
 struct NameGate {
     listener: JoinHandle<()>,
     path: PathBuf,
@@ -262,7 +265,7 @@ async fn an_engine_that_goes_away_and_comes_back_costs_nobody_anything() -> anyh
     ] {
         world.begin(role).await?;
     }
-    let outage = |world: &World| Ok(world.status()?["daemon"]["outage"].is_array());
+    let outage = |world: &World| Ok(world.status()?["daemon"]["outage"].is_object());
     world
         .until("there is no engine, and the daemon says so", SOON, outage)
         .await?;

@@ -1,8 +1,9 @@
-//! The firewall behind the gateway (`deploy/nftables/fedicensus.nft`): a gateway that was taken over reaches what the gateway would have dialled,
-//! and nothing else (invariant I2).
+//! The firewall behind the gateway (`deploy/nftables/fedicensus.nft`): a gateway that was taken
+//! over reaches what the gateway would have dialled, and nothing more (invariant I2).
 //!
-//! Four network namespaces stand for gateway, machine, another container and the world, which has real listeners at addresses of every refused
-//! range. Without the rules all of them answer, so the test can fail; then the rules are loaded as they are shipped.
+//! Four network namespaces represent gateway, machine, another container and the world, which has
+//! real listeners at addresses of every refused range. Without the rules, all of them answer, which
+//! proves that the test can fail. Then the shipped rules are loaded.
 
 mod spaces;
 
@@ -13,22 +14,22 @@ use std::time::Instant;
 
 use spaces::{Listener, Network, Probe, Transport, privileged};
 
-/// The machine's bridge, the gateway at it, another container at another bridge.
+/// The machine's bridge, the gateway on it, another container on another bridge.
 const MACHINE: [&str; 2] = ["172.18.0.1", "fd00:18::1"];
 const GATEWAY: [&str; 2] = ["172.18.0.2", "fd00:18::2"];
 const OTHER: [&str; 2] = ["172.19.0.2", "fd00:19::2"];
 
-/// The machine's own public address; port 8080 of it is published for the other container.
+/// The machine's own public address; its port 8080 is published for the other container.
 const MACHINE_PUBLIC: &str = "93.184.216.1";
 
 const PUBLIC: [&str; 3] = [
     "93.184.216.34",
     "2606:2800:220:1::1",
-    // Translated, as in a network with IPv6 alone.
+    // Translated, as in an IPv6-only network.
     "64:ff9b::5db8:d822",
 ];
 
-/// Globally reachable in the middle of ranges that are not.
+/// Globally reachable addresses within ranges that are not.
 const PUBLIC_WITHIN: [&str; 6] = [
     "192.0.0.9",
     "192.31.196.1",
@@ -38,12 +39,15 @@ const PUBLIC_WITHIN: [&str; 6] = [
     "64:ff9b::c000:9",
 ];
 
-/// Named on top of the file: one in the world for each family, a private one, the machine itself.
+/// The resolvers named at the top of the file: one in the world for each family, a private one, the
+/// machine itself.
 const RESOLVERS_V4: [&str; 2] = ["9.9.9.9", "10.0.0.53"];
 const RESOLVERS_V6: [&str; 2] = ["2620:fe::fe", "fd00:18::1"];
 
-/// One of each refused range that the kernel lets anybody dial at all: loopback, link-local, multicast and what is unspecified never leave a
-/// namespace. `crates/gateway/tests/gateway/firewall.rs` compares the file with the whole table, those included.
+/// One address of each refused range that the kernel can dial at all: loopback, link-local,
+/// multicast and unspecified addresses never leave a namespace.
+/// `crates/gateway/tests/gateway/firewall.rs` compares the file with the whole table, including
+/// these.
 const REFUSED: [&str; 29] = [
     "0.1.2.3",
     "10.0.0.1",
@@ -82,7 +86,7 @@ fn socket(address: &str, port: u16) -> SocketAddr {
     SocketAddr::new(address.parse::<IpAddr>().expect("an address"), port)
 }
 
-/// What a gateway that was taken over asks for, and whether it may have it.
+/// What a gateway that was taken over requests, and whether the rules must allow it.
 fn wanted() -> Vec<(Probe, bool)> {
     let tcp = |address, port| Probe::new("gateway", socket(address, port), Transport::Tcp);
     let udp = |address, port| Probe::new("gateway", socket(address, port), Transport::Udp);
@@ -105,13 +109,13 @@ fn wanted() -> Vec<(Probe, bool)> {
         wanted.push((udp(address, 53), false));
     }
     wanted.extend([22, 80, 443].map(|port| (tcp(MACHINE[1], port), false)));
-    // Published by the engine: its rules lead this to the other container.
+    // Published by the engine, whose rules forward this to the other container.
     wanted.push((tcp(MACHINE_PUBLIC, 8080), false));
     wanted.extend(OTHER.map(|address| (tcp(address, 443), false)));
     wanted
 }
 
-/// What others ask for, and whether the rules leave it to them.
+/// What others request, and whether the rules must allow it.
 fn wanted_by_others() -> Vec<(Probe, bool)> {
     let probe = |from, address, port| Probe::new(from, socket(address, port), Transport::Tcp);
     let mut wanted = Vec::new();
@@ -121,7 +125,7 @@ fn wanted_by_others() -> Vec<(Probe, bool)> {
     wanted.push((probe("other", "172.19.0.1", 22), true));
     wanted.push((probe("world", MACHINE_PUBLIC, 8080), true));
     wanted.push((probe("world", MACHINE_PUBLIC, 22), true));
-    // Nobody has to open a connection to the gateway.
+    // No one needs to open a connection to the gateway.
     wanted.extend(GATEWAY.map(|address| (probe("world", address, 443), false)));
     wanted.extend(GATEWAY.map(|address| (probe("other", address, 443), false)));
     wanted
@@ -173,7 +177,7 @@ fn build() -> anyhow::Result<Network> {
     Ok(network)
 }
 
-/// The file as it is shipped, with its variables set as an operator sets them.
+/// The shipped file, with its variables set like an operator sets them.
 fn rules() -> anyhow::Result<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/nftables/fedicensus.nft");
     let mut set = 0;
@@ -231,12 +235,12 @@ fn a_gateway_that_was_taken_over_reaches_nothing_that_it_would_not_have_dialled(
 /// Packets of a flood: a machine that takes less than 20 s to send them exceeds [`RATE`].
 const FLOOD_PACKETS: u32 = 5000;
 
-/// What the rules let through a second, and at once.
+/// Packets that the rules let through per second, and in a burst.
 const RATE: u64 = 200;
 const BURST: u64 = 200;
 
-/// Beyond 200 new connections and 200 datagrams a second nothing passes, whereto ever: not to the resolvers either, which answer, so that all
-/// but the first datagram belong to a connection.
+/// Above 200 new connections and 200 datagrams a second, nothing passes to any destination. That
+/// includes the resolvers: they answer, so all datagrams except the first belong to a connection.
 fn floods_are_cut(network: &Network) -> anyhow::Result<()> {
     let flood = |address, port, transport| Probe::new("gateway", socket(address, port), transport);
     let resolvers = [RESOLVERS_V4[0], MACHINE[1]].map(|it| flood(it, 53, Transport::Udp));
@@ -248,7 +252,7 @@ fn floods_are_cut(network: &Network) -> anyhow::Result<()> {
     for flood in resolvers.into_iter().chain(floods) {
         let (before, start) = (cut(network)?, Instant::now());
         network.flood(flood, FLOOD_PACKETS)?;
-        // Rounded up: the rate is measured by the whole packet.
+        // Rounded up: the rate is measured in whole packets.
         let seconds = start.elapsed().as_secs() + 1;
         let cut = cut(network)? - before;
         let passed = u64::from(FLOOD_PACKETS).saturating_sub(cut);
@@ -257,14 +261,14 @@ fn floods_are_cut(network: &Network) -> anyhow::Result<()> {
             "{flood}: {cut} of {FLOOD_PACKETS} packets were cut in {seconds} s"
         );
     }
-    // The flood over, whoever asks is answered.
+    // After the flood, every request is answered.
     for (flood, reached) in network.reached(&resolvers)? {
         assert!(reached, "{flood}: not reached after the flood");
     }
     Ok(())
 }
 
-/// How many packets were cut as floods until now.
+/// Packets that were dropped as floods so far.
 fn cut(network: &Network) -> anyhow::Result<u64> {
     let chain = network.run(
         "machine",
@@ -279,7 +283,7 @@ fn cut(network: &Network) -> anyhow::Result<u64> {
     Ok(counters.into_iter().sum())
 }
 
-/// `target/tables/firewall.md`.
+/// Writes `target/tables/firewall.md`.
 fn write_table(rows: &BTreeMap<Probe, (bool, bool, bool)>) -> anyhow::Result<()> {
     let word = |reached| if reached { "reached" } else { "blocked" };
     let mut table =
@@ -302,7 +306,7 @@ fn write_table(rows: &BTreeMap<Probe, (bool, bool, bool)>) -> anyhow::Result<()>
     Ok(std::fs::write(folder.join("firewall.md"), table)?)
 }
 
-/// Without the rules all are answered, so that this can fail.
+/// Without the rules, all connections are answered, which proves that the test can fail.
 #[test]
 fn a_client_holds_128_connections_at_the_web_servers_ports_and_keeps_nobody_else_out()
 -> anyhow::Result<()> {
@@ -343,7 +347,7 @@ fn a_client_holds_128_connections_at_the_web_servers_ports_and_keeps_nobody_else
     assert_eq!(held("web-near", &near[..1], "172.20.0.1", 8080)?, 128);
     assert_eq!(held("web-near", &of_v6, "fd00:20::1", 8080)?, 128);
     assert_eq!(held("web-near", &near[..1], "172.20.0.1", 22)?, 200);
-    // The machine forwards it, as it does a gateway's checks.
+    // The machine forwards it, as it forwards a gateway's checks.
     assert_eq!(held("web-near", &near[..1], far[0], 443)?, 200);
     assert_eq!(held("web-near", &near[1..], far[1], 443)?, 200);
     for (to, transport) in [("172.20.0.1", 0), ("fd00:20::1", 1)] {

@@ -1,7 +1,8 @@
-//! Invariant I6, and I4 and I5 with it: whoever of us is killed, at whatever moment, no shown verdict is lost, nobody is wronged, the list is
-//! whole, and nothing is left behind.
+//! Invariant I6, and with it I4 and I5: any part is killed, at any moment. No shown verdict is
+//! lost, no host is wronged, the list is whole, and nothing is left behind.
 //!
-//! The moments are drawn; `FEDICENSUS_CRASH_SEED` gives the same ones again, and `FEDICENSUS_CRASH_KILLS` more of them.
+//! The moments are random. `FEDICENSUS_CRASH_SEED` repeats a run, and `FEDICENSUS_CRASH_KILLS` sets
+//! the number of kills.
 
 mod chance;
 mod commands;
@@ -25,35 +26,38 @@ use shown::{Shown, is_kept};
 
 const SOON: Duration = tests::PATIENCE;
 
-/// Looks at what ought to come about in a few milliseconds.
+/// Interval between looks at what should happen within milliseconds.
 const CLOSELY: Duration = Duration::from_millis(2);
 
-/// Kills of the daemon over plain processes; containers start so slowly that a life in which something happens takes seconds.
+/// Kills of the daemon over plain processes; containers start so slowly that a life in which
+/// something happens takes seconds.
 const KILLS: u32 = 200;
 const KILLS_WITH_CONTAINERS: u32 = 36;
 
-/// Every so many-th kill of the daemon takes the gateway or the launcher with it. No divisor of ten, or it would always be the same kind of moment.
+/// One in this many kills of the daemon also kills the gateway or the launcher. It has no common
+/// divisor with ten, or it would always meet the same kind of moment.
 const GATEWAY_TOO: u32 = 9;
 const LAUNCHER_TOO: u32 = 13;
 
-/// Longest wait for a dump to kill in the middle of: one is made at every start, and every two seconds after.
+/// Longest wait for a dump to kill in the middle: one is made at every start, and every two seconds
+/// after.
 const DUMP_WITHIN: Duration = Duration::from_secs(5);
 
-/// Verdicts as `explain` tells them, a list a host.
+/// Verdicts as `explain` shows them, a list for each host.
 type Told = BTreeMap<String, Vec<String>>;
 
-/// Where in its life the daemon is killed.
+/// When in its life the daemon is killed.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
     /// While it starts: arguments, lock, migrations, recovery, seeds, first dump.
     Starting,
-    /// While a list is being written: the first of its life, or one that was asked for.
+    /// While a list is being written: the first of its life, or one that was ordered.
     Publishing { asked_for: bool },
     /// While checks run and verdicts come in.
     Checking,
 }
 
-/// What there was of a life when it was cut off.
+/// What a killed daemon left behind.
 #[derive(Debug, Default)]
 struct Left {
     egress: BTreeSet<String>,
@@ -61,7 +65,7 @@ struct Left {
     half_written: BTreeSet<String>,
 }
 
-/// What was met.
+/// Counts of what happened.
 #[derive(Debug, Default)]
 struct Tally {
     kills: u32,
@@ -81,7 +85,7 @@ struct Story {
     shown: Shown,
     left: Left,
     tally: Tally,
-    /// Longest life that is cut off while checks run.
+    /// Longest life that is ended while checks run.
     life_max: Duration,
 }
 
@@ -133,7 +137,7 @@ async fn no_kill_at_any_moment_loses_a_verdict_or_wrongs_anybody() -> anyhow::Re
     assert!(visits? > u64::from(kills), "nobody looked at the list");
     let tally = &story.tally;
     assert!(tally.kills >= kills, "{tally:?}");
-    // By far less than are to be expected: a story in which the daemon was never caught at anything proves nothing.
+    // Far fewer than expected: a run in which no kill hit the daemon at work proves nothing.
     assert!(tally.kills_with_checks > kills / 20, "{tally:?}");
     assert!(tally.kills_in_a_dump > kills / 50, "{tally:?}");
     assert!(
@@ -158,7 +162,7 @@ impl Story {
         let life_max = match &options.engine {
             Engine::Process => Duration::from_millis(900),
             Engine::Socket(_) => {
-                // Set, because to measure both ways would be most of a launcher's life here.
+                // Set, because measuring both ways would take most of a launcher's life here.
                 options.settings.push(("slots", "on".to_owned()));
                 Duration::from_millis(4000)
             }
@@ -179,7 +183,7 @@ impl Story {
 
     /// One life of the daemon, from its start to its kill.
     async fn life(&mut self, number: u32) -> anyhow::Result<()> {
-        // In turn, so that each kind is met often enough; within its kind the moment is drawn.
+        // In turn, so that each kind occurs often enough; within its kind, the moment is random.
         let moment = match number % 10 {
             0..3 => Moment::Starting,
             3 => Moment::Publishing { asked_for: false },
@@ -205,13 +209,14 @@ impl Story {
             Moment::Checking => {
                 self.is_up().await?;
                 self.shown.look(&self.world, &self.names)?;
-                // On a busy machine a check takes longer, as a start does.
+                // On a busy machine a check takes longer, and so does a start.
                 let most = self.life_max.max(self.mean_start() * 10);
                 tokio::time::sleep(self.chance.moment(most)).await;
                 if self.chance.one_in(4) {
                     told = Some(explained(&self.world, &self.names)?);
                 }
-                // This is what `explain` shows; asking for it takes longer than many a life.
+                // This is what `explain` shows; running `explain` would take longer than many a
+                // life.
                 self.shown.look(&self.world, &self.names)?;
             }
         }
@@ -222,7 +227,7 @@ impl Story {
         self.looks_back(told).await
     }
 
-    /// What a life that was cut off left is looked at while nobody runs.
+    /// Examines what a killed daemon left, while no daemon runs.
     async fn looks_back(&mut self, told: Option<Told>) -> anyhow::Result<()> {
         let world = &self.world;
         self.left.egress.extend(names_in(&world.path(EGRESS))?);
@@ -231,7 +236,7 @@ impl Story {
         self.tally.kills_in_a_dump += u32::from(!half_written.is_empty());
         self.left.half_written.extend(half_written);
         list::whole(&world.path("public"))?;
-        // Killed before it had made one, in its very first life.
+        // Killed in its very first life, before it had created one.
         if world.path("data/census.db").exists() && self.tally.starts > 0 {
             let in_flight = world.reader()?.counts()?.in_flight;
             self.tally.kills_with_checks += u32::from(in_flight > 0);
@@ -251,7 +256,7 @@ impl Story {
         Ok(())
     }
 
-    /// Sometimes another part goes as well, before or after.
+    /// Sometimes another part is killed as well, before or after.
     fn kill(&mut self, number: u32) -> anyhow::Result<()> {
         let gateway = number.is_multiple_of(GATEWAY_TOO);
         let launcher = number.is_multiple_of(LAUNCHER_TOO);
@@ -274,8 +279,8 @@ impl Story {
         Ok(())
     }
 
-    /// The daemon has recovered: its gate is open, the database sound, and what the last lives left
-    /// is gone.
+    /// Waits until the daemon has recovered: its gate is open, the database sound, and what the
+    /// last lives left is gone.
     async fn is_up(&mut self) -> anyhow::Result<()> {
         let began = Instant::now();
         self.world
@@ -319,7 +324,8 @@ impl Story {
         let public = self.world.path("public");
         let stale = self.left.half_written.clone();
         let deadline = Instant::now() + DUMP_WITHIN;
-        // Without a pause: it lasts some milliseconds. On a busy machine it may pass unseen even so; then this is a kill like any other.
+        // Without a pause: a dump lasts some milliseconds. On a busy machine it may still pass
+        // unseen; then this is an ordinary kill.
         while list::half_written(&public)?.is_subset(&stale) && Instant::now() < deadline {
             tokio::task::yield_now().await;
         }
@@ -330,7 +336,7 @@ impl Story {
         Ok(())
     }
 
-    /// Work goes on by itself, nothing stays in flight, nothing is left.
+    /// Work continues automatically, nothing stays in flight, and nothing is left.
     async fn recovers(&mut self) -> anyhow::Result<()> {
         self.world.begin(Role::Run).await?;
         self.is_up().await?;
@@ -379,7 +385,7 @@ impl Story {
     }
 }
 
-/// What `fedicensus explain --json` tells of each host's past, newest first.
+/// The past of each host in `fedicensus explain --json`, newest first.
 fn explained(world: &World, names: &[String]) -> anyhow::Result<Told> {
     let mut arguments = vec!["explain", "--json"];
     arguments.extend(names.iter().map(String::as_str));
@@ -396,7 +402,8 @@ fn explained(world: &World, names: &[String]) -> anyhow::Result<Told> {
         .collect()
 }
 
-/// Containers of this world's checks, or the processes that stand for them: they outlive a launcher, as containers do.
+/// Containers of this world's checks, or the processes that replace them: they outlive a launcher,
+/// as containers do.
 fn containers(world: &World) -> anyhow::Result<BTreeSet<String>> {
     if let Engine::Socket(socket) = Engine::from_environment() {
         let engine = EngineApi::connect(&socket)?;
@@ -405,7 +412,7 @@ fn containers(world: &World) -> anyhow::Result<BTreeSet<String>> {
     let egress = world.path(EGRESS).display().to_string();
     let mut found = BTreeSet::new();
     for process in names_in(Path::new("/proc"))? {
-        // Most of what stands there is no process, and any may end while one looks.
+        // Most entries are not processes, and any process may end during the look.
         let Ok(line) = std::fs::read(format!("/proc/{process}/cmdline")) else {
             continue;
         };

@@ -1,4 +1,5 @@
-//! Invariants I4 to I6: a part that dies at any moment loses nothing, wrongs nobody and leaves nothing behind.
+//! Invariants I4 to I6: a part that is killed at any moment loses nothing, wrongs no host and
+//! leaves nothing behind.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ async fn in_the_middle() -> anyhow::Result<World> {
     let mut options = Options::new(&["seed.lab.test"]);
     options.seeds = lab::crowd::Crowd::new(CROWD, 1).names().collect();
     options.crowd = CROWD;
-    // What was interrupted is asked again within seven seconds.
+    // Interrupted checks are repeated within seven seconds.
     options.interval_divisor = unhurried(500);
     let world = World::start(options).await?;
     world
@@ -36,7 +37,7 @@ fn alive(world: &World) -> anyhow::Result<u64> {
         .sum())
 }
 
-/// All of the crowd lives, and no failure was ever counted against one of it.
+/// The whole crowd is alive, and no failure was ever counted against it.
 async fn all_live_and_nobody_was_wronged(world: &World) -> anyhow::Result<()> {
     world
         .until("the whole crowd lives", SOON, |world| {
@@ -97,7 +98,7 @@ async fn a_gateway_killed_in_the_middle_wrongs_nobody() -> anyhow::Result<()> {
     world.kill(Role::Gateway)?;
     world
         .until("the daemon says that it is an outage", SOON, |world| {
-            Ok(world.status()?["daemon"]["outage"].is_array())
+            Ok(world.status()?["daemon"]["outage"].is_object())
         })
         .await?;
     world.begin(Role::Gateway).await?;
@@ -136,7 +137,7 @@ async fn a_launcher_killed_in_the_middle_leaves_no_container_and_wrongs_nobody()
     world.kill(Role::Launcher)?;
     world
         .until("the daemon says that it is an outage", SOON, |world| {
-            Ok(world.status()?["daemon"]["outage"].is_array())
+            Ok(world.status()?["daemon"]["outage"].is_object())
         })
         .await?;
     world.begin(Role::Launcher).await?;

@@ -1,7 +1,8 @@
 //! Invariant I5: our own failure never counts against a host.
 //!
-//! Each story lets a living crowd run into trouble of ours until `status` and the log say so, sees that nobody is wronged, ends the trouble, and
-//! waits until everybody has lived again by itself. The rows come into `target/tables/faults.md`.
+//! Each test exposes a responding crowd to a failure of ours until `status` and the log report it.
+//! It asserts that no host is wronged, ends the failure, and waits until all hosts are found alive
+//! again automatically. The results are written to `target/tables/faults.md`.
 
 mod hostile;
 mod names;
@@ -18,12 +19,13 @@ const SOON: Duration = tests::PATIENCE;
 
 const CROWD: u32 = 36;
 
-/// A day in thirty seconds: everybody is asked several times while one watches, but not everybody at once.
+/// A day in thirty seconds: each host is checked several times during the test, but not all at
+/// once.
 const DIVISOR: u32 = 3500;
 
-/// How the log begins to tell of it, and how it ends.
-const BEGINS: &str = "ERROR NOBODY LIVES";
-const ENDS: &str = "it is over: NOBODY LIVES";
+/// How the log's messages begin, when the blackout begins and when it ends.
+const BEGINS: &str = "ERROR NO CHECK SUCCEEDS";
+const ENDS: &str = "it is over: NO CHECK SUCCEEDS";
 
 fn crowd() -> impl Iterator<Item = String> {
     Crowd::new(CROWD, 1).names()
@@ -35,7 +37,7 @@ fn options() -> Options {
     options.canaries = options.seeds.iter().take(2).cloned().collect();
     options.crowd = CROWD;
     options.interval_divisor = DIVISOR;
-    // Enough places for slow failures to pile up.
+    // Enough slots for slow failures to accumulate.
     options.settings = vec![("checks_max", "12".to_owned())];
     options
 }
@@ -64,7 +66,7 @@ fn states(world: &World) -> anyhow::Result<BTreeMap<String, u64>> {
         .collect())
 }
 
-/// Lines of the logs that hold `words`.
+/// Lines of the logs that contain `words`.
 fn told(world: &World, words: &str) -> anyhow::Result<Vec<String>> {
     let mut told = Vec::new();
     for log in LOGS {
@@ -79,10 +81,12 @@ fn status_text(world: &World) -> anyhow::Result<String> {
     Ok(String::from_utf8(world.command(&["status"])?.stdout)?)
 }
 
-/// So many have met a trouble before it ends. Where all is stopped at once, those are few.
+/// Least number of hosts that a failure must hit before it ends. A failure that stops everything at
+/// once hits few.
 const MET_MIN: usize = 6;
 
-/// How many of the crowd wait for a witness, or were put off or given back, since their last verdict.
+/// Number of hosts in the crowd that wait for a witness, or were deferred or released, since their
+/// last verdict.
 fn met(world: &World) -> anyhow::Result<usize> {
     let mut met = 0;
     for name in crowd() {
@@ -92,17 +96,17 @@ fn met(world: &World) -> anyhow::Result<usize> {
     Ok(met)
 }
 
-/// What is played, and what `status` must say of it.
+/// A simulated failure, and what `status` must report.
 struct Trouble {
     fault: &'static str,
     says: &'static [&'static str],
-    /// What the log says once when it begins, and once when it ends.
+    /// What the log reports once at its start, and once at its end.
     logs: [&'static str; 2],
-    /// How many of the crowd have to meet it.
+    /// How many of the crowd it must hit.
     met_min: usize,
 }
 
-/// The parts that tell of outages.
+/// The parts that log outages.
 const LOGS: [&str; 2] = ["run.log", "gateway.log"];
 
 impl Trouble {
@@ -115,7 +119,7 @@ impl Trouble {
         }
     }
 
-    /// The whole story of one trouble.
+    /// Runs one failure from beginning to end.
     async fn strikes(
         &self,
         world: &World,
@@ -150,7 +154,7 @@ impl Trouble {
             assert_eq!(told.len(), before.len() + 1, "{}: {told:#?}", self.fault);
         }
         let text = status_text(world)?;
-        assert!(!text.contains("NOBODY"), "it is over: {text}");
+        assert!(!text.contains("NO CHECK SUCCEEDS"), "it is over: {text}");
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
-//! Invariant I5, its second half: what of ours breaks, and for how long, changes nobody's state, loses no verdict, is said in words that help,
-//! neither spins nor floods a log, and is over by itself when it is over.
+//! Invariant I5, its second half. A fault of ours, of any kind and length, changes no host's state
+//! and loses no verdict. It is reported in helpful words, uses no CPU and floods no log, and the
+//! census recovers automatically when it ends.
 
 mod clock;
 mod disk;
@@ -16,16 +17,18 @@ use tokio::time::Instant;
 
 const SOON: Duration = tests::PATIENCE;
 
-/// Living hosts: more than it takes to see that failing checks are no chance.
+/// Responding hosts: more than it takes to see that failing checks are no coincidence.
 const CROWD: u32 = 25;
 
-/// A day passes in ten seconds, and everybody is asked within it.
+/// A day passes in ten seconds, and every host is checked within it.
 const DIVISOR: u32 = 10_000;
 
-/// How long a fault goes on after it was said: some looks whether it is over.
+/// How long a fault continues after it was reported: long enough for several looks whether it is
+/// over.
 const HOLD: Duration = Duration::from_secs(8);
 
-/// Warnings and errors that a part may log while a fault lasts: those of the checks that ran into it, and some words.
+/// Most warnings and errors of a part during a fault: those of the checks that met it, and a few
+/// more.
 const COMPLAINTS_MAX: usize = 60;
 
 /// Share of a processor that the daemon may use while nothing can be checked.
@@ -62,7 +65,7 @@ async fn all_live(world: &World) -> anyhow::Result<()> {
         .await
 }
 
-/// What `fedicensus status` tells an operator.
+/// The output of `fedicensus status`.
 fn status(world: &World) -> anyhow::Result<String> {
     let output = world.command(&["status"])?;
     Ok(format!(
@@ -72,7 +75,7 @@ fn status(world: &World) -> anyhow::Result<String> {
     ))
 }
 
-/// A fault that lasts, and all that must hold meanwhile and afterwards.
+/// A fault in progress, and everything that must hold during it and afterwards.
 struct Fault {
     watch: Watch,
     complained: [usize; 3],
@@ -80,7 +83,6 @@ struct Fault {
 }
 
 impl Fault {
-    /// It begins now.
     fn begin(world: &World, name: &str) -> anyhow::Result<Self> {
         Ok(Self {
             watch: Watch::begin(world, name, crowd())?,
@@ -89,7 +91,7 @@ impl Fault {
         })
     }
 
-    /// `status` shows every one of these phrases, and the daemon's log one of them at least.
+    /// Waits until `status` shows every one of these phrases, and the daemon's log at least one.
     async fn is_said(&self, world: &World, phrases: &[&str]) -> anyhow::Result<()> {
         let mut last = String::new();
         let shown = world
@@ -108,7 +110,7 @@ impl Fault {
             .await
     }
 
-    /// It goes on for a while: nobody is wronged, nothing spins, no log is flooded.
+    /// Continues for a while: no host is wronged, nothing spins, no log is flooded.
     async fn lasts(&self, world: &World) -> anyhow::Result<()> {
         let (since, before) = (Instant::now(), world.usage(Role::Run));
         world
@@ -136,7 +138,8 @@ impl Fault {
         Ok(())
     }
 
-    /// It is over: work goes on by itself, nothing is said to be wrong any more, and the list is whole.
+    /// Ends the fault: work continues automatically, nothing is reported as wrong any more, and the
+    /// list is whole.
     async fn ends_well(mut self, world: &World) -> anyhow::Result<()> {
         self.watch.over(world)?;
         self.watch.recovers(world, SOON).await?;

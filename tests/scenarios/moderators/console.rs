@@ -11,7 +11,7 @@ use tests::{Need, Options, PATIENCE, Role, Web, World};
 
 use super::is_there;
 
-/// Two living hosts of one registered domain, which a moderator denies.
+/// Two responding hosts of one registered domain, which a moderator denies.
 const DENIED: [&str; 2] = ["mastodon.lab.test", "pleroma.lab.test"];
 const PASSWORD: &str = "correct horse battery";
 
@@ -21,7 +21,7 @@ fn script(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The file of axe-core. Without it nobody examines the pages, which is a skipped test.
+/// The file of axe-core. Without it, the examination of the pages counts as a skipped test.
 fn axe() -> PathBuf {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe.js");
     if file.exists() {
@@ -35,7 +35,7 @@ fn axe() -> PathBuf {
     PathBuf::new()
 }
 
-/// A census whose list has both hosts, and a group that is held.
+/// A census whose list has both hosts, and with a group that is held.
 async fn census() -> anyhow::Result<World> {
     let mut options = Options::new(&DENIED);
     options.crowd = 2;
@@ -50,7 +50,7 @@ async fn census() -> anyhow::Result<World> {
             })
             .await?;
     }
-    // Hosts that have lived keep their place, and the group waits for a decision.
+    // Hosts that were alive stay listed, and the group waits for a decision.
     world.stop(Role::Run).await?;
     world.set("group_threshold", "1");
     world.begin(Role::Run).await?;
@@ -62,7 +62,7 @@ async fn census() -> anyhow::Result<World> {
     Ok(world)
 }
 
-/// Adds a moderator and gives the key of the second factor.
+/// Adds a moderator and returns the key of the second factor.
 fn moderator(world: &World, accounts: &str) -> anyhow::Result<String> {
     let output = world.command_that_reads(
         &format!("{PASSWORD}\n"),
@@ -76,7 +76,7 @@ fn moderator(world: &World, accounts: &str) -> anyhow::Result<String> {
     Ok(key.context("no key")?.to_owned())
 }
 
-/// Guesses passwords so often that a name is locked and an address banned.
+/// Guesses passwords until a name is locked and an address banned.
 fn guess(socket: &Path) -> anyhow::Result<()> {
     let page = talk(socket, "GET /login HTTP/1.1\r\nhost: localhost\r\n\r\n")?;
     let after = |mark: &str| page.split_once(mark).map(|(_, rest)| rest);
@@ -117,14 +117,14 @@ fn talk(socket: &Path, request: &str) -> anyhow::Result<String> {
     Ok(answer)
 }
 
-/// What the browser's story asks for between its steps.
+/// Carries out what the browser's script requests between its steps.
 async fn obey(world: &mut World, accounts: &Path, order: &str) -> anyhow::Result<()> {
     match order {
         "publish" => {
             let output = world.command(&["dump", "--force"])?;
             ensure!(output.status.success(), "{output:?}");
         }
-        // As long as a session may stay unused, and longer.
+        // Longer than a session may stay unused.
         "idle" => {
             let file = accounts.join("accounts.db");
             let output = Command::new("sqlite3")
@@ -154,7 +154,7 @@ async fn obey(world: &mut World, accounts: &Path, order: &str) -> anyhow::Result
             world.set("data_dir", &accounts.display().to_string());
             world.begin(Role::Console).await?;
             world.set("data_dir", &data);
-            // The socket of the killed one is still there, and nobody answers at it.
+            // The killed console's socket still exists, but nothing answers there.
             while std::os::unix::net::UnixStream::connect(&socket).is_err() {
                 ensure!(world.runs(Role::Console)?, "the console ended");
             }
@@ -164,7 +164,7 @@ async fn obey(world: &mut World, accounts: &Path, order: &str) -> anyhow::Result
     Ok(())
 }
 
-/// Runs the browser's story, and gives what it found.
+/// Runs the browser's script, and returns what it found.
 async fn play(world: &mut World, web: &Web, accounts: &Path, key: &str) -> anyhow::Result<Value> {
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures/console");
     std::fs::create_dir_all(&pictures)?;

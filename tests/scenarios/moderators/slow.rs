@@ -28,7 +28,7 @@ fn begin(web: &Web, address: &str) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The status of a whole login form without its token, which the console refuses at once.
+/// The status of a complete login form without its token, which the console refuses at once.
 fn asked(web: &Web, address: &str) -> anyhow::Result<u16> {
     let place = web.console_address().trim_start_matches("http://");
     let mut stream = TcpStream::connect(place)?;
@@ -42,7 +42,7 @@ fn asked(web: &Web, address: &str) -> anyhow::Result<u16> {
     Ok(answer.split(' ').nth(1).unwrap_or_default().parse()?)
 }
 
-/// Slow bodies used to hold all logins for as long as their senders liked.
+/// Slow bodies used to block all logins for as long as their senders liked.
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_senders_of_login_forms_keep_moderators_out_for_seconds_only() -> anyhow::Result<()> {
     if is_there().is_none() {
@@ -73,13 +73,13 @@ async fn slow_senders_of_login_forms_keep_moderators_out_for_seconds_only() -> a
         let address = format!("198.51.100.{}", number / OF_ONE_ADDRESS);
         slow.push(begin(&web, &address)?);
     }
-    // Each is answered although it never sends its form.
+    // Each gets an answer although it never sends its form.
     for stream in &mut slow {
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).ok();
         assert!(!answer.is_empty(), "a slow client is still waited for");
     }
-    // nginx lets each of them linger for some seconds more.
+    // nginx keeps each of them open for some seconds more.
     world
         .until("there is room again", PATIENCE, |_| {
             Ok(asked(&web, moderator)? == 403)

@@ -1,4 +1,5 @@
-//! Rules on new names, in force: a flood's names wait, honest ones come in, and the operator changes his mind.
+//! Rules on new names: a flood's names wait, honest ones are admitted, and the operator changes the
+//! rules.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ const FLOOD: [&str; 7] = [
     "xn--bcher-kva.lab-junk.test",
 ];
 
-/// Named by `injection.lab.test`, which has nothing to do with it.
+/// Named by `injection.lab.test`, which is unrelated.
 const HONEST: &str = "by-injection.lab-shapes.test";
 
 fn known(world: &World) -> anyhow::Result<Vec<&'static str>> {
@@ -74,7 +75,7 @@ async fn a_flood_waits_while_honest_names_come_in_and_a_reload_lets_it_in() -> a
         "{added}"
     );
 
-    // What is wrong changes nothing, and ends nothing.
+    // A wrong file changes nothing, and ends nothing.
     std::fs::write(&rules, "domain lab-junk.test 20\ndomain test\n")?;
     let wrong = world.command(&["admission", "reload"])?;
     assert_eq!(wrong.status.code(), Some(1));

@@ -1,4 +1,4 @@
-//! Groups: what the operator decides about a whole domain goes for all of its hosts.
+//! Groups: the operator's decision about a domain applies to all of its hosts.
 
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ async fn a_domain_that_the_operator_denies_is_off_the_list_at_once_and_comes_bac
         text(&said.stdout).contains("denied; of its 2 hosts"),
         "{said:?}"
     );
-    // Too few may be left for a list that goes out by itself: the standing one is rid of them even then.
+    // Too few hosts may be left for an automatic publication: even then, the published list loses
+    // the denied ones.
     world.command(&["dump"])?;
     assert_eq!(listed()?, [false, false]);
     let explained = text(&world.command(&["explain", one])?.stdout);

@@ -1,4 +1,4 @@
-//! A list of public suffixes loses a rule and gets it back: the hosts below it go and return.
+//! A list of public suffixes loses a rule and gets it back: the hosts below it leave and return.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::commands::text;
 
 const SOON: Duration = tests::PATIENCE;
 
-/// Below the rule that goes; the last one is not.
+/// Below the rule that is removed; the last one is not.
 const HOSTS: [&str; 4] = ["one.tld7", "two.tld7", "a.three.tld7", "other.tld8"];
 
-/// A whole list, without the rule for `lost`.
+/// A complete list, without the rule for `lost`.
 fn write_list(path: &Path, lost: Option<&str>) -> anyhow::Result<()> {
     let mut list = String::from("// ===BEGIN ICANN DOMAINS===\n");
     for tld in (0..1100).map(|number| format!("tld{number}")) {
@@ -35,7 +35,7 @@ fn now() -> anyhow::Result<Timestamp> {
     Ok(Timestamp(i64::try_from(since.as_millis())?))
 }
 
-/// Has all hosts found alive, as checks would.
+/// Finds all hosts alive, as checks would.
 async fn find_alive(world: &World) -> anyhow::Result<()> {
     let store = store::open(&world.path("data/census.db"))?;
     let (writer, now) = (store.writer(), now()?);
@@ -54,7 +54,7 @@ async fn find_alive(world: &World) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// While no daemon runs: all hosts are due.
+/// While no daemon runs, makes all hosts due.
 async fn all_are_due(world: &World) -> anyhow::Result<()> {
     let store = store::open(&world.path("data/census.db"))?;
     for name in HOSTS {
@@ -104,13 +104,13 @@ async fn hosts_below_a_suffix_that_is_lost_and_found_leave_the_list_and_return()
     let status = text(&world.command(&["status"])?.stdout);
     assert!(status.contains("3 parked"), "{status}");
 
-    // With a reload.
+    // By a reload.
     write_list(&list, None)?;
     assert!(world.command(&["admission", "reload"])?.status.success());
     until_parked(&world, 0).await?;
     assert_eq!(listed(&world)?, all);
 
-    // With a start.
+    // By a start.
     world.stop(Role::Run).await?;
     write_list(&list, Some("tld7"))?;
     all_are_due(&world).await?;

@@ -1,5 +1,6 @@
-//! Public lists over real parts: the gateway opens the list's host, the launcher starts a checker, and what it reads comes out as names, or as a
-//! reason that is no verdict. Peers lists of the lab's hosts stand for public ones: they are JSON arrays of names.
+//! Public lists over real parts: the gateway opens the list's host, and the launcher starts a
+//! checker. The result is names, or a reason that is not a verdict. Peers lists of the lab's hosts
+//! replace public ones: they are JSON arrays of names.
 
 use std::time::Duration;
 
@@ -107,8 +108,8 @@ async fn public_lists_are_read_through_gateway_and_launcher() -> anyhow::Result<
 
 const SOON: Duration = tests::PATIENCE;
 
-/// The daemon reads its lists by itself: one that grew tenfold is held until an operator has looked, then its names are asked like any others; and a list
-/// of suffixes groups anew whoever is there.
+/// The daemon reads its lists automatically. One that grew tenfold is held until an operator has
+/// looked, then its names are checked like any others. A list of suffixes regroups all hosts.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_daemon_reads_its_lists_and_a_list_that_grew_tenfold_waits_for_a_word()
 -> anyhow::Result<()> {
@@ -183,13 +184,13 @@ async fn the_daemon_reads_its_lists_and_a_list_that_grew_tenfold_waits_for_a_wor
         "{told}"
     );
     compare(&world)?;
-    // The next life goes by the list that was read.
+    // The next start uses the list that was read.
     let told = text_of(&world, &["admission", "name", PODS[0]])?;
     assert!(told.contains(&format!("\t{SUFFIX}\t")), "{told}");
     Ok(())
 }
 
-/// The published list next to a source, which is read now by a container of its own.
+/// The published list next to a source, which a separate container reads now.
 fn compare(world: &World) -> anyhow::Result<()> {
     text_of(world, &["dump", "--force"])?;
     let told = text_of(world, &["compare", &format!("https://{HOST}{PODS_PATH}")])?;
@@ -198,7 +199,7 @@ fn compare(world: &World) -> anyhow::Result<()> {
         told.contains(" 0 only in theirs, 0 not a host name"),
         "{told}"
     );
-    // Not even of a host that is a source, for anything but what the operator chose.
+    // Not even a source's host is asked for anything other than what the operator configured.
     let other = world.command(&["compare", &format!("https://{HOST}/other.json")])?;
     let complaint = String::from_utf8_lossy(&other.stderr);
     assert!(!other.status.success());

@@ -1,5 +1,5 @@
-//! Walks through public conversations over real parts: who is found, who is not, what is asked, and
-//! what leaves the container.
+//! Walks through public conversations over real parts: which hosts are found, which are not, what
+//! is asked, and what leaves the container.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ async fn world_of_talk(settings: &[(&'static str, &str)]) -> anyhow::Result<Worl
     Ok(world)
 }
 
-/// What `discover` prints, and whether it succeeded.
+/// The output of `discover`, and whether it succeeded.
 fn discovered(world: &World, host: &str) -> anyhow::Result<(bool, String)> {
     let output = world.command(&["discover", host])?;
     let said = [output.stdout, output.stderr].concat();
@@ -52,7 +52,7 @@ fn new_hosts(said: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Paths below `/api/` that were asked of a host.
+/// Paths below `/api/` that were requested from a host.
 fn asked_of(world: &World, host: &str) -> anyhow::Result<Vec<String>> {
     let entries = request_log::entries(&world.path("lab/requests.ndjson"))?;
     Ok(entries
@@ -75,7 +75,7 @@ async fn who_is_named_in_public_is_found_and_who_does_not_want_to_be_is_not() ->
         for name in found {
             ensure!(world.host(name)?.is_some(), "{name} did not come in");
         }
-        // Once a week.
+        // At most once a week.
         let (is_done, said) = discovered(&world, host)?;
         assert!(!is_done && said.contains("within the last week"), "{said}");
         let explained = world.command(&["explain", host])?.stdout;
@@ -92,8 +92,8 @@ async fn who_is_named_in_public_is_found_and_who_does_not_want_to_be_is_not() ->
     for name in QUIET {
         ensure!(world.host(name)?.is_none(), "{name} was found");
     }
-    // Whose posts were read as copies was not asked for them, and no failure was counted against
-    // anybody.
+    // A host whose posts were read as copies was not asked for them, and no failure was counted
+    // against any host.
     let checked = world.command(&["check", CLOSED])?;
     ensure!(checked.status.success(), "{checked:?}");
     assert_eq!(asked_of(&world, CLOSED)?, ["/api/v1/instance/peers"]);
@@ -104,7 +104,7 @@ async fn who_is_named_in_public_is_found_and_who_does_not_want_to_be_is_not() ->
     assert_private(&world)
 }
 
-/// No handle, text or id of a conversation is in what the census keeps or says.
+/// Asserts that no handle, text or id of a conversation is in what the census keeps or prints.
 fn assert_private(world: &World) -> anyhow::Result<()> {
     for role in [Role::Run, Role::Gateway, Role::Launcher] {
         assert!(!world.log(role).contains(PRIVATE), "{role:?} logged it");
@@ -133,10 +133,10 @@ fn assert_private(world: &World) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The daemon does it by itself where the operator wants it, and each host once.
+/// If the operator enables it, the daemon walks automatically, through each host once.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_daemon_walks_as_often_as_it_may_and_says_so_on_its_pages() -> anyhow::Result<()> {
-    // A walk every second or so.
+    // A walk about every second.
     let world = world_of_talk(&[("walks_per_hour", "60")]).await?;
     world
         .until("all who are named are known", PATIENCE, |world| {
@@ -187,7 +187,7 @@ async fn a_walk_that_a_kill_cuts_short_leaves_no_trace() -> anyhow::Result<()> {
             Ok(discovered(world, ENDLESS)?.1.contains("truncated: "))
         })
         .await?;
-    // An ended walk is remembered: that server is left alone.
+    // A completed walk is remembered: that server is left alone.
     let before = asked_of(&world, LIMITED)?.len();
     let (is_done, said) = discovered(&world, LIMITED)?;
     assert!(!is_done && said.contains("within the last week"), "{said}");

@@ -1,5 +1,5 @@
-//! An owner submits a host and opts one out: with the page's buttons, and with its commands where
-//! no scripts run. The intake is behind nginx with our configuration; proofs are TXT records.
+//! An owner submits a host and opts one out, with the page's buttons, and with its commands if
+//! scripts are off. The intake is behind nginx with our configuration; proofs are TXT records.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -18,7 +18,7 @@ const SUBMITTED: &str = "mastodon.lab.test";
 const LEAVER: &str = "pleroma.lab.test";
 /// Listed, and opted out by command.
 const LEAVER_BY_COMMAND: &str = "misskey.lab.test";
-/// Listed, and nobody has proven anything about it.
+/// Listed, and without any proof.
 const WITHOUT_PROOF: &str = "by-lemmy-019.lab-shapes.test";
 
 /// A census with an intake that has published the hosts that leave later.
@@ -58,7 +58,7 @@ async fn census() -> anyhow::Result<World> {
     Ok(world)
 }
 
-/// What the browser found after it pressed these buttons, `ACTION:HOST`.
+/// The browser's findings after it pressed these buttons, `ACTION:HOST`.
 fn pressed(web: &Web, wishes: &[String]) -> anyhow::Result<Value> {
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures/owners");
     std::fs::create_dir_all(&pictures)?;

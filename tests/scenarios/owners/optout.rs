@@ -1,4 +1,4 @@
-//! Invariant I7: who asks to be left alone is.
+//! Invariant I7: a host that opts out is left alone.
 
 use std::time::Duration;
 
@@ -28,7 +28,8 @@ async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> a
     assert!(dumped.status.success(), "{dumped:?}");
     assert!(!world.nodes()?.contains(&"mastodon.lab.test".to_owned()));
 
-    // A check that was under way when the owner asked may still end; nothing of it may count, and no other may follow.
+    // A check in progress when the owner asked may still end; its result must not count, and no
+    // other check may follow.
     let asked_then = asked(&world);
     let others_then = world
         .host("pleroma.lab.test")?
@@ -63,7 +64,7 @@ async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> a
         asked(&world)
     );
 
-    // Only the owner takes it back.
+    // Only the owner can undo it.
     assert!(
         !world
             .command(&[

@@ -1,4 +1,5 @@
-//! A host's own file over real parts: whoever sits at the daemon's socket for the intake has it read by a container, and nobody who opted out is asked.
+//! A host's own file over real parts: a client of the daemon's intake socket makes a container read
+//! it, and no host that opted out is asked.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,10 +18,10 @@ use crate::confinement::adversary::fit;
 
 const SOON: Duration = tests::PATIENCE;
 
-/// Lives, has no such file, and lies below another domain.
+/// Responds, has no such file, and is below another domain.
 const WITHOUT_FILE: &str = "by-lemmy-019.lab-shapes.test";
 
-/// One request of the intake's wire, and the daemon's answer.
+/// One request to the intake's socket, and the daemon's answer.
 async fn ask(socket: &Path, host: &str) -> anyhow::Result<Value> {
     let mut stream = UnixStream::connect(socket).await?;
     let request = format!("{}\n", json!({"read_proof": {"host": host}}));
@@ -30,7 +31,7 @@ async fn ask(socket: &Path, host: &str) -> anyhow::Result<Value> {
     serde_json::from_str(&answer).with_context(|| answer)
 }
 
-/// The paths that were asked of a host, in their order.
+/// The paths that were requested from a host, in order.
 fn asked_of(world: &World, host: &str) -> anyhow::Result<Vec<String>> {
     let entries = request_log::entries(&world.path("lab/requests.ndjson"))?;
     let of_host = entries

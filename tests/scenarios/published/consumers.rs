@@ -1,5 +1,5 @@
-//! What other programs build on the list works with its files alone: completing a name, a share
-//! button for one software, and a chooser of servers that let people sign up.
+//! Uses of the list that need only its files: completing a name, a share button for one software,
+//! and a chooser of servers that let people sign up.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ const CROWD: u32 = 12;
 const PREFIX: &str = "m";
 const SOFTWARE: &str = "mastodon";
 
-/// Of `names`, those whose rows are alive and fit, sorted.
+/// Those of `names` whose rows are alive and fit, sorted.
 fn that<'n>(
     world: &World,
     names: &'n [String],

@@ -1,4 +1,4 @@
-//! The published files, read by programs that others wrote: each finds what was listed, to the letter.
+//! The published files, read by other people's programs: each finds exactly what was listed.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use dump::{DumpError, Instance, ListedState, Moment};
 use serde_json::Value;
 use tests::Need;
 
-/// What hosts might call their software, to whoever reads the files.
+/// Hostile software names, as readers of the files may meet them.
 const TEXTS: [&str; 14] = [
     "mastodon",
     "",
@@ -55,7 +55,7 @@ fn rows() -> Vec<Instance> {
         .collect()
 }
 
-/// A folder with a published set, where there are the programs to read it.
+/// A folder with a published set; `None` if a program to read it is missing.
 fn published(programs: &[&str]) -> anyhow::Result<Option<tempfile::TempDir>> {
     for program in programs {
         let found = Command::new(program).arg("--version").output();
@@ -77,7 +77,7 @@ fn published(programs: &[&str]) -> anyhow::Result<Option<tempfile::TempDir>> {
     Ok(Some(folder))
 }
 
-/// What a program prints, in the folder of the files.
+/// A program's output, run in the folder of the files.
 fn said(folder: &Path, program: &str, arguments: &[&str], input: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut child = Command::new(program)
         .args(arguments)
@@ -125,7 +125,7 @@ fn jq_reads_every_json_file() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The index is enough for `sha256sum` to tell that a mirror has all files whole.
+/// With the index alone, `sha256sum` verifies that a mirror has all files completely.
 #[test]
 fn sha256sum_finds_every_file_as_the_index_says() -> anyhow::Result<()> {
     let Some(folder) = published(&["jq", "sha256sum"])? else {
@@ -208,7 +208,7 @@ fn sqlite3_reads_the_table_and_finds_nothing_wrong_with_it() -> anyhow::Result<(
     Ok(())
 }
 
-/// By the rule that docs/data.md has, in its words.
+/// The rule from docs/data.md, in its words.
 const PYTHON_CSV: &str = "
 import csv, io, json, re, sys
 with open('instances.csv', 'rb') as file:

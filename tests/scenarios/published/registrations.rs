@@ -13,12 +13,12 @@ use tests::{Need, Options, PATIENCE, World};
 
 use crate::time::passing::{CROWD, check_until, stored};
 
-/// Says each of [`SAID`] in two checks, one after the other.
+/// Reports each of [`SAID`] in two checks, one after the other.
 const HOST: &str = "registrations.lab.test";
 
 const SAID: [Option<bool>; 3] = [Some(false), Some(true), None];
 
-/// A census of the host and a crowd, all responding. No host becomes due again during the story.
+/// A census of the host and a crowd, all responding. No host becomes due again during the test.
 async fn living() -> anyhow::Result<World> {
     let mut options = Options::new(&[HOST]);
     options.crowd = CROWD;
@@ -38,20 +38,19 @@ async fn living() -> anyhow::Result<World> {
     Ok(world)
 }
 
-/// The row of the host among JSON objects.
 fn of_host(rows: &[Value]) -> anyhow::Result<Value> {
     let row = rows.iter().find(|row| row["host"] == HOST);
     row.cloned().context("the host is missing")
 }
 
-/// What a command prints as a JSON array.
+/// A command's output as a JSON array.
 fn printed(world: &World, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
     let output = world.command(arguments)?;
     ensure!(output.status.success(), "{arguments:?}: {output:?}");
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Each file of rows has it, and so have the commands.
+/// Asserts that each file of rows has it, and so do the commands.
 fn assert_shown(world: &World, said: Option<bool>) -> anyhow::Result<()> {
     let data = world.path("public/data");
     let ndjson = std::fs::read_to_string(data.join("instances.ndjson"))?;
@@ -109,7 +108,7 @@ fn changes(world: &World) -> anyhow::Result<Vec<Vec<u8>>> {
     Ok(files?)
 }
 
-/// What changes told of the host's registrations, oldest first.
+/// The host's registrations in the changes, oldest first.
 fn flips(files: &[Vec<u8>]) -> anyhow::Result<Vec<Option<bool>>> {
     let mut flips = Vec::new();
     for file in files {
@@ -123,7 +122,7 @@ fn flips(files: &[Vec<u8>]) -> anyhow::Result<Vec<Option<bool>>> {
     Ok(flips)
 }
 
-/// The list as it is published, without when each host was last found alive.
+/// The published list, without the times at which hosts were last found alive.
 fn list(world: &World) -> anyhow::Result<Vec<Row>> {
     let rows = dump::standing_rows(&world.path("public"))?.context("no list")?;
     rows.map(|row| Ok(Row::from(row?))).collect()
@@ -155,7 +154,7 @@ async fn a_server_that_flips_its_registrations_shows_in_the_next_list_and_in_the
         mirror.follow(files.iter().map(Vec::as_slice))?;
         assert_eq!(mirror.rows().cloned().collect::<Vec<_>>(), list);
 
-        // The list of names says nothing of it.
+        // The list of names does not depend on it.
         let nodes = std::fs::read(world.path("public/nodes.json"))?;
         assert!(*names.get_or_insert(nodes.clone()) == nodes);
     }

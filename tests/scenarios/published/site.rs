@@ -1,4 +1,4 @@
-//! The pages of a running census, served by nginx with our configuration and looked at by a browser.
+//! The pages of a running census, served by nginx with our configuration and examined in a browser.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -15,19 +15,19 @@ use tests::{Need, Options, PATIENCE, Role, Web, World};
 
 use crate::time::passing::{CROWD, check_until, pass, stored};
 
-/// Lives, and opts out later.
+/// Responds, and opts out later.
 const LEAVER: &str = "pleroma.lab.test";
-/// Lives, and is denied by the operator later.
+/// Responds, and is denied by the operator later.
 const DENIED: &str = "misskey.lab.test";
-/// Lives twice, then fails.
+/// Responds twice, then fails.
 const DYING: &str = "dying.lab.test";
-/// Lives twice, then redirects.
+/// Responds twice, then redirects.
 const MOVING: &str = "moving.lab.test";
-/// Has never lived.
+/// Was never alive.
 const BARREN: &str = "no-nodeinfo.lab.test";
-/// The same.
+/// Was never alive.
 const GONE: &str = "gone.lab.test";
-/// Names that `junk.lab.test` has below a domain that has room for one.
+/// Names in the list of `junk.lab.test`, below a domain that has room for one.
 const CROWDED: [&str; 7] = [
     "upper.lab-junk.test",
     "dot.lab-junk.test",
@@ -37,14 +37,14 @@ const CROWDED: [&str; 7] = [
     "handle.lab-junk.test",
     "xn--bcher-kva.lab-junk.test",
 ];
-/// Names below one domain, of which one a day is asked until somebody looks at it.
+/// Names below one domain, of which one a day is checked until an operator decides.
 const HELD: u32 = 31;
 const UNKNOWN: &str = "never-heard-of.lab.test";
 
 /// The answer for hosts that opted out, hide, are denied or are parked.
 const WITHHELD: &str = "Its owner asked to be left out, or this census does not list it.";
 
-/// Hosts, the state that they come to, and how the answer begins.
+/// Hosts, the state that they reach, and how the answer begins.
 const ANSWERS: [(&str, StateName, &str); 10] = [
     ("mastodon.lab.test", StateName::Alive, "It is up."),
     (
@@ -77,7 +77,7 @@ const ANSWERS: [(&str, StateName, &str); 10] = [
 /// Those of [`ANSWERS`] that are listed.
 const LISTED: [&str; 3] = ["mastodon.lab.test", DYING, MOVING];
 
-/// What becomes of three of them.
+/// The later state of three of them.
 const LATER: [(&str, StateName, &str); 3] = [
     (
         DYING,
@@ -92,10 +92,10 @@ const LATER: [(&str, StateName, &str); 3] = [
     (GONE, StateName::Parked, WITHHELD),
 ];
 
-/// What becomes of who stands in a group that is held back, when the operator has looked at it.
+/// The answer for hosts in a group that is held back, after the operator has denied it.
 const GROUP_DENIED: &str = WITHHELD;
 
-/// Programs by which a reader looks at the pages; none where one is missing.
+/// The programs that examine the pages; `None` if one is missing.
 fn programs() -> Option<()> {
     for program in ["nginx", "chromium", "node", "sqlite3"] {
         let found = Command::new("sh")
@@ -117,7 +117,7 @@ fn script(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The file of axe-core; none where nobody has put it.
+/// The file of axe-core; `None` if it is not installed.
 fn axe() -> Option<PathBuf> {
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe.js");
     if file.exists() {
@@ -131,7 +131,8 @@ fn axe() -> Option<PathBuf> {
     None
 }
 
-/// What the browser found: on `pages`, or of `answers` alone. Its screenshots stay in the target folder, `tmp/pictures`.
+/// The browser's findings: on `pages`, or about `answers` only. Its screenshots stay in the target
+/// folder, `tmp/pictures`.
 fn looked_at(web: &Web, what: &str, asked: &[&str]) -> anyhow::Result<Value> {
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .join("pictures")
@@ -155,19 +156,20 @@ fn looked_at(web: &Web, what: &str, asked: &[&str]) -> anyhow::Result<Value> {
     assert_eq!(found["troubles"], serde_json::json!([]));
     for (page, said) in found["accessibility"].as_object().context("by page")? {
         assert_eq!(said["violations"], serde_json::json!([]), "{page}");
-        // It did look.
+        // Proves that axe examined the page.
         assert!(said["rulesPassed"].as_u64() > Some(10), "{page}: {said}");
     }
     Ok(found)
 }
 
-/// The salt of the publication that stands.
+/// The salt of the current publication.
 fn salt(public: &Path) -> anyhow::Result<String> {
     let index: Value = serde_json::from_slice(&std::fs::read(public.join("why/index.json"))?)?;
     Ok(index["salt"].as_str().context("no salt")?.to_owned())
 }
 
-/// A host's answer begins so, and the server did not learn its name: a digit of its hash is all that went out.
+/// Asserts that a host's answer begins like this, and that the server did not learn its name: only
+/// a digit of its hash was sent.
 fn assert_told(found: &Value, salt: &str, (host, says): (&str, &str), is_listed: bool) {
     let told = &found["why"][host];
     let told_why = told["answer-why"].as_str().unwrap_or_default();
@@ -183,13 +185,13 @@ fn assert_told(found: &Value, salt: &str, (host, says): (&str, &str), is_listed:
         .as_array()
         .map(|requests| requests.iter().filter_map(Value::as_str).collect())
         .unwrap_or_default();
-    // The browser asks for that when it has the time.
+    // The browser requests the icon whenever it has time.
     requests.retain(|path| *path != "/icon.svg");
     assert_eq!(requests, ["/why/index.json", shard.as_str()], "{told}");
 }
 
-/// The first rows are in the page, everything else in the address, and nothing is loaded before the
-/// reader asks for it.
+/// The first rows are in the page, everything else is in the address, and nothing is loaded before
+/// the reader requests it.
 fn assert_list(list: &Value) -> anyhow::Result<()> {
     let hosts = |name: &str| -> anyhow::Result<Vec<&str>> {
         let rows = list[name].as_array().context("rows")?;
@@ -233,7 +235,7 @@ fn assert_widths(widths: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Paths of the files that hold this text, packed or not.
+/// Paths of the files that contain this text, compressed or not.
 fn files_with(public: &Path, text: &str) -> anyhow::Result<Vec<PathBuf>> {
     let mut folders = vec![public.to_owned()];
     let mut found = Vec::new();
@@ -280,7 +282,7 @@ fn get(web: &Web, path: &str, headers: &str) -> anyhow::Result<(u16, String, Vec
     Ok((status, head, body))
 }
 
-/// Who broke off a download takes it up again, and who has the newest file is told so.
+/// An interrupted download can be resumed, and a client with the newest file gets "not modified".
 fn assert_ranges(web: &Web, public: &Path) -> anyhow::Result<()> {
     let path = "/data/instances.ndjson";
     let whole = std::fs::read(public.join("data/instances.ndjson"))?;
@@ -296,7 +298,7 @@ fn assert_ranges(web: &Web, public: &Path) -> anyhow::Result<()> {
         &format!("Range: bytes=10-\r\nIf-Range: {tag}\r\n"),
     )?;
     assert_eq!((status, body.as_slice()), (206, &whole[10..]), "{head}");
-    // Of another set than the one that was begun, nothing is put behind it.
+    // A set other than the one that was begun is never appended.
     let (status, head, body) = get(web, path, "Range: bytes=10-\r\nIf-Range: \"other\"\r\n")?;
     assert_eq!((status, body.as_slice()), (200, whole.as_slice()), "{head}");
     let (status, ..) = get(web, path, &format!("If-None-Match: {tag}\r\n"))?;
@@ -304,7 +306,8 @@ fn assert_ranges(web: &Web, public: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Who asks for more than a person or a mirror would is told to slow down, and the others are served.
+/// A client that requests more than a person or a mirror would must slow down, and the others are
+/// served.
 fn assert_limit(web: &Web) -> anyhow::Result<()> {
     let mut statuses = std::collections::BTreeMap::<u16, u32>::new();
     for _ in 0..1000 {
@@ -345,7 +348,8 @@ fn held() -> impl Iterator<Item = String> {
     (0..HELD).map(|number| format!("h{number}.held-farm.test"))
 }
 
-/// A census in which every host of [`ANSWERS`] has come to its state, stopped right after it published that. `files` holds its rules.
+/// A census in which every host of [`ANSWERS`] has reached its state, stopped right after it
+/// published that. `files` holds its rules.
 async fn world_with_every_state(files: &Path) -> anyhow::Result<World> {
     let (rules, deny) = (files.join("rules"), files.join("deny"));
     std::fs::write(&rules, "domain lab-junk.test 1\ndomain test 1000\n")?;
@@ -357,7 +361,7 @@ async fn world_with_every_state(files: &Path) -> anyhow::Result<World> {
     options.seeds.extend(held());
     options.seeds.extend(Crowd::new(CROWD, 1).names());
     options.crowd = CROWD;
-    // No day passes by itself: hosts are checked by hand.
+    // No day passes automatically: hosts are checked by hand.
     options.interval_divisor = Calendar::REAL.divisor;
     options.settings = vec![
         ("admission_rules", rules.display().to_string()),
@@ -398,7 +402,7 @@ async fn world_with_every_state(files: &Path) -> anyhow::Result<World> {
     Ok(world)
 }
 
-/// Hosts whose answers do not depend on themselves alone, and how they begin.
+/// Hosts whose answers do not depend on themselves alone, and how their answers begin.
 fn others(world: &World) -> anyhow::Result<[(String, &'static str); 3]> {
     let is_in = |name: &str| world.host(name).map(|stored| stored.is_some());
     let mut waiting = CROWDED
@@ -476,7 +480,7 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
     ];
     ensure!(world.command(&deny)?.status.success());
     world.stop(Role::Run).await?;
-    // No command parks a host, and a daemon brings one back whose name is admitted.
+    // No command parks a host, and a daemon restores one whose name is admitted.
     let park = "UPDATE hosts SET state = 'parked', state_before = NULL, count = 0, gone = 0, gone_last = 0, due = NULL \
                 WHERE name = 'gone.lab.test'";
     let database = world.path("data/census.db");
@@ -495,7 +499,7 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
     let found = looked_at(&web, "answers", &asked)?;
     for (host, says) in later {
         assert_told(&found, &salt(&public)?, (host, says), false);
-        // That it died or moved is news.
+        // Its death or move is listed among the changes.
         let mut files = files_with(&public, host)?;
         files.retain(|file| !file.starts_with(public.join("data/changes")));
         assert_eq!(files, Vec::<PathBuf>::new(), "{host}");

@@ -1,4 +1,5 @@
-//! What nginx, with our configuration, makes of who visits: whom it counts as one, and what it writes down.
+//! How nginx, with our configuration, treats visitors: which requests count as one visitor, and
+//! what it logs.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,7 +11,7 @@ use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tests::{Need, Web};
 
-/// Requests of many: over the burst that one visitor has, and what is let through meanwhile.
+/// Requests of a crowd: more than one visitor's burst and what passes meanwhile.
 const MANY: u32 = 1000;
 
 /// Clients that never finish a head.
@@ -19,16 +20,16 @@ const SLOW_CLIENTS: usize = 2100;
 /// `large_client_header_buffers` of deploy/nginx/nginx.conf.
 const LARGE_BUFFERS: usize = 2;
 
-/// More connections than nginx takes.
+/// More connections than nginx accepts.
 const TOO_MANY_CLIENTS: usize = 4000;
 
 /// `mem_limit` of the web server in compose.yaml, in KiB.
 const MEMORY_KIB: u64 = 64 * 1024;
 
-/// Whom this machine says to be.
+/// An address that this machine claims to be.
 const SOMEBODY: &str = "203.0.113.9";
 
-/// Says that nginx is missing, if it is.
+/// Whether nginx is there; prints it if not.
 fn is_there() -> bool {
     let there = Command::new("nginx").arg("-v").output().is_ok();
     if !there {
@@ -38,7 +39,7 @@ fn is_there() -> bool {
     there
 }
 
-/// A server of a few files that believes whoever asks about his address.
+/// A server of a few files that believes the claimed address of its clients.
 async fn served(folder: &Path) -> anyhow::Result<Web> {
     let public = folder.join("public");
     for place in ["", "why", "why/0a", "data"] {
@@ -47,7 +48,7 @@ async fn served(folder: &Path) -> anyhow::Result<Web> {
     for file in ["index.html", "404.html", "why/0a/0.json", "data/index.json"] {
         std::fs::write(public.join(file), "x")?;
     }
-    // Started by root, its workers are somebody else.
+    // If root starts it, its workers run as another user.
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
     let believed = "set_real_ip_from 127.0.0.1;\nreal_ip_header X-Forwarded-For;\n";
     std::fs::write(folder.join("clients.conf"), believed)?;
@@ -69,7 +70,7 @@ fn asked(web: &Web, address: &str, request: &str) -> anyhow::Result<u16> {
     Ok(status.parse()?)
 }
 
-/// The head of an answer to `request`, such as `GET /`, in small letters.
+/// The head of the response to `request`, such as `GET /`, in lower case.
 fn head_of(web: &Web, request: &str) -> anyhow::Result<String> {
     let place = web.address().trim_start_matches("http://");
     let mut stream = TcpStream::connect(place)?;
@@ -83,7 +84,8 @@ fn head_of(web: &Web, request: &str) -> anyhow::Result<String> {
     Ok(head.to_ascii_lowercase())
 }
 
-/// Whether one of many who ask at these addresses, one after the other, is told to slow down.
+/// Whether any of many requests from these addresses, one after the other, gets the answer to slow
+/// down.
 fn is_slowed(web: &Web, address: impl Fn(u32) -> String) -> anyhow::Result<bool> {
     for number in 0..MANY {
         if asked(web, &address(number), "GET /data/index.json")? == 429 {
@@ -115,7 +117,7 @@ async fn a_visitor_is_an_ipv4_address_or_an_ipv6_network_however_it_is_written()
         );
     }
     assert!(is_slowed(&web, |_| "198.51.100.1".to_owned())?);
-    // Each of them is somebody else.
+    // Each of them is another visitor.
     let bytes = |number: u32| (number / 250, number % 250);
     assert!(!is_slowed(&web, |number| format!(
         "2001:db8:a{number:03x}::5"
@@ -134,8 +136,8 @@ async fn a_visitor_is_an_ipv4_address_or_an_ipv6_network_however_it_is_written()
     Ok(())
 }
 
-/// Where a terminator or an engine hides addresses, all visitors are one: readers of the list must
-/// not keep owners from opting out.
+/// If a terminator or an engine hides addresses, all visitors are one: readers of the list must not
+/// keep owners from opting out.
 #[tokio::test]
 async fn readers_of_the_list_and_the_intakes_clients_use_up_no_limit_of_each_other()
 -> anyhow::Result<()> {
@@ -152,7 +154,7 @@ async fn readers_of_the_list_and_the_intakes_clients_use_up_no_limit_of_each_oth
         assert!(request < MANY - 1, "the intake's clients have no limit");
     }
     assert_eq!(asked(&web, SOMEBODY, "GET /data/index.json")?, 200);
-    // Somebody whom the intake has not slowed down.
+    // A client that the intake has not slowed down.
     let other = "203.0.113.10";
     assert!(is_slowed(&web, |_| other.to_owned())?);
     assert_eq!(asked(&web, other, "POST /opt-out")?, 503);
@@ -243,7 +245,7 @@ async fn pages_are_found_without_their_ending_and_errors_are_not_kept() -> anyho
     Ok(())
 }
 
-/// Opens `count` connections, each of which sends `head` and no more.
+/// Opens `count` connections, each of which sends only `head`.
 fn slow_clients(web: &Web, count: usize, head: &[u8]) -> anyhow::Result<Vec<TcpStream>> {
     let own = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -262,8 +264,8 @@ fn slow_clients(web: &Web, count: usize, head: &[u8]) -> anyhow::Result<Vec<TcpS
     Ok(held)
 }
 
-/// A head without its end that fills all buffers that nginx has for one: a line of 4000 bytes in
-/// each large buffer, after short ones that fill the small buffer.
+/// An unfinished head that fills all buffers that nginx has for one: a line of 4000 bytes in each
+/// large buffer, after short ones that fill the small buffer.
 fn unfinished_head() -> Vec<u8> {
     let mut head = format!("GET / HTTP/1.1\r\nA: {}\r\n", "a".repeat(900));
     for _ in 0..LARGE_BUFFERS {
@@ -301,7 +303,7 @@ async fn a_visitor_is_answered_while_2100_clients_send_as_much_of_a_head_as_ther
     Ok(())
 }
 
-/// What the containers' engine counts is less: pages that processes share count once there.
+/// The engine's figure is lower: it counts pages that processes share only once.
 #[tokio::test]
 async fn heads_in_all_connections_fit_into_the_web_servers_memory() -> anyhow::Result<()> {
     if !is_there() {
@@ -355,7 +357,7 @@ async fn the_log_says_what_was_asked_for_and_not_by_whom_or_about_whom() -> anyh
         })
         .collect();
     let mut wanted: Vec<_> = stories.iter().filter_map(|(_, line)| *line).collect();
-    // Each of nginx's workers writes what it has at times of its own.
+    // Each worker of nginx writes its lines at its own times.
     lines.sort();
     wanted.sort_unstable();
     assert_eq!(lines, wanted);

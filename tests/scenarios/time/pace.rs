@@ -1,7 +1,8 @@
-//! Invariant I8 over real processes: a crowd of names at one address costs it no more than its pace, and all of them are checked in the end.
+//! Invariant I8 over real processes: a crowd of names at one address is checked no faster than the
+//! address's pace, and all of them are checked in the end.
 //!
 //! Ten thousand names at the real settings take more than a day:
-//! `tests/simulation/tests/crowds/paces.rs` tells that in fake time.
+//! `tests/simulation/tests/crowds/paces.rs` covers them in simulated time.
 
 use std::time::Duration;
 
@@ -9,14 +10,15 @@ use lab::crowd::Crowd;
 use lab::request_log::{self, Entry};
 use tests::{Engine, Options, World};
 
-/// Lives at the same address, and proves by it that the address is asked at the pace of its block:
-/// what is promised before keeps to the slower one.
+/// An instance at the same address. Its success proves the address, which is then asked at the pace
+/// of its block; before that, the slower pace applies.
 const FIRST: &str = "dying.lab.test";
 
 /// All at 127.0.0.1, due at once.
 const CROWD: u32 = 120;
 
-/// Of two seconds between two checks in one /24 it leaves 250 milliseconds, of ten at an address where nobody was proven 1250.
+/// Shortens the two seconds between two checks in one /24 to 250 milliseconds, and the ten at an
+/// address without a proven instance to 1250.
 const PACE_DIVISOR: u32 = 8;
 const BLOCK_PACE: Duration = Duration::from_millis(250);
 
@@ -27,7 +29,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 const SOON: Duration = tests::PATIENCE;
 
-/// When each check asked its first question, in ms.
+/// When each check sent its first request, in ms.
 fn checks(world: &World) -> anyhow::Result<Vec<u64>> {
     let entries: Vec<Entry> = request_log::entries(&world.path("lab/requests.ndjson"))?;
     let mut moments: Vec<_> = entries
@@ -42,7 +44,7 @@ fn checks(world: &World) -> anyhow::Result<Vec<u64>> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crowd_at_one_address_is_checked_at_its_pace_and_to_the_last() -> anyhow::Result<()> {
     let mut options = Options::new(&[FIRST]);
-    // It is the gateway that paces; containers would only be slower than it.
+    // The gateway paces; containers would only be slower.
     options.engine = Engine::Process;
     options.crowd = CROWD;
     options

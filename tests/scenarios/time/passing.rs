@@ -1,5 +1,5 @@
-//! Time that passes at once: the moments in a census's database are put back, and hosts are checked
-//! by hand. So a story of a week waits for no day, and it tells the same on a slow machine.
+//! Time that passes at once: the moments in a census's database are moved back, and hosts are
+//! checked by hand. So a test of a week takes no days, and gives the same result on a slow machine.
 
 use std::process::Command;
 use std::time::Duration;
@@ -9,17 +9,16 @@ use lab::crowd::Crowd;
 use store::Stored;
 use tests::{PATIENCE, Role, World};
 
-/// Hosts of the crowd, all of them seeds, of which [`check_until`] needs one: a failure counts when
-/// others have lived close by.
+/// Hosts of the crowd, all of them seeds. [`check_until`] needs one: a failure counts if another
+/// host was alive shortly before and after.
 pub(crate) const CROWD: u32 = 3;
 
-/// A host that is known.
 pub(crate) fn stored(world: &World, host: &str) -> anyhow::Result<Stored> {
-    // There is a moment at which the database is there and the seeds are not.
+    // For a moment, the database exists and the seeds are missing.
     world.host(host)?.context("a seed is not known yet")
 }
 
-/// Checks `host` by hand until `holds`, each time with a living host before and after it.
+/// Checks `host` by hand until `holds`, each time with a responding host before and after it.
 pub(crate) async fn check_until(
     world: &World,
     host: &str,
@@ -27,7 +26,7 @@ pub(crate) async fn check_until(
     mut holds: impl FnMut(&Stored) -> bool,
 ) -> anyhow::Result<Stored> {
     let living = Crowd::new(CROWD, 1).names().next().context("a crowd")?;
-    // Without a daemon the command would check alone, and keep the database from it.
+    // Without a daemon, the command would check alone, and lock the daemon out of the database.
     world
         .until("the daemon answers", PATIENCE, |world| {
             Ok(!world.status()?["daemon"].is_null())
@@ -53,8 +52,8 @@ pub(crate) async fn check_until(
     found.context("found above")
 }
 
-/// Lets this much time pass for a census that is off: all that its database knows of hosts is that
-/// much longer ago.
+/// Lets this much time pass for a stopped census: everything that its database knows about hosts
+/// becomes that much older.
 pub(crate) fn pass(world: &World, time: Duration) -> anyhow::Result<()> {
     let ms = i64::try_from(time.as_millis())?;
     let put_back = format!(
@@ -72,7 +71,7 @@ pub(crate) fn pass(world: &World, time: Duration) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ends the census in order, lets time pass, and begins it again.
+/// Stops the census in order, lets time pass, and starts it again.
 pub(crate) async fn pass_meanwhile(world: &mut World, time: Duration) -> anyhow::Result<()> {
     world.stop(Role::Run).await?;
     pass(world, time)?;

@@ -1,6 +1,8 @@
-//! Dying → Dead and Moving → Moved (design §6): only after more than six failures, and only after seven days. Both.
+//! Dying → Dead and Moving → Moved (design §6): only after more than six failures, and only after
+//! seven days. Both conditions must hold.
 //!
-//! A census asks daily, so the two come together; told apart they are by an operator who asks far more often, and by a census that was off.
+//! A census checks daily, so both become true together. Two tests separate them: an operator who
+//! checks far more often, and a census that was stopped.
 
 use census::state::{Record, State, StateName};
 use census::time::{Calendar, Jitter, Timestamp};
@@ -10,10 +12,10 @@ use tests::{Options, Role, World};
 
 use crate::time::passing::{CROWD, check_until, pass, pass_meanwhile, stored};
 
-/// A real day, so that none passes during a story.
+/// A real day, so that none passes during a test.
 const CALENDAR: Calendar = Calendar::REAL;
 
-/// What design §6 says: "count > 6".
+/// Design §6 says "count > 6".
 const FAILURES_BORNE: usize = 6;
 
 const DYING: &str = "dying.lab.test";
@@ -43,7 +45,7 @@ async fn check_again(world: &World, host: &str) -> anyhow::Result<Stored> {
     .await
 }
 
-/// When the verdict `word` came in since the last other one, oldest first.
+/// The times of the last uninterrupted run of the verdict `word`, oldest first.
 fn last_run(stored: &Stored, word: &str) -> Vec<Timestamp> {
     let mut run: Vec<_> = stored
         .history
@@ -55,8 +57,8 @@ fn last_run(stored: &Stored, word: &str) -> Vec<Timestamp> {
     run
 }
 
-/// The run that ended in the state that it has now. A check by the schedule, next to the story's
-/// own, may add a verdict to the history after that.
+/// The run that ended in its present state. A scheduled check, next to the test's own, may add a
+/// verdict to the history after that.
 fn run_to_state(stored: &Stored, word: &str) -> Vec<Timestamp> {
     let mut run = last_run(stored, word);
     run.retain(|at| *at <= stored.record.since);
@@ -70,7 +72,7 @@ fn is_borne_out(run: &[Timestamp]) -> bool {
     run.len() > FAILURES_BORNE && last.since(*first) > CALENDAR.dying_at_least()
 }
 
-/// The last verdict was the first one that made both true.
+/// Asserts that the last verdict was the first one for which both conditions held.
 fn assert_just_borne_out(run: &[Timestamp]) {
     assert!(is_borne_out(run), "too soon: {run:?}");
     let before = run.get(..run.len() - 1).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! The census over a virtual clock: the product's scheduler and store, and a shell in place of the
-//! daemon's.
+//! The census on a virtual clock: the product's scheduler and store, with a small shell in place of
+//! the daemon's.
 //!
-//! It goes from one moment at which anything happens to the next, in whole seconds. Within a
-//! moment: owners opt out, containers start, checks end, the scheduler's commands are carried out,
-//! rows are written.
+//! It advances from one event to the next, in whole seconds. At each time, in this order: owners
+//! opt out, containers start, checks end, the scheduler's commands are carried out, and rows are
+//! written.
 
 mod commands;
 mod courses;
@@ -39,18 +39,18 @@ use writes::Commit;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// While failures wait or an outage lasts, the scheduler looks around this often. In the daemon it
-/// does so each second; the waits that it looks for are minutes.
+/// Interval of ticks while failures wait or an outage lasts. The daemon's is a second; the waits
+/// involved are minutes.
 const LOOK_AROUND_EVERY: Duration = Duration::from_secs(10);
 
-/// Waiting names are tried again this often, and new hosts grouped. The daemon does the one every
-/// ten minutes and the other every few seconds.
+/// Interval for trying waiting names again and grouping new hosts. The daemon does the former every
+/// ten minutes and the latter every few seconds.
 const ROUND: Duration = Duration::from_secs(3600);
 
-/// The daemon's ordinary setting.
+/// The daemon's default.
 const STARTS_PER_SECOND: u32 = 10;
 
-/// The census at work.
+/// A running census.
 #[derive(Debug)]
 pub(crate) struct Census {
     pub(crate) plan: Plan,
@@ -71,16 +71,16 @@ pub(crate) struct Census {
     starting: VecDeque<CheckNumber>,
     commits: Vec<Commit>,
     releases: Vec<Release>,
-    /// Who named whom.
+    /// The hosts named by each responding host.
     named: Vec<(Host, Vec<u32>)>,
-    /// Hosts that were named and that the intake had no room for.
+    /// Named hosts for which the intake had no room.
     waiting: BTreeSet<u32>,
     dials: (Timestamp, u32),
     next_round: Timestamp,
 }
 
 impl Census {
-    /// A census of a world that it knows.
+    /// A census that knows the hosts of its world.
     pub(crate) async fn new(plan: Plan) -> anyhow::Result<Self> {
         let (seed, start, end) = (plan.seed, plan.start, plan.end());
         let truth = Truth::new(plan.world.clone(), plan.hosts, seed, start);
@@ -134,10 +134,10 @@ impl Census {
         Ok(census)
     }
 
-    /// Goes on until the end.
+    /// Runs until the end.
     ///
     /// # Errors
-    /// The first invariant that was broken; or a fault of a part.
+    /// Returns the first broken invariant, or a failure of a part.
     pub(crate) async fn run(&mut self) -> Result<(), Failure> {
         let (mut now, end) = (self.plan.start, self.plan.end());
         while now < end {
@@ -171,8 +171,8 @@ impl Census {
         self.settle(now).await
     }
 
-    /// Has the scheduler decide on what happened, and carries its commands out, until nothing more
-    /// follows at this moment.
+    /// Passes events to the scheduler and carries out its commands, until nothing more follows at
+    /// this time.
     async fn settle(&mut self, now: Timestamp) -> Result<(), Failure> {
         loop {
             while let Some(event) = self.events.pop_front() {
@@ -187,7 +187,7 @@ impl Census {
         }
     }
 
-    /// The next moment at which anything happens; a second from now at least.
+    /// The time of the next event, at least a second from now.
     fn next_moment(&self, now: Timestamp) -> Timestamp {
         let mut next = self.next_round.min(self.scheduler.wakes_at(now));
         if let Some((ends, _)) = self.ends.first() {
@@ -201,7 +201,7 @@ impl Census {
         Timestamp(whole.saturating_mul(second)).max(now.plus(SECOND))
     }
 
-    /// An owner opts a host out by word of mouth: a check of it ends at once.
+    /// An owner opts a host out through the operator: a check of it ends at once.
     async fn opt_out(&mut self, number: u32, now: Timestamp) -> Result<(), Failure> {
         let host = Name::Host(number).host()?;
         self.measure.counts.words += 1;

@@ -1,6 +1,7 @@
-//! What a check would come to: the stand-in for the gateway and the checker.
+//! The result of a check: replaces the gateway and the checker.
 //!
-//! In: a name, what really is, our network. Out: how long it takes, whether it costs a container, the verdict with its doubts. Refused: nothing.
+//! It takes a name, the truth about the host, and the state of our network. It returns how long the
+//! check takes, whether it needs a container, and the verdict with its doubts.
 
 use std::time::Duration;
 
@@ -15,16 +16,16 @@ use scheduler::event::SlotDemand;
 use crate::world::names::Name;
 use crate::world::truth::{How, Now, Truth};
 
-/// How long a look-up takes: all moments of the simulation are whole seconds.
+/// Duration of a look-up. All times of the simulation are whole seconds.
 pub(crate) const LOOK_UP: Duration = Duration::from_secs(1);
 
-/// Until a dial, or a host that says nothing, is given up: the checker's time to the first byte.
+/// Timeout of a dial, or of a silent host: the checker's time to the first byte.
 pub(crate) const TIME_OUT: Duration = Duration::from_secs(10);
 
-/// How long a host takes that answers, at most.
+/// Longest time that a responding host takes.
 pub(crate) const ANSWER_SECONDS_MAX: u64 = 3;
 
-/// A check under way.
+/// A running check.
 #[derive(Debug)]
 pub(crate) struct Check {
     pub(crate) host: Host,
@@ -32,31 +33,31 @@ pub(crate) struct Check {
     pub(crate) name: Name,
     pub(crate) began: Timestamp,
     pub(crate) course: Course,
-    /// What the gateway reports when it ends, if anything was learned about the host.
+    /// The gateway's report at the check's end. `None` if nothing was learned about the host.
     pub(crate) opened: Option<SlotDemand>,
 }
 
-/// What becomes of it if nobody stops it.
+/// The course of a check, unless something stops it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Course {
-    /// The gateway's pace has no turn for it.
+    /// It is before its turn at the gateway's pace.
     OutOfTurn,
-    /// We have no network, and know.
+    /// We have no network, and the gateway reports it.
     Offline,
-    /// It ends before any container: nothing answered.
+    /// It ends without a container: nothing answered.
     Closed(How),
-    /// A container looks.
+    /// It gets a container.
     Container,
 }
 
-/// What a check found, with what has to be shown before it counts.
+/// A check's result, with what must be shown to work before it counts.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) verdict: Verdict,
     pub(crate) doubt: Doubt,
 }
 
-/// What a host is at this moment, be it of the world or invented.
+/// The state of a host at this time, real or invented.
 pub(crate) fn now_of(name: Name, truth: &Truth) -> Now {
     match name {
         Name::Host(number) => truth
@@ -67,7 +68,7 @@ pub(crate) fn now_of(name: Name, truth: &Truth) -> Now {
     }
 }
 
-/// How a check goes that begins when all is well with us.
+/// The course of a check that begins while our network works.
 pub(crate) fn course_of(name: Name, truth: &Truth) -> Course {
     match now_of(name, truth) {
         Now::Down(how @ (How::NoName | How::NoAnswer))
@@ -76,10 +77,10 @@ pub(crate) fn course_of(name: Name, truth: &Truth) -> Course {
     }
 }
 
-/// What is found of a host that is this.
+/// The result for a host in this state.
 ///
 /// # Errors
-/// Never for names of this world.
+/// Never fails for names of this world.
 pub(crate) fn found(name: Name, now: Now) -> Result<Found, protocol::HostError> {
     let dead = |reason, status| Verdict::Dead {
         reason,
@@ -134,7 +135,8 @@ pub(crate) fn found(name: Name, now: Now) -> Result<Found, protocol::HostError> 
 }
 
 impl Check {
-    /// What it shows when it came out alive at `now`: each look-up is a fresh one, since names are asked further apart than answers are kept.
+    /// What a successful check at `now` shows to work. Each look-up is fresh, because look-ups of a
+    /// name are further apart than answers are kept.
     pub(crate) fn witness(&self, now: Timestamp) -> Witness {
         Witness {
             began: self.began,

@@ -1,22 +1,22 @@
-//! A made-up engine: so many containers a second, and no more.
+//! A simulated engine that starts a limited number of containers a second.
 
 use std::time::Duration;
 
 use census::time::Timestamp;
 
-/// What it can do, and what of that it has not done yet.
+/// The engine's capacity, and how much of it is unused.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Engine {
     /// Containers a second.
     capacity: f64,
-    /// Containers that it may start at once.
+    /// Containers that it may start now.
     ready: f64,
     at: Timestamp,
     started: u64,
 }
 
 impl Engine {
-    /// An engine that starts so many containers a second.
+    /// An engine that starts this number of containers a second.
     pub(crate) fn new(capacity: f64, now: Timestamp) -> Self {
         Self {
             capacity,
@@ -26,7 +26,8 @@ impl Engine {
         }
     }
 
-    /// Containers that it starts at once at most: a second's worth, and the fraction of one that the second before left.
+    /// Most containers started at once: a second's worth, and the fraction left over from the
+    /// second before.
     pub(crate) fn at_once(&self) -> f64 {
         self.capacity + 1.0
     }
@@ -36,18 +37,18 @@ impl Engine {
         self.started
     }
 
-    /// Hosts that may be resolved, dialled or checked at once: what it starts in twenty seconds, so that dead hosts that wait for time-outs leave room
-    /// for others, and two at least.
+    /// Hosts that may be resolved, dialled or checked at once: the engine's starts in twenty
+    /// seconds, so that dead hosts that wait for timeouts leave room for others. At least two.
     pub(crate) fn opens_max(&self) -> u32 {
         (self.capacity * 20.0).ceil().clamp(2.0, 256.0) as u32
     }
 
-    /// Starts one if it can.
+    /// Starts a container if possible.
     pub(crate) fn start(&mut self, now: Timestamp) -> bool {
         let elapsed = now.since(self.at).as_secs_f64();
         self.ready = (self.ready + elapsed * self.capacity).min(self.at_once());
         self.at = now;
-        // What fractions lose in sums must not cost a second.
+        // Rounding errors of sums must not cost a second.
         let can = self.ready >= 0.999_999;
         if can {
             self.ready = (self.ready - 1.0).max(0.0);
@@ -56,7 +57,7 @@ impl Engine {
         can
     }
 
-    /// When it can start another one.
+    /// When it can start another container.
     pub(crate) fn next(&self) -> Timestamp {
         let lacks = (1.0 - self.ready).max(0.0) / self.capacity;
         self.at.plus(Duration::from_secs_f64(lacks.min(1e9)))
@@ -67,7 +68,8 @@ impl Engine {
 mod tests {
     use super::*;
 
-    /// Containers that it starts when it is asked each second for `seconds`, for as many as it can.
+    /// The number of containers started in `seconds`, with as many requests each second as
+    /// possible.
     fn starts(capacity: f64, seconds: i64) -> u64 {
         let mut engine = Engine::new(capacity, Timestamp(0));
         for second in 0..seconds {

@@ -1,7 +1,7 @@
-//! Invariants, checked at every step: the first that is broken ends the run.
+//! Invariants, checked at every step. The first broken one ends the run.
 //!
-//! In: what the census did. Out: nothing, or what it did that it must never do. Refused: nothing. It keeps books of its own, beside those of the store, and
-//! believes none of its words.
+//! The guard observes what the census does, and reports what it must never do. It keeps its own
+//! records, separate from the store's, and does not rely on the store's answers.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -12,48 +12,48 @@ use protocol::Host;
 use store::{Stored, Taken};
 use thiserror::Error;
 
-/// Hosts of one registered domain that may be listed while nobody has decided about it: the daemon's ordinary threshold.
+/// Most listed hosts of one registered domain without a decision: the daemon's default threshold.
 pub const GROUP_THRESHOLD: u32 = 10;
 
-/// What must never happen.
+/// An invariant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Rule {
-    /// Two checks of one host are under way.
+    /// A host has at most one running check.
     #[error("is in flight already")]
     TwoInFlight,
-    /// A host is checked whose next time has not moved on, so that a crash would make it loop.
+    /// A checked host's next time has moved on. Otherwise a crash would make it loop.
     #[error("is checked before its next time has moved on")]
     NotMovedOn,
-    /// Somebody who opted out by word of mouth is asked.
+    /// A host that its owner opted out is never checked.
     #[error("is asked although its owner opted it out")]
     AskedDespiteWord,
-    /// Somebody whose robots.txt asks us to stay away is asked within a week of that.
+    /// A host whose robots.txt forbids checks is not checked again within a week.
     #[error("is asked within a week of its robots.txt's refusal")]
     AskedTooSoon,
-    /// Somebody is listed who has not lived for longer than the list allows.
+    /// A listed host has responded within the list's limit.
     #[error("is listed although it has not lived for 14 days")]
     ListedTooLong,
-    /// More of a group are listed than may be without a decision.
+    /// A group without a decision has no more listed hosts than allowed.
     #[error("is listed although its group is held")]
     ListedThoughHeld,
-    /// A host is no longer there, and was not forgotten by the rules.
+    /// A host disappears only if the rules forget it.
     #[error("was lost")]
     Lost,
-    /// More was picked than there was room for.
+    /// No more hosts are taken than there is room for.
     #[error("were picked, which is more than there was room for")]
     PickedTooMany,
-    /// The engine started more than it can.
+    /// The engine starts no more containers than it can.
     #[error("containers were started, which is more than the engine can")]
     StartedTooMany,
 }
 
-/// An invariant that was broken.
+/// A broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("step {step}, {hours} h after the start: {subject} {rule}")]
 pub struct Broken {
-    /// Which one.
+    /// The invariant.
     pub rule: Rule,
-    /// By whom.
+    /// The host or object that broke it.
     pub subject: String,
     /// The step of the run.
     pub step: u64,
@@ -61,7 +61,7 @@ pub struct Broken {
     pub hours: u64,
 }
 
-/// The books.
+/// The guard's records.
 #[derive(Debug)]
 pub(crate) struct Guard {
     start: Timestamp,
@@ -69,13 +69,13 @@ pub(crate) struct Guard {
     step: u64,
     in_flight: HashSet<Host>,
     words: HashSet<Host>,
-    /// When robots.txt last refused.
+    /// When each host's robots.txt last forbade checks.
     refused: HashMap<Host, Timestamp>,
     known: u64,
 }
 
 impl Guard {
-    /// Nothing has happened yet.
+    /// A guard at the start.
     pub(crate) fn new(start: Timestamp) -> Self {
         Self {
             start,
@@ -88,30 +88,30 @@ impl Guard {
         }
     }
 
-    /// Another step begins.
+    /// Begins another step.
     pub(crate) fn step(&mut self, now: Timestamp) {
         self.now = now;
         self.step += 1;
     }
 
-    /// Steps so far.
+    /// Number of steps so far.
     pub(crate) fn steps(&self) -> u64 {
         self.step
     }
 
-    /// So many were picked, of so many for whom there was room.
+    /// Checks that `count` taken hosts fit into `room`.
     ///
     /// # Errors
-    /// [`Rule::PickedTooMany`].
+    /// Returns [`Rule::PickedTooMany`] otherwise.
     pub(crate) fn picked(&self, count: usize, room: u32) -> Result<(), Broken> {
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         self.hold(count <= room, Rule::PickedTooMany, || count.to_string())
     }
 
-    /// A host was taken, and is in flight from now on.
+    /// Records that a host was taken, and is in flight from now on.
     ///
     /// # Errors
-    /// A rule about whom to ask, and when.
+    /// Returns a broken rule about which hosts to check, and when.
     pub(crate) fn taken(&mut self, taken: &Taken) -> Result<(), Broken> {
         let host = &taken.record.host;
         let name = || host.to_string();
@@ -126,10 +126,10 @@ impl Guard {
         self.hold(!is_early, Rule::AskedTooSoon, name)
     }
 
-    /// What the row of a host says that was just taken.
+    /// Checks the row of a host that was just taken.
     ///
     /// # Errors
-    /// [`Rule::NotMovedOn`]; [`Rule::Lost`] when there is none.
+    /// Returns [`Rule::NotMovedOn`], or [`Rule::Lost`] if there is no row.
     pub(crate) fn row(&self, host: &Host, row: Option<&Stored>) -> Result<(), Broken> {
         let name = || host.to_string();
         self.hold(row.is_some(), Rule::Lost, name)?;
@@ -137,17 +137,17 @@ impl Guard {
         self.hold(is_marked, Rule::NotMovedOn, name)
     }
 
-    /// A host is no longer in flight.
+    /// Records that a host is no longer in flight.
     pub(crate) fn ended(&mut self, host: &Host) {
         self.in_flight.remove(host);
     }
 
-    /// A host was opted out by word of mouth, and the store says that it knows.
+    /// Records that an owner opted a host out, and that the store has confirmed it.
     pub(crate) fn word(&mut self, host: Host) {
         self.words.insert(host);
     }
 
-    /// A verdict was settled; the host is in this state now.
+    /// Records a committed verdict and the host's new state.
     pub(crate) fn settled(&mut self, host: &Host, state: &State, is_refusal: bool) {
         let by_robots = State::OptedOut {
             by: OptedOutBy::Robots,
@@ -159,10 +159,10 @@ impl Guard {
         }
     }
 
-    /// A host is listed that last lived then, by its row and by our own book.
+    /// Checks a listed host, which last responded at these times by its row and by our own records.
     ///
     /// # Errors
-    /// [`Rule::ListedTooLong`].
+    /// Returns [`Rule::ListedTooLong`] if it should not be listed.
     pub(crate) fn listed(
         &self,
         host: &str,
@@ -174,21 +174,22 @@ impl Guard {
         self.hold(lived, Rule::ListedTooLong, || host.to_owned())
     }
 
-    /// So many of a group are listed that nobody has decided about.
+    /// Checks the number of listed hosts of a group without a decision.
     ///
     /// # Errors
-    /// [`Rule::ListedThoughHeld`].
+    /// Returns [`Rule::ListedThoughHeld`] if there are too many.
     pub(crate) fn group(&self, domain: &str, listed: u32) -> Result<(), Broken> {
         self.hold(listed <= GROUP_THRESHOLD, Rule::ListedThoughHeld, || {
             format!("one of {listed} below {domain}")
         })
     }
 
-    /// So many hosts have rows, so many were forgotten by the rules since the start, and so many have come in by our own book. Rows may be more: nobody
-    /// keeps a book of invented names.
+    /// Checks the number of rows against the hosts forgotten by the rules since the start and the
+    /// hosts added by our own records. There may be more rows, because invented names are not
+    /// recorded.
     ///
     /// # Errors
-    /// [`Rule::Lost`].
+    /// Returns [`Rule::Lost`] if there are too few.
     pub(crate) fn known(&mut self, rows: u64, forgotten: u64, by_book: u64) -> Result<(), Broken> {
         let least = self.known.max(by_book);
         self.hold(rows + forgotten >= least, Rule::Lost, || {
@@ -200,18 +201,19 @@ impl Guard {
         Ok(())
     }
 
-    /// A host that was known is still there, or was forgotten.
+    /// Checks that a known host still exists, or was forgotten by the rules.
     ///
     /// # Errors
-    /// [`Rule::Lost`].
+    /// Returns [`Rule::Lost`] otherwise.
     pub(crate) fn is_there(&self, host: &Host, is_there: bool) -> Result<(), Broken> {
         self.hold(is_there, Rule::Lost, || host.to_string())
     }
 
-    /// So many containers were started since the start, by an engine of this capacity a second and with so many that it starts at once.
+    /// Checks the number of containers started since the start, for an engine of this capacity per
+    /// second and this number of starts at once.
     ///
     /// # Errors
-    /// [`Rule::StartedTooMany`].
+    /// Returns [`Rule::StartedTooMany`] if there were too many.
     pub(crate) fn started(
         &self,
         containers: u64,
@@ -219,7 +221,7 @@ impl Guard {
         at_once: f64,
     ) -> Result<(), Broken> {
         let most = self.elapsed().as_secs_f64() * capacity + at_once;
-        // A thousandth for what sums of fractions lose.
+        // A thousandth for rounding errors in sums.
         let is_less = containers as f64 <= most * 1.001 + 0.001;
         self.hold(is_less, Rule::StartedTooMany, || containers.to_string())
     }
@@ -324,7 +326,7 @@ mod tests {
         guard.step(START.plus(HOUR * 156));
         guard.taken(&early).unwrap();
         guard.ended(&early.record.host);
-        // It is silent, which is no refusal: its own next check may follow at once.
+        // The host is silent, which is not a refusal, so its next check may follow at once.
         guard.settled(&early.record.host, &state, false);
         guard.taken(&early).unwrap();
     }

@@ -1,11 +1,11 @@
 //! Years of a census in minutes.
 //!
-//! In: a world as data, a number of hosts and days, a seed. Out: a table and plots of what the census was worth, or the invariant that was broken, with
-//! the seed and the step. Refused: nothing.
+//! It takes a world as data, a number of hosts and days, and a seed. It returns a table and plots
+//! of the census's quality, or the broken invariant with the seed and the step.
 //!
-//! Real are the scheduler, the store, the intake gate with its rules, groups and transitions. Made
-//! up are the engine, the gateway, the clock and the world; a small shell in place of the daemon's
-//! carries the scheduler's commands out over them.
+//! The scheduler, the store, and the intake gate with its rules, groups and transitions are the
+//! product's. The engine, the gateway, the clock and the world are simulated. A small shell in
+//! place of the daemon's carries out the scheduler's commands.
 
 pub mod plan;
 pub mod run;

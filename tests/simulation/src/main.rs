@@ -1,4 +1,4 @@
-//! `simulation`: arguments → a run → a table, and plots.
+//! `simulation`: runs a simulation from its arguments, and writes a table and plots.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use simulation::plan::Plan;
 use simulation::run::{discovery, run};
 use simulation::world::{WORLDS, World};
 
-/// Hosts at most: names and addresses of the made-up world have numbers below this.
+/// Most hosts: names and addresses of the simulated world have numbers below this.
 const HOSTS_MAX: i64 = 16_000_000;
 
-/// Days at most: a century.
+/// Most days: a century.
 const DAYS_MAX: i64 = 36_500;
 
 /// Simulates years of a census in minutes: a made-up Fediverse, a virtual clock, and the census's own rules and store.
@@ -101,14 +101,14 @@ fn discover(servers: u32, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The run's seed, printed before anything can go wrong.
+/// The run's seed, printed before anything can fail.
 fn told_seed(arguments: &Arguments) -> anyhow::Result<u64> {
     let seed = arguments.seed.unwrap_or_else(|| rand::rng().random());
     writeln!(std::io::stdout(), "seed {seed}")?;
     Ok(seed)
 }
 
-/// Tells on stderr how far it is. Nobody may be there to read it, and that ends nothing.
+/// Prints the progress on stderr. A failed write is ignored.
 fn tell(sample: &Sample) {
     writeln!(
         std::io::stderr(),

@@ -1,6 +1,7 @@
-//! What the census is worth: who was seen how often, which checks were for nothing, how true the list is.
+//! Measures the census's quality: how often each host was seen, which checks were useless, how
+//! accurate the list is.
 //!
-//! In: what the census did, beside what really is. Out: numbers. Refused: nothing. It decides nothing.
+//! It compares what the census did with the truth, and decides nothing.
 
 use std::time::Duration;
 
@@ -9,54 +10,54 @@ use census::time::Timestamp;
 
 use crate::world::truth::{CANARIES, Now, Truth};
 
-/// Within this each living host should be seen.
+/// Time within which each responding host should be seen.
 pub const DAY: Duration = Duration::from_secs(29 * 3600);
 
-/// The same with the most that chance adds.
+/// The same time with the largest jitter.
 pub const DAY_AND_JITTER: Duration = Duration::from_secs(31 * 3600);
 
-/// Nobody should be unseen for longer.
+/// Longest time for which a responding host should be unseen.
 pub const TWO_DAYS: Duration = Duration::from_secs(48 * 3600);
 
-/// What is counted of a run.
+/// Counters of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counts {
     /// Hosts taken for a check.
     pub checks: u64,
-    /// Of them, those that had been found dead and were dead.
+    /// Checks of hosts that were dead and known to be dead.
     pub wasted: u64,
-    /// Of the wasted, those that cost a container.
+    /// Those that also used a container.
     pub wasted_containers: u64,
-    /// Of the checks, those of invented names.
+    /// Checks of invented names.
     pub invented: u64,
-    /// Living hosts found alive, canaries left out.
+    /// Checks that found a responding host alive, without canaries.
     pub lived: u64,
-    /// Verdicts settled.
+    /// Committed verdicts.
     pub settled: u64,
-    /// Failures of whom nobody could say whether it was them: asked again within seconds.
+    /// Failures that may have been ours: checked again within seconds.
     pub asked_again: u64,
-    /// Failures that found no witness: asked again within the hour.
+    /// Failures without a witness: checked again within the hour.
     pub unconfirmed: u64,
-    /// Canaries asked for.
+    /// Requested canaries.
     pub canaries: u64,
-    /// Checks that were put off, out of turn.
+    /// Checks that were deferred to their turn.
     pub put_off: u64,
-    /// Checks that ended on our side: without network, or broken off.
+    /// Checks that failed on our side: without a network, or broken off.
     pub ours: u64,
     /// Hosts forgotten by the rules.
     pub forgotten: u64,
-    /// Owners' opt-outs by word of mouth.
+    /// Owners' opt-outs through the operator.
     pub words: u64,
 }
 
-/// What the census knows of a host, by our own book.
+/// The census's knowledge of a host, by our own records.
 #[derive(Debug, Clone, Copy)]
 struct View {
-    /// When its name came in.
+    /// When its name was added.
     known: Option<Timestamp>,
     /// When it was last found alive.
     seen: Option<Timestamp>,
-    /// Since when it is asked daily.
+    /// Since when it is checked daily.
     daily: Option<Timestamp>,
 }
 
@@ -68,22 +69,23 @@ impl View {
     };
 }
 
-/// How it stood at a moment.
+/// The state at one time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {
     /// Days since the start.
     pub day: f64,
-    /// Names on the list.
+    /// Number of names on the list.
     pub listed: u32,
-    /// Of them, those that did not belong there: down, dead, moved, or opted out since they were last asked.
+    /// Listed names that did not belong there: down, dead, moved, or opted out since their last
+    /// check.
     pub listed_wrongly: u32,
     /// Invented names on the list.
     pub invented: u32,
     /// Hosts that belong on the list, known or not.
     pub living: u32,
-    /// Of them, those that are not on it.
+    /// Those that are not on it.
     pub missing: u32,
-    /// Of the living who could have been seen within [`DAY`], the share that was.
+    /// Of the responding hosts that could have been seen within [`DAY`], the fraction that was.
     pub within_day: f64,
     /// The same within [`DAY_AND_JITTER`].
     pub within_day_and_jitter: f64,
@@ -91,42 +93,41 @@ pub struct Sample {
     pub within_two_days: f64,
     /// Checks so far.
     pub checks: u64,
-    /// Wasted ones so far.
+    /// Useless checks so far.
     pub wasted: u64,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// Bytes of the database with its log.
     pub bytes: u64,
 }
 
-/// What is on the list.
+/// The content of the list.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OnList {
-    /// Names.
+    /// Number of names.
     pub(crate) listed: u32,
-    /// Of them, hosts of the world that belong there.
+    /// Names of the world's hosts that belong there.
     pub(crate) rightly: u32,
-    /// Of them, invented ones.
+    /// Invented names.
     pub(crate) invented: u32,
 }
 
-/// The book.
+/// The records.
 #[derive(Debug)]
 pub(crate) struct Measure {
     start: Timestamp,
     views: Vec<View>,
-    /// How many of them are known.
+    /// Number of known hosts.
     known: u64,
-    /// What was counted.
+    /// The counters.
     pub(crate) counts: Counts,
-    /// How it stood, by time.
+    /// The samples by time.
     pub(crate) samples: Vec<Sample>,
-    /// The longest that a living host, known and asked daily, was not seen.
+    /// The longest time for which a responding host, known and checked daily, was not seen.
     pub(crate) longest: Duration,
 }
 
 impl Measure {
-    /// An empty book.
     pub(crate) fn new(start: Timestamp) -> Self {
         Self {
             start,
@@ -138,7 +139,7 @@ impl Measure {
         }
     }
 
-    /// A host's name has come in. Gives whether that is news.
+    /// Records that a host's name was added. Returns whether it is new.
     pub(crate) fn knows(&mut self, number: u32, now: Timestamp) -> bool {
         let view = self.view(number);
         let is_news = view.known.is_none();
@@ -150,7 +151,7 @@ impl Measure {
         is_news
     }
 
-    /// A host was known already at the start, and last found alive then.
+    /// Records that a host was known at the start, and last found alive then.
     pub(crate) fn imported(&mut self, record: &Record, number: u32) {
         let (start, is_daily) = (self.start, is_asked_daily(record.state.name()));
         self.known += 1;
@@ -161,27 +162,27 @@ impl Measure {
         };
     }
 
-    /// How many hosts' names have come in.
+    /// Number of hosts whose names were added.
     pub(crate) fn known(&self) -> u64 {
         self.known
     }
 
-    /// Whether a host's name has come in.
+    /// Whether a host's name was added.
     pub(crate) fn is_known(&self, number: u32) -> bool {
         self.get(number).is_some_and(|view| view.known.is_some())
     }
 
-    /// When a host was last found alive, by this book.
+    /// When a host was last found alive, by these records.
     pub(crate) fn seen(&self, number: u32) -> Option<Timestamp> {
         self.get(number)?.seen
     }
 
-    /// A verdict about a host was settled: this is its record now.
+    /// Records a committed verdict about a host, with its new record.
     pub(crate) fn settled(&mut self, number: u32, record: &Record, truth: &Truth, now: Timestamp) {
         self.counts.settled += 1;
         let lived = record.last_alive == Some(now);
         if lived && truth.belongs(number) {
-            // Canaries are asked out of turn.
+            // Canaries are checked out of turn.
             self.counts.lived += u64::from(number >= CANARIES);
             let gap = self.unseen_for(number, truth, now);
             self.longest = self.longest.max(gap.unwrap_or_default());
@@ -194,7 +195,7 @@ impl Measure {
         view.daily = is_daily.then_some(view.daily.unwrap_or(now));
     }
 
-    /// A host was taken for a check by this record.
+    /// Records that a host was taken for a check, with its record.
     pub(crate) fn taken(&mut self, number: u32, record: &Record, truth: &Truth) {
         let is_dead =
             matches!(truth.being(number), Some(being) if matches!(being.now, Now::Dead(_)));
@@ -203,7 +204,7 @@ impl Measure {
         }
     }
 
-    /// Counts how it stands, of the list that was just read.
+    /// Adds a sample for the list that was just read.
     pub(crate) fn sample(
         &mut self,
         truth: &Truth,
@@ -253,14 +254,15 @@ impl Measure {
         });
     }
 
-    /// For how long a host has lived unseen that is known and asked daily.
+    /// How long a known host that is checked daily has responded without being seen.
     fn unseen_for(&self, number: u32, truth: &Truth, now: Timestamp) -> Option<Duration> {
         let could = self.could_be_seen_for(number, truth, now)?;
         let unseen = self.seen(number).map(|seen| now.since(seen));
         Some(unseen.map_or(could, |unseen| unseen.min(could)))
     }
 
-    /// For how long a living host could have been seen: it lived, was known and was asked daily.
+    /// How long a responding host could have been seen: it responded, was known and was checked
+    /// daily.
     fn could_be_seen_for(&self, number: u32, truth: &Truth, now: Timestamp) -> Option<Duration> {
         if !truth.belongs(number) {
             return None;
@@ -288,7 +290,7 @@ impl Measure {
     }
 }
 
-/// Whether hosts in this state are asked daily.
+/// Whether hosts in this state are checked daily.
 fn is_asked_daily(state: StateName) -> bool {
     match state {
         StateName::Discovered | StateName::Alive | StateName::Dying | StateName::Moving => true,
@@ -307,7 +309,7 @@ mod tests {
     const START: Timestamp = Timestamp(1_800_000_000_000);
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Three canaries, who live whatever happens.
+    /// Three canaries, which always respond.
     fn world() -> (Truth, Measure) {
         let truth = Truth::new(World::named("all-living").unwrap(), 3, 1, START);
         (truth, Measure::new(START))

@@ -1,4 +1,4 @@
-//! What is to be simulated, and how that can fail.
+//! The parameters of a simulation, and its errors.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,37 +12,38 @@ use crate::guard::Broken;
 use crate::measure::Sample;
 use crate::world::World;
 
-/// Begins at some moment.
+/// An arbitrary start.
 pub(crate) const START: Timestamp = Timestamp(1_790_812_800_000);
 
-/// The gateway's ordinary pace over all: dials a second.
+/// The gateway's default pace of all dials, per second.
 const DIALS_A_SECOND: u32 = 20;
 
-/// What is to be simulated.
+/// The parameters of a simulation.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// The world.
     pub world: World,
     /// Hosts known at the start.
     pub hosts: u32,
-    /// For how long.
+    /// Length in days.
     pub days: u32,
-    /// Chance, all of it.
+    /// The seed of all randomness.
     pub seed: u64,
     /// Containers a second that the engine can start.
     pub capacity: f64,
-    /// Where the database's folder is made.
+    /// The directory for the database's folder.
     pub below: PathBuf,
-    /// The first moment.
+    /// The start.
     pub start: Timestamp,
-    /// Told how it stands whenever the list was read: ten million hosts take an hour.
+    /// Called with the state whenever the list was read, because a run with ten million hosts takes
+    /// an hour.
     pub watched_by: Option<fn(&Sample)>,
     /// What is broken on purpose, for the tests of the invariants.
     pub sabotage: Option<Sabotage>,
 }
 
 impl Plan {
-    /// A run of a world as it is, below the folder for temporary files.
+    /// An unchanged world, with its database below the folder for temporary files.
     pub fn new(world: World, hosts: u32, days: u32, seed: u64) -> Self {
         Self {
             capacity: world.capacity(hosts),
@@ -57,57 +58,56 @@ impl Plan {
         }
     }
 
-    /// The gateway's pace over all: the ordinary one, or twice what the engine starts where that is
-    /// more, as whoever has an engine that fast sets it.
+    /// The gateway's pace of all dials per second: the default, or twice the engine's starts if
+    /// that is more, as the operator of a fast engine sets it.
     pub fn dials_a_second(&self) -> u32 {
         DIALS_A_SECOND.max((2.0 * self.capacity).ceil() as u32)
     }
 
-    /// The last moment.
+    /// The end.
     pub fn end(&self) -> Timestamp {
         self.start
             .plus(Duration::from_secs(24 * 3600).saturating_mul(self.days))
     }
 }
 
-/// What breaks an invariant on purpose: a test of an invariant is worth nothing that has never
-/// failed.
+/// Breaks an invariant on purpose: a test of an invariant is worthless until it has failed once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
-    /// Hosts are given back while they are checked.
+    /// Hosts are released during their check.
     ReleaseEarly,
     /// A host's next time does not move on.
     StayDue,
-    /// Owners' words are not written.
+    /// Opt-outs are not written.
     DeafToWord,
-    /// Whoever refuses by robots.txt is due again at once.
+    /// A host whose robots.txt forbids checks is due again at once.
     DeafToRobots,
-    /// The list has whoever lived within six weeks.
+    /// The list contains every host that responded within six weeks.
     ListTheOld,
     /// A group of thousands is allowed.
     AllowTheFarm,
-    /// The store forgets a host, and our own book does not know that rule.
+    /// The store forgets a host by a rule that our own records do not know.
     ForgetQuietly,
-    /// More is picked than there is room for.
+    /// More hosts are taken than there is room for.
     PickTooMany,
 }
 
-/// Why a run came to nothing.
+/// Why a run failed.
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// An invariant does not hold.
+    /// An invariant was broken.
     #[error(transparent)]
     Broken(#[from] Broken),
     /// The store failed.
     #[error("store: {0}")]
     Store(#[from] StoreError),
-    /// The simulation made a name that is none.
+    /// The simulation generated an invalid name.
     #[error("a name of the simulation: {0}")]
     Name(#[from] HostError),
-    /// The store named a host that is not of this world.
+    /// The store named a host that does not belong to this world.
     #[error("{0} is not of this world")]
     Stranger(String),
-    /// A part could not be set up or taken down.
+    /// A part could not be set up or stopped.
     #[error("{0:#}")]
     Other(anyhow::Error),
 }

@@ -1,7 +1,7 @@
-//! What a run was worth, as a table.
+//! The result of a run, as a table in Markdown.
 //!
-//! In: what was measured. Out: Markdown. Refused: nothing. What the world and the rules made of it is the same for the same seed; what it cost this
-//! machine stands apart.
+//! For the same seed the results of the world and the rules are the same. The cost to this machine
+//! is in a separate table.
 
 pub mod plots;
 
@@ -11,55 +11,56 @@ use std::time::Duration;
 use crate::measure::{Counts, DAY, Sample};
 use crate::plan::Plan;
 
-/// All that is known of a run.
+/// All results of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// What was simulated.
+    /// The parameters.
     pub plan: Plan,
-    /// What was counted.
+    /// The counters.
     pub counts: Counts,
-    /// The longest that a living host, known and asked daily, was not seen.
+    /// The longest time for which a responding host, known and checked daily, was not seen.
     pub longest: Duration,
-    /// How it stood, by time.
+    /// The samples by time.
     pub samples: Vec<Sample>,
     /// Containers started.
     pub containers: u64,
-    /// Hosts of the world in the end, known or not.
+    /// Hosts of the world at the end, known or not.
     pub beings: u32,
-    /// Names that wait for room in the end.
+    /// Names that wait for room at the end.
     pub waiting: u64,
     /// Outages of our own network.
     pub outages: usize,
-    /// How often it was told that nobody lives.
+    /// How often a blackout was reported.
     pub told: u64,
-    /// What it cost.
+    /// The cost of the run.
     pub cost: Cost,
 }
 
-/// What a run cost this machine.
+/// The cost of a run to this machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
-    /// Making the first database.
+    /// Time to create the first database.
     pub set_up: Duration,
-    /// The run itself.
+    /// Time of the run itself.
     pub took: Duration,
-    /// The database's bytes when it was closed.
+    /// Bytes of the database when it was closed.
     pub bytes: u64,
-    /// Moments that the loop went through.
+    /// Steps of the loop.
     pub steps: u64,
 }
 
-/// Mean and worst of a number over time.
+/// Mean and worst value of a number over time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// The mean of all lists.
+    /// The mean over all lists.
     pub mean: f64,
-    /// The worst.
+    /// The worst value.
     pub worst: f64,
 }
 
 impl Report {
-    /// The share of the living who were seen within a span, as `of` takes it from a sample: mean, and the lowest.
+    /// The fraction of responding hosts that were seen within a span, which `of` reads from a
+    /// sample: mean and lowest.
     pub fn coverage(&self, of: impl Fn(&Sample) -> f64) -> Spread {
         let shares = || self.samples.iter().map(&of);
         Spread {
@@ -68,7 +69,8 @@ impl Report {
         }
     }
 
-    /// The share of the list that did not belong there, invented names left out: mean and the highest.
+    /// The fraction of the list that did not belong there, without invented names: mean and
+    /// highest.
     pub fn wrong(&self) -> Spread {
         highest(self.samples.iter().map(|sample| {
             let honest = sample.listed.saturating_sub(sample.invented);
@@ -76,7 +78,7 @@ impl Report {
         }))
     }
 
-    /// The share of the living who were not on the list: mean and the highest.
+    /// The fraction of responding hosts that were not on the list: mean and highest.
     pub fn missing(&self) -> Spread {
         highest(
             self.samples
@@ -85,15 +87,15 @@ impl Report {
         )
     }
 
-    /// What the living got of what they could have had: checks that found one alive, in checks a second, to the smaller one of what they need and
-    /// what the engine can.
+    /// Checks per second that found a responding host alive, divided by what these hosts need or
+    /// what the engine can do, whichever is less.
     pub fn living_share(&self) -> f64 {
         let living = mean(self.samples.iter().map(|sample| f64::from(sample.living)));
         let need = living / DAY.as_secs_f64();
         self.counts.lived as f64 / self.seconds() / need.min(self.plan.capacity)
     }
 
-    /// Checks of hosts that were dead and known to be, as a share of all checks.
+    /// Checks of hosts that were dead and known to be dead, as a fraction of all checks.
     pub fn wasted(&self) -> f64 {
         self.counts.wasted as f64 / (self.counts.checks.max(1)) as f64
     }
@@ -102,12 +104,12 @@ impl Report {
         f64::from(self.plan.days) * 86_400.0
     }
 
-    /// Its table in Markdown: what became of the world, then what it cost.
+    /// All tables in Markdown: the results, then the cost.
     pub fn table(&self) -> String {
         format!("{}\n{}", self.world_table(), self.cost_table())
     }
 
-    /// What became of the world: the same for the same plan.
+    /// The results, which are the same for the same plan.
     pub fn world_table(&self) -> String {
         let mut rows = self.rows_of_the_run();
         rows.extend(self.rows_of_coverage());
@@ -229,7 +231,7 @@ impl Report {
         ]
     }
 
-    /// What it cost this machine.
+    /// The cost to this machine.
     pub fn cost_table(&self) -> String {
         let Cost {
             set_up,

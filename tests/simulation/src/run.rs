@@ -10,7 +10,7 @@ use crate::census::Census;
 use crate::plan::{Failure, Plan};
 use crate::report::{Cost, Report};
 
-/// Which run failed, so that it can be run again, and why.
+/// A failed run, with the parameters for repeating it, and the reason.
 #[derive(Debug, Error)]
 #[error(
     "seed {seed}, world {world}, {hosts} hosts, {days} days, {capacity} containers a second: {why}"
@@ -24,9 +24,9 @@ pub struct Failed {
     pub hosts: u32,
     /// Its days.
     pub days: u32,
-    /// Its engine.
+    /// Its engine's containers per second.
     pub capacity: f64,
-    /// Why.
+    /// The reason.
     #[source]
     pub why: Failure,
 }
@@ -34,7 +34,7 @@ pub struct Failed {
 /// Runs a simulation from its start to its end.
 ///
 /// # Errors
-/// [`Failed`], with all that it takes to see it again.
+/// Returns [`Failed`], with all parameters for repeating the run.
 pub fn run(plan: &Plan) -> Result<Report, Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

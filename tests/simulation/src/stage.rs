@@ -1,5 +1,5 @@
-//! The census's own parts, put on a stage: store, gate, services, and a clock that goes when it is
-//! told to.
+//! The census's own parts for a simulation: store, gate, services, and a clock that is set
+//! explicitly.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,13 +27,14 @@ use crate::measure::Measure;
 use crate::world::names::Name;
 use crate::world::truth::{Now, Truth};
 
-/// Records taken over at once: some megabytes.
+/// Records imported at once: a few megabytes.
 const IMPORTED_AT_ONCE: usize = 5000;
 
-/// Names that never lived came in within so many days before the start, so that none is forgotten at once and all are within a year.
+/// Names that never responded were added within this many days before the start, so that none is
+/// forgotten at once and all are within a year.
 const KNOWN_FOR_DAYS: u32 = 300;
 
-/// A clock that stands still until it is set.
+/// A clock that stops until it is set.
 #[derive(Debug)]
 struct VirtualClock(AtomicI64);
 
@@ -54,7 +55,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    /// A new census in a folder of its own below `below`, with the daemon's ordinary rules.
+    /// A new census in a new folder below `below`, with the daemon's default rules.
     pub(crate) async fn open(below: &Path, seed: u64, start: Timestamp) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new()
             .prefix("simulation-")
@@ -100,7 +101,6 @@ impl Stage {
         })
     }
 
-    /// Sets the clock.
     pub(crate) fn set(&self, now: Timestamp) {
         self.clock.0.store(now.0, Ordering::Relaxed);
     }
@@ -114,8 +114,9 @@ impl Stage {
             .sum()
     }
 
-    /// Has all hosts of the world known, as they would be in the middle of a census that has gone on for long: the living seen within their day, the
-    /// dead asked every four weeks, half of them once alive; all at any point of their interval.
+    /// Adds all hosts of the world, as in the middle of a long census: responding hosts were seen
+    /// within their day, dead ones are checked every four weeks, half of them responded once. All
+    /// are at random points of their interval.
     pub(crate) async fn import(
         &self,
         truth: &Truth,
@@ -153,10 +154,10 @@ impl Stage {
         Ok(())
     }
 
-    /// Closes the database. Gives its bytes.
+    /// Closes the database. Returns its bytes.
     ///
     /// # Errors
-    /// When it can't be looked at.
+    /// Fails if the database can't be read.
     pub(crate) fn close(self) -> anyhow::Result<u64> {
         let Self {
             services,
@@ -165,14 +166,14 @@ impl Stage {
             clock,
             folder,
         } = self;
-        // All handles go before the writer, or it would wait for them.
+        // Drops all handles before the writer, which would wait for them.
         drop((services, reader, clock));
         store.close();
         Ok(std::fs::metadata(folder.path().join("census.db"))?.len())
     }
 }
 
-/// The record of a host that has been known for long.
+/// The record of a host that has been known for a long time.
 fn known(
     number: u32,
     is_up: bool,

@@ -1,7 +1,6 @@
-//! Worlds as data: how many live, how they come and go, what floods, what breaks.
+//! Worlds as data: how many hosts respond, how they appear and disappear, what floods, what breaks.
 //!
-//! In: nothing. Out: the named worlds. Refused: nothing; a world is only numbers, and `truth` draws
-//! from them.
+//! A world is only numbers; `truth` draws from them.
 
 pub(crate) mod names;
 pub(crate) mod network;
@@ -15,86 +14,89 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// A Fediverse to be counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct World {
-    /// What `--world` calls it.
+    /// Its name for `--world`.
     pub name: &'static str,
-    /// What it is for, in a line.
+    /// Its purpose, in a line.
     pub about: &'static str,
-    /// Share of the hosts known at the start that live.
+    /// Fraction of the initially known hosts that respond.
     pub living: f64,
-    /// Of those that don't live, the share that accepts TCP and so costs a container; the others cost a look-up.
+    /// Fraction of dead hosts that accepts TCP and so needs a container; the others need only a
+    /// look-up.
     pub accepting: f64,
-    /// How the living go and come.
+    /// How responding hosts appear and disappear.
     pub life: Life,
-    /// Names that never live which come up in a year, as a share of the hosts at the start that don't live.
+    /// New names per year that never respond, as a fraction of the initial dead hosts.
     pub junk_a_year: f64,
     /// Invented names.
     pub flood: Option<Flood>,
     /// Outages of our own network.
     pub outages: Option<Outages>,
-    /// What the engine can do where the command line does not say.
+    /// The engine's capacity, unless the command line sets it.
     pub capacity: Capacity,
 }
 
-/// How often what happens to a living host, as rates a year unless said otherwise.
+/// How often events happen to a responding host, as rates per year unless documented otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Life {
-    /// It is gone for good; as many others are born, so that the number of the living stays about the same.
+    /// It disappears permanently. As many others appear, so that the number of responding hosts
+    /// stays about the same.
     pub deaths: f64,
-    /// Of the deaths, the share that says 410.
+    /// Of those, the fraction that answers 410.
     pub farewells: f64,
     /// It moves to a new name.
     pub moves: f64,
-    /// Its robots.txt asks us to stay away.
+    /// Its robots.txt forbids checks.
     pub robots: f64,
     /// For how long, on average.
     pub robots_for: Duration,
-    /// Its owner opts it out by word of mouth.
+    /// Its owner opts it out through the operator.
     pub words: f64,
-    /// Share of the hosts that go down now and then.
+    /// Fraction of the hosts that go down now and then.
     pub flapping: f64,
-    /// How long those are up between, on average.
+    /// How long these are up in between, on average.
     pub up_for: Duration,
     /// How long they are down, on average.
     pub down_for: Duration,
-    /// Share of their times down that are long: [`Life::long_for`] on average.
+    /// Fraction of their down times that are long: [`Life::long_for`] on average.
     pub long: f64,
-    /// Long enough that they are found dead.
+    /// Average of those long times: long enough that the hosts are found dead.
     pub long_for: Duration,
 }
 
-/// Servers that list invented names once a day: every other one lists names below one domain, all alive, and those between names that are each a
-/// domain of their own, and not there.
+/// Servers that list invented names once a day. Every other server lists names below one domain,
+/// all of which respond. The rest list nonexistent names, each in its own domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flood {
     /// The first day.
     pub from_day: u32,
-    /// For so many days.
+    /// Length in days.
     pub days: u32,
-    /// How many servers list them.
+    /// Number of servers that list them.
     pub servers: u32,
-    /// Names that each server lists, its own ones.
+    /// Distinct names per server.
     pub names: u64,
 }
 
 /// Outages of our own network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outages {
-    /// From one to the next, on average.
+    /// Time from one to the next, on average.
     pub every: Duration,
-    /// How long one is, on average.
+    /// Length of one, on average.
     pub lasts: Duration,
 }
 
-/// What the engine can do.
+/// The engine's capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Capacity {
-    /// Twice what the world needs, and one check a second at least: one that waits for the engine must not look like one that the schedule forgot.
+    /// Twice what the world needs, and at least one check a second: a check that waits for the
+    /// engine must not look like one that the schedule forgot.
     Ample,
-    /// This share of what the world needs at its start.
+    /// This fraction of what the world needs at its start.
     Share(f64),
 }
 
-/// What lives at some 30 % turnover a year, a tenth of it flapping.
+/// A turnover of about 30 % a year, with a tenth of the hosts flapping.
 const ORDINARY: Life = Life {
     deaths: 0.3,
     farewells: 0.1,
@@ -164,8 +166,9 @@ impl World {
         WORLDS.into_iter().find(|world| world.name == name)
     }
 
-    /// Containers a second that so many hosts need at the start: the living once in 29 hours, the dead that accept TCP twice in four weeks of 167
-    /// hours, since a failure is asked again before it counts.
+    /// Containers per second for this number of hosts at the start: responding hosts once in 29
+    /// hours, dead hosts that accept TCP twice in four weeks of 167 hours, because a failure is
+    /// checked again before it counts.
     pub fn need(&self, hosts: u32) -> f64 {
         let hosts = f64::from(hosts);
         let living = hosts * self.living / (29.0 * 3600.0);

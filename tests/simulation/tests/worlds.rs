@@ -16,7 +16,7 @@ use simulation::report::Report;
 use simulation::run::{discovery, run};
 use simulation::world::{Life, World};
 
-/// One that keeps a test's promise also when nobody is there to draw another.
+/// Fixed, because nobody may be there to try another one if a random seed fails.
 const SEED: u64 = 20_261_122;
 
 fn world(name: &str) -> World {
@@ -27,7 +27,7 @@ fn simulate(plan: &Plan) -> Report {
     run(plan).unwrap_or_else(|failed| panic!("{failed}"))
 }
 
-/// A world in which a year happens within a month, so that few hosts meet everything.
+/// A world in which a year happens within a month, so that few hosts meet every event.
 fn hurried(name: &str) -> World {
     let mut world = world(name);
     let life = &mut world.life;
@@ -42,14 +42,14 @@ fn hurried(name: &str) -> World {
     world
 }
 
-/// Everybody opts out, one way or the other, within days.
+/// Every host opts out within days, one way or the other.
 fn restless(name: &str) -> World {
     let mut world = world(name);
     (world.life.robots, world.life.words) = (20.0, 20.0);
     world
 }
 
-/// Nobody comes, goes or fails: what is late is late by our doing.
+/// No host appears, disappears or fails: a late check is late because of us.
 fn still(name: &str) -> World {
     let mut world = world(name);
     world.life = Life {
@@ -87,7 +87,8 @@ fn three_hundred_hosts_live_through_sixty_days() {
     assert!(report.missing().mean < 0.05, "{:?}", report.missing());
 }
 
-/// Nothing of ours counts against a host: whoever lived before lives on the list, however long it was that nothing of ours got out.
+/// Failures of ours never count against a host: every host that responded before is still listed,
+/// however long our network was down.
 #[test]
 fn an_outage_of_ours_finds_nobody_dead() {
     let report = simulate(&Plan::new(still("outage"), 100, 30, SEED));
@@ -114,7 +115,7 @@ fn every_living_host_is_seen_within_its_day_as_long_as_capacity_suffices() {
     for name in ["default", "all-living"] {
         let report = simulate(&Plan::new(world(name), 200, 15, SEED));
         println!("{}", report.table());
-        // 29 h and the most that chance adds; within an hour one is asked again that was put off.
+        // 29 h and the largest jitter. A deferred host is checked again within an hour.
         let most = Duration::from_secs(32 * 3600);
         assert!(report.longest <= most, "{name}: {:?}", report.longest);
         let seen = report.coverage(|sample: &Sample| sample.within_two_days);
@@ -146,8 +147,9 @@ fn a_flood_of_invented_names_neither_gets_onto_the_list_nor_delays_the_living() 
     );
 }
 
-/// Classes have their shares: so the living have nearly all of an engine that can't do half of it. With fewer hosts such an engine starts a container so
-/// seldom that failures find no witness in time, and what is measured is that.
+/// Classes have their shares, so living hosts get nearly all of an engine that can't do half of the
+/// work. With fewer hosts, such an engine would start containers so rarely that failures find no
+/// witness in time, and the test would measure that.
 #[test]
 fn under_overload_the_living_keep_nine_tenths_of_what_the_engine_can() {
     let plan = Plan::new(world("overload"), 30_000, 2, SEED);

@@ -1,7 +1,8 @@
-//! The launcher over [`tests::ProcessEngine`], as a process that can be killed, stopped and started again.
+//! The launcher over [`tests::ProcessEngine`], as a process that can be killed, stopped and started
+//! again.
 //!
-//! Arguments: the gate's socket, the egress directory, how many checks at once, the checker's
-//! program, the file that plays the engine's trouble.
+//! Arguments: the launcher's socket, the egress directory, the number of checks at once, the
+//! checker's program, the file that makes the engine fail.
 
 use std::path::PathBuf;
 

@@ -11,7 +11,7 @@ impl World {
     /// Runs a command of `fedicensus` with this world's settings.
     ///
     /// # Errors
-    /// When it can't be run.
+    /// It can't be run.
     pub fn command(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         Ok(self.program(arguments)?.stdin(Stdio::null()).output()?)
     }
@@ -19,7 +19,7 @@ impl World {
     /// Starts a command that the caller may kill.
     ///
     /// # Errors
-    /// When it can't be started.
+    /// It can't be started.
     pub fn begin_command(&self, arguments: &[&str]) -> anyhow::Result<Child> {
         Ok(self
             .program(arguments)?
@@ -32,7 +32,7 @@ impl World {
     /// Runs a command with some settings changed.
     ///
     /// # Errors
-    /// When it can't be run.
+    /// It can't be run.
     pub fn command_with(
         &self,
         settings: &[(&str, &str)],
@@ -47,7 +47,7 @@ impl World {
     /// Runs a command with some settings changed, which reads `input`.
     ///
     /// # Errors
-    /// When it can't be run.
+    /// It can't be run.
     pub fn command_that_reads(
         &self,
         input: &str,

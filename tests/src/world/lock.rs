@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a process takes at most from its fork to its exec, and how often to look.
+/// Longest time of a process between fork and exec, and the interval between looks.
 const LENT_MAX: Duration = Duration::from_secs(2);
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-/// Waits until nobody has the lock, and not for a process that keeps it.
+/// Waits until no process holds the lock, but gives up if one keeps it.
 ///
-/// A story that opens the database itself lends its lock to every process that another story starts
+/// A test that opens the database itself passes its lock to every process that another test starts
 /// at that moment, from its fork to its exec. A daemon that starts then would refuse.
 pub(super) async fn until_free(path: &Path) -> anyhow::Result<()> {
     let Ok(lock) = std::fs::metadata(path) else {

@@ -1,22 +1,20 @@
-//! The settings of a world's parts: variables of their environment, and the file with the lab's
-//! own.
+//! The settings of a world's parts: environment variables, and the file with the lab's settings.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// Begins the key of a lab setting.
+/// Prefix of a lab setting's key.
 const LAB_PREFIX: &str = "lab.";
 
-/// The settings file's name in a world's directory.
 const FILE: &str = "fedicensus.toml";
 
 /// Settings by their keys in `docs/settings.md`; those of the table `[lab]` begin with `lab.`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Settings {
     values: BTreeMap<String, String>,
-    /// Variables that are no settings.
+    /// Variables that are not settings.
     variables: BTreeMap<String, String>,
 }
 
@@ -38,7 +36,7 @@ impl Settings {
     /// `directory`.
     ///
     /// # Errors
-    /// When the file can't be written.
+    /// The file can't be written.
     pub(super) fn environment(&self, directory: &Path) -> anyhow::Result<BTreeMap<String, String>> {
         let lab = self
             .values
@@ -64,7 +62,7 @@ impl Settings {
 /// step, and returns its path.
 ///
 /// # Errors
-/// When it can't be written.
+/// The file can't be written.
 pub fn write_lab_file<Key: AsRef<str>, Value: AsRef<str>>(
     directory: &Path,
     settings: impl IntoIterator<Item = (Key, Value)>,

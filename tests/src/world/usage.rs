@@ -1,20 +1,21 @@
-//! What a part of a world has used of the machine.
+//! How much of the machine a part of a world has used.
 
 use anyhow::Context as _;
 
-/// What a process has used.
+/// The resources that a process has used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
-    /// CPU time in seconds, its own and the kernel's for it.
+    /// CPU time in seconds, including the kernel's on its behalf.
     pub cpu_seconds: f64,
-    /// The most memory that it held at once, in bytes.
+    /// The most memory it held at once, in bytes.
     pub memory_bytes_max: u64,
 }
 
 impl Usage {
     pub(super) fn of(pid: u32) -> anyhow::Result<Self> {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}"));
-        // The name may hold spaces; the fields after it don't. User and system time are the 14th and 15th of all.
+        // The name may contain spaces; the fields after it don't. User and system time are the 14th
+        // and 15th field.
         let stat = read("stat")?;
         let fields = stat.rsplit(')').next().unwrap_or_default();
         let ticks: u64 = fields
@@ -35,7 +36,7 @@ impl Usage {
         })
     }
 
-    /// What was used since `before`; the memory is the whole life's.
+    /// The usage since `before`; the memory is the maximum since the start.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {

@@ -1,16 +1,16 @@
 //! Which file of a crate imports which.
 //!
-//! The modules are followed from the crate's root file, as the compiler does, so that files of
-//! tests are never met: what is behind `#[cfg(test)]` is skipped. A path is resolved to the file
-//! that defines its name. If a module on the way only hands the name on (`pub use child::Thing`),
-//! the import leads to the file behind it, and the module's own `use` is the module's import. If
-//! the name can't be found (a macro made it), the import leads to the last module of the path.
+//! The modules are followed from the crate's root file, as the compiler does. What is behind
+//! `#[cfg(test)]` is skipped, so files of tests are never read. A path is resolved to the file that
+//! defines its name. If a module on the way only re-exports the name (`pub use child::Thing`), the
+//! import leads to the file behind it, and the module's own `use` is the module's import. If the
+//! name can't be found (a macro defined it), the import leads to the last module of the path.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// Longest chain of `use` items that hand a name on; more would be a loop.
+/// Longest chain of `use` items that re-export a name; a longer one would be a loop.
 const HANDED_ON_MAX: u32 = 8;
 
 /// First words of paths that leave the module they are in.
@@ -21,7 +21,7 @@ const ITEMS: [&str; 9] = [
     "const", "enum", "fn", "mod", "static", "struct", "trait", "type", "union",
 ];
 
-/// Words that can stand before such a keyword, and items without a name.
+/// Words that can precede such a keyword, and items without a name.
 const BEFORE_ITEMS: [&str; 7] = ["async", "extern", "impl", "let", "pub", "unsafe", "use"];
 
 /// One file that imports another, with the paths by which it does.
@@ -106,7 +106,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads a file as a module whose children's files lie in `folder`.
+    /// Reads a file as a module; the files of its child modules are in `folder`.
     fn file(&mut self, path: String, text: &str, parent: Option<usize>, folder: String) -> usize {
         let tokens: TokenStream = text
             .parse()
@@ -148,7 +148,7 @@ impl Reader<'_> {
                 continue;
             }
             at += match token {
-                // The path in `pub(in crate::a)` names who may see it, and imports nothing.
+                // The path in `pub(in crate::a)` restricts visibility, and imports nothing.
                 TokenTree::Ident(word) if word == "pub" && is_restricted(&tokens[at..]) => 2,
                 TokenTree::Group(group) => {
                     let inner: Vec<_> = group.stream().into_iter().collect();
@@ -165,7 +165,7 @@ impl Reader<'_> {
                     if is_top && let Some(item) = item_name(&tokens[at..]) {
                         self.modules[module].items.insert(item);
                     }
-                    // A macro's `$crate` stands for whoever calls it.
+                    // A macro's `$crate` means the crate of its caller.
                     let is_start = at == 0 || !ends_in(&tokens[..at], '$');
                     let path = path_at(&tokens[at..]);
                     let length = 3 * path.len() - 2;
@@ -274,7 +274,7 @@ impl Reader<'_> {
         self.handed_on(module, rest, depth).unwrap_or(own)
     }
 
-    /// The file behind a name that a module hands on; `None` if it defines the name itself, or
+    /// The file behind a name that a module re-exports; `None` if it defines the name itself, or
     /// doesn't know it.
     fn handed_on(&self, module: usize, rest: &[String], depth: u32) -> Option<usize> {
         let found = &self.modules[module];
@@ -304,7 +304,7 @@ impl Reader<'_> {
             })
     }
 
-    /// The module that a path of modules alone leads to.
+    /// The module that a path leads to if it consists of modules only.
     fn module_at(&self, module: usize, path: &[String]) -> Option<usize> {
         path.iter()
             .try_fold(module, |at, name| match name.as_str() {
@@ -401,7 +401,7 @@ fn item_name(tokens: &[TokenTree]) -> Option<String> {
     }
 }
 
-/// The words of a path that begins here, as far as they are joined by `::`.
+/// The words of a path that begins here, as far as `::` joins them.
 fn path_at(tokens: &[TokenTree]) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = tokens;
@@ -415,7 +415,7 @@ fn path_at(tokens: &[TokenTree]) -> Vec<String> {
     words
 }
 
-/// Takes the tree of a `use` item apart: one path for each name.
+/// Splits the tree of a `use` item: one path for each name.
 fn branches(tokens: &[TokenTree], before: &[String], found: &mut Vec<Use>) {
     for branch in tokens.split(|token| is_punct(token, ',')) {
         let words = path_at(branch);

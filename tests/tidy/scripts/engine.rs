@@ -1,4 +1,4 @@
-//! What `deploy/engine.sh` finds, over programs that only say what Docker's and Podman's would.
+//! What `deploy/engine.sh` finds, over fake programs that print what Docker and Podman would.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::tree::root;
 
-/// What the script itself runs, and what stands still.
+/// Programs that the script itself runs, and that are not replaced.
 const TOOLS: [&str; 5] = ["bash", "dirname", "sed", "sleep", "timeout"];
 
 const DOCKER: &str = "case $* in
@@ -17,7 +17,7 @@ const DOCKER: &str = "case $* in
     *) exit 1 ;;
     esac";
 
-/// Docker's program in front of Podman.
+/// Docker's command line connected to Podman.
 const DOCKER_TO_PODMAN: &str = "case $* in
     --version) echo 'Docker version 27.0.1' ;;
     version*) echo '5.4.2 Podman Engine,Conmon,' ;;
@@ -41,7 +41,7 @@ const DOCKER_THAT_HANGS: &str = "case $* in
     *) exec sleep 600 ;;
     esac";
 
-/// `SOCKET` is set by the stage.
+/// The stage sets `SOCKET`.
 const PODMAN: &str = "case $* in
     --version) echo 'podman version 5.4.2' ;;
     'info --format {{.Version.Version}}') echo 5.4.2 ;;
@@ -56,7 +56,7 @@ const PODMAN_THAT_FAILS: &str = "case $* in
 
 const ANY: &str = "";
 
-/// A machine with some programs and nothing else.
+/// A machine with only some programs.
 struct Stage {
     folder: tempfile::TempDir,
     variables: Vec<(&'static str, String)>,
@@ -85,7 +85,7 @@ impl Stage {
         self.folder.path().join("engine.sock")
     }
 
-    /// The engine's socket is there.
+    /// Creates the engine's socket.
     fn served(mut self) -> Self {
         self._served = Some(UnixListener::bind(self.socket()).expect("a socket"));
         self
@@ -97,7 +97,7 @@ impl Stage {
         self
     }
 
-    /// What the script says and sets, or fails with.
+    /// What the script prints and sets, or its error.
     fn finds(&self) -> String {
         let script = "set -euo pipefail; . deploy/engine.sh; find_engine; find_compose; find_socket; find_profile deploy; chosen
             echo \"ENGINE=$ENGINE ENGINE_IS=$ENGINE_IS COMPOSE=${COMPOSE[*]} SOCKET=$ENGINE_SOCKET HOST=${DOCKER_HOST:-}\" \\
@@ -168,7 +168,7 @@ fn podman_is_taken_with_either_tool() {
         "SOCKET=SOCKET HOST= HEALTHCHECK=NONE BUILDKIT=0",
         "PROFILE=ROOT/crates/launcher/src/container/seccomp.json",
     ]);
-    // Docker's tool reaches it by its API.
+    // Docker's tool reaches Podman by its API.
     let either = Stage::new(&[("podman", PODMAN), ("docker-compose", ANY)]).served();
     either.check(&[
         "engine: podman 5.4.2; compose tool: docker-compose at unix://SOCKET",
@@ -217,7 +217,7 @@ fn of_two_engines_the_one_that_answers_is_taken_and_it_is_said() {
         .check(&["ENGINE=docker ENGINE_IS=docker COMPOSE=docker-compose"]);
     // Podman under both names is Podman.
     with(PODMAN).check(&["ENGINE=podman ENGINE_IS=podman COMPOSE=podman-compose"]);
-    // Without a tool, an engine is of no use.
+    // Without a compose tool, an engine is useless.
     Stage::new(&[
         ("docker", DOCKER),
         ("podman", PODMAN),

@@ -1,5 +1,5 @@
-//! What `deploy/packages.sh` finds missing, and does about it, over an `apt-get` that only writes
-//! down what it is asked for; and that labs have images of their own.
+//! What `deploy/packages.sh` finds missing and does about it, over an `apt-get` that only records
+//! its arguments. Also, that labs have separate images.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -8,13 +8,13 @@ use std::process::Command;
 use super::engine::on_this_machine;
 use crate::tree::{none, read, root};
 
-/// What the script itself runs, and these tests don't replace.
+/// Programs that the script itself runs, and that these tests don't replace.
 const TOOLS: [&str; 2] = ["bash", "env"];
 
 const ENGINE: (&str, &str) = ("docker", "[[ $1 != compose ]]");
 const COMPOSE: (&str, &str) = ("docker-compose", "");
 
-/// What the script says, and what `apt-get` was asked for.
+/// What the script prints, and the arguments that `apt-get` got.
 fn run(programs: &[(&str, &str)], may_install: &str) -> (String, String) {
     let folder = tempfile::tempdir().expect("a folder");
     let asked = folder.path().join("asked");
@@ -22,7 +22,7 @@ fn run(programs: &[(&str, &str)], may_install: &str) -> (String, String) {
         symlink(on_this_machine(tool), folder.path().join(tool)).expect("a link");
     }
     let apt = "echo \"$@\" >>\"$ASKED\"";
-    // Of an ordinary user; its options end at the first word that is a program.
+    // `sudo` of an ordinary user; its options end at the first word that is a program.
     let sudo = "[[ $1 != -n ]] || shift; [[ $1 == true ]] || exec \"$@\"";
     let own = [("apt-get", apt), ("sudo", sudo)];
     for (name, does) in programs.iter().chain(&own) {
@@ -75,7 +75,7 @@ fn where_nothing_is_missing_nothing_is_said_or_done() {
     assert_eq!((said.as_str(), asked.as_str()), ("", ""));
 }
 
-/// A lab of another branch would become the checker of a census on the same engine.
+/// The lab of another branch would become the checker of a census on the same engine.
 #[test]
 fn a_lab_builds_and_runs_no_image_of_a_census() {
     let script = ". deploy/engine.sh; lab_instance; echo \"$FEDICENSUS_TAG\"";

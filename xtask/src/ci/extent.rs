@@ -1,20 +1,18 @@
-//! How much of CI runs: its tiers, and what the quick one runs of the longest steps.
+//! How much of CI runs: its tiers, and the part of the longest steps that the quick tier runs.
 
-/// How much of CI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tier {
-    /// What has to pass before a change is taken: everything that a change can break, of the
-    /// longest steps a sample.
+    /// What has to pass before a change is merged: everything that a change can break, and samples
+    /// of the longest steps.
     Quick,
-    /// That and all the rest.
+    /// The quick tier and everything else.
     Full,
 }
 
 /// Tag of the images that CI builds, so that it replaces none of a census on the same engine.
 pub(crate) const IMAGE_TAG: &str = "fedicensus-ci";
 
-/// Scenarios whose subject is what programs of others make of our files; each needs some of these
-/// programs.
+/// Scenarios about how other people's programs read our files; each needs some of these programs.
 pub(crate) const READERS: [&str; 8] = [
     "published::files::",
     "metrics::",
@@ -26,7 +24,7 @@ pub(crate) const READERS: [&str; 8] = [
     "published::visitors::",
 ];
 
-/// What the quick tier runs over containers. Personas are checked in containers by the step `lab`.
+/// What the quick tier runs over containers. The step `lab` checks personas in containers.
 pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
     "confinement::adversary::confinement",
     "confinement::containers::",
@@ -34,8 +32,8 @@ pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
     "failures::kills::",
 ];
 
-/// What containers don't matter to, or what needs a short week that an engine has no time for: the
-/// full tier leaves it out over containers.
+/// Scenarios for which containers make no difference, or which need a shorter week than an engine
+/// has time for: the full tier leaves them out over containers.
 pub(crate) const PROCESSES_SUFFICE: [&str; 18] = [
     "published::files::",
     "confinement::firewall::",
@@ -57,33 +55,32 @@ pub(crate) const PROCESSES_SUFFICE: [&str; 18] = [
     "published::visitors::",
 ];
 
-/// Kills at random in the quick tier, over processes and over containers. Every thirteenth takes
-/// the launcher with it.
+/// Random kills in the quick tier, over processes and over containers. Every thirteenth also kills
+/// the launcher.
 pub(crate) const KILLS_OVER_PROCESSES: &str = "40";
 pub(crate) const KILLS_OVER_CONTAINERS: &str = "26";
 
-/// Personas of the lab in the quick tier, drawn from the commit.
+/// Personas of the lab in the quick tier, chosen by the commit.
 pub(crate) const PERSONAS: usize = 40;
 
-/// Generated instances beside a sample of personas.
+/// Generated instances in addition to a sample of personas.
 pub(crate) const CROWD: &str = "10";
 
-/// Scenarios over processes wait most of the time: for a pace, a timeout, the end of an outage.
+/// Scenarios over processes mostly wait: for a pace, a timeout, the end of an outage.
 pub(crate) const SCENARIOS_AT_ONCE: &str = "12";
 
 /// Unit tests wait less.
 pub(crate) const TESTS_AT_ONCE: &str = "6";
 
-/// Programs of [`READERS`] that only the full tier's packages have: the quick tier names those that
-/// are missing.
+/// Programs of [`READERS`] that only the full tier's packages contain: the quick tier names those
+/// that are missing.
 pub(crate) const READER_PROGRAMS: [&str; 3] = ["chromium", "firefox-esr", "promtool"];
 
-/// What firewalls refused. Only root can try.
+/// The table of what firewalls refused. Only root can run that test.
 pub(crate) const FIREWALL_TABLE: &str = "firewall.md";
 
 /// Tables that the full tier's tests must have written: a skipped test writes none.
 pub(crate) const TABLES: [&str; 4] = ["adversary.md", "faults.md", FIREWALL_TABLE, "fuzz.md"];
 
-/// Free bytes below which CI does not begin: the build takes some 6 GB, the images' build stage 3
-/// GB.
+/// Least free bytes for CI to start: the build takes some 6 GB, the images' build stage 3 GB.
 pub(crate) const FREE_BYTES_MIN: u64 = 15_000_000_000;

@@ -1,4 +1,4 @@
-//! The images: built under tags of CI's own, and bounded in size.
+//! The images: built under CI's own tags, and limited in size.
 
 use std::process::Command;
 
@@ -8,27 +8,26 @@ use super::lab::NAME;
 use super::step::Context;
 use crate::step::{Outcome, output, passes, say};
 
-/// Largest images, in bytes. A checker is started for every check and is all that a hostile host
-/// could ever use.
+/// Largest images, in bytes. Every check starts a checker, and it contains everything that a
+/// hostile host could ever use.
 const IMAGE_BYTES_MAX: [(&str, u64); 2] = [
     ("localhost/fedicensus-checker", 10_000_000),
     ("localhost/fedicensus-orchestrator", 30_000_000),
 ];
 
-/// Without a registry these take minutes of downloading and unpacking.
+/// Without a registry, these take minutes of downloading and unpacking.
 pub(super) fn bases(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let mut build = Command::new(context.root.join("deploy/build"));
     passes(build.arg("--bases").current_dir(context.root))?;
     Ok(Outcome::Passed)
 }
 
-/// With the profile `ci`.
 pub(super) fn build(context: &Context<'_>) -> anyhow::Result<Outcome> {
     build_lab(context, NAME, "ci")?;
     Ok(Outcome::Passed)
 }
 
-/// With the profile that operators build with: what only its optimisations break or bloat.
+/// Builds with the operators' profile, which finds what only its optimisations break or enlarge.
 pub(super) fn release(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let images = build_lab(context, "cirelease", "release")?;
     let engine = context.engine()?;

@@ -13,21 +13,24 @@ use crate::engine::Engine;
 use crate::fuzz::seed_of_commit;
 use crate::step::{Outcome, output, passes, say};
 
-/// CI's lab, and the port where it publishes: one that somebody looks at has others.
+/// CI's lab. Its port differs from that of a lab that someone uses.
 pub(super) const NAME: &str = "ci";
 const PORT: &str = "18723";
 
-/// Parts that must have no network.
+/// Port of the push service, which is part of all endpoints.
+const PUSH_PORT: &str = "18724";
+
 const WITHOUT_NETWORK: [&str; 2] = ["orchestrator", "launcher"];
 
-/// Parts that must have no network, and that the full tier's lab has besides.
-const OPTIONAL_WITHOUT_NETWORK: [&str; 2] = ["intake", "console"];
+/// Further parts that must have no network, which only the full tier's lab has.
+const OPTIONAL_WITHOUT_NETWORK: [&str; 3] = ["intake", "console", "push"];
 
 /// Ports of the web server's container.
 const METRICS_PORT: &str = "9090";
 const CONSOLE_PORT: &str = "8081";
 
-/// What the kernel must say of every part: no capability and none to be had, a seccomp filter (2).
+/// What the kernel must report about every part: no capabilities, no way to gain any, and a seccomp
+/// filter (2).
 const CONFINED: [&str; 4] = [
     "CapEff:\t0000000000000000",
     "CapBnd:\t0000000000000000",
@@ -47,7 +50,7 @@ pub(super) fn run(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let mut up = script("lab/up");
     up.args(["--keep-images", "--port", PORT]);
     if context.is_full() {
-        up.args(["--intake", "--console"]);
+        up.args(["--intake", "--console", "--push", PUSH_PORT]);
     } else {
         let personas = sample(context, &engine)?;
         up.args(["--crowd", CROWD, "--personas", &personas]);
@@ -67,13 +70,14 @@ fn look(context: &Context<'_>, engine: &Engine) -> anyhow::Result<()> {
     if context.is_full() {
         intake_answers()?;
         console_answers(engine)?;
+        push_answers(engine)?;
         browser::look(context.root, PORT)?;
     }
     Ok(())
 }
 
-/// Personas with commas between them: every so-many-th of those that the seed names, beginning at
-/// one that the commit chooses.
+/// Comma-separated personas: one in several of those that the seed names, starting at one that the
+/// commit chooses.
 fn sample(context: &Context<'_>, engine: &Engine) -> anyhow::Result<String> {
     let image = format!("localhost/fedicensus-lab:{IMAGE_TAG}");
     let label = format!("org.fedicensus=fedicensus-{NAME}");
@@ -100,7 +104,7 @@ fn sample(context: &Context<'_>, engine: &Engine) -> anyhow::Result<String> {
     Ok(chosen.join(","))
 }
 
-/// A persona that another one names is found through that one alone.
+/// A persona that another one names is found only through that one.
 fn named_by_the_seed(table: &Value) -> anyhow::Result<Vec<&str>> {
     let personas = table["personas"].as_array().context("no personas")?;
     let named = personas.iter().filter(|persona| persona["via"] == "seed");
@@ -121,8 +125,8 @@ fn drawn<'names>(names: &[&'names str], seed: usize) -> Vec<&'names str> {
 }
 
 /// Invariant I1's other half: the parts that hold the database, the engine's socket and strangers'
-/// requests have no network, and no part can write or gain anything. Asked of the engine, and of
-/// the kernel about each part's first process: what was asked for may not have been done.
+/// requests have no network, and no part can write or gain anything. Both the engine and the kernel
+/// are asked about each part's first process: the engine may not have done what was requested.
 fn parts_are_confined(engine: &Engine, without_network: &[&str]) -> anyhow::Result<()> {
     let label = format!("label=org.fedicensus=fedicensus-{NAME}");
     let format = "{{.Name}} {{.HostConfig.NetworkMode}} {{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.HostConfig.SecurityOpt}} {{.State.Pid}}";
@@ -164,8 +168,8 @@ fn parts_are_confined(engine: &Engine, without_network: &[&str]) -> anyhow::Resu
     Ok(())
 }
 
-/// Through the web server as it is deployed: Prometheus is answered at the port that is his, and a
-/// visitor at theirs is not.
+/// Through the web server as deployed: Prometheus gets the metrics at its port, and a visitor at
+/// the public port does not.
 fn metrics_are_apart(engine: &Engine) -> anyhow::Result<()> {
     let place = published(engine, METRICS_PORT)?;
     let page = answered(&format!("http://{place}/metrics"))?;
@@ -194,7 +198,7 @@ fn metrics_are_apart(engine: &Engine) -> anyhow::Result<()> {
     ))
 }
 
-/// Through the web server, whose volume with the console's socket is read-only.
+/// Through the web server, which mounts the volume of the console's socket read-only.
 fn console_answers(engine: &Engine) -> anyhow::Result<()> {
     let place = published(engine, CONSOLE_PORT)?;
     for (path, status) in [("/login", "200"), ("/metrics", "404")] {
@@ -216,7 +220,32 @@ fn console_answers(engine: &Engine) -> anyhow::Result<()> {
     ))
 }
 
-/// Where a port of the web server's container is published: on this machine alone.
+/// Through the web server: clients at the push service's port, subscribers at the list's, and the
+/// paths of nodes and Prometheus at neither.
+fn push_answers(engine: &Engine) -> anyhow::Result<()> {
+    let address = format!("http://127.0.0.1:{PUSH_PORT}");
+    let list = format!("http://127.0.0.1:{PORT}");
+    let metrics = published(engine, METRICS_PORT)?;
+    for (url, wanted) in [
+        (format!("{address}/status"), "\"status\":\"OK\""),
+        (format!("{list}/subscribe"), "{\"key\":"),
+        (
+            format!("http://{metrics}/push/metrics"),
+            "fedicensus_push_connections 0\n",
+        ),
+        (format!("{address}/metrics"), "\n404"),
+        (format!("{address}/subscribe"), "\n404"),
+        (format!("{address}/notif/{}", "0".repeat(32)), "\n404"),
+    ] {
+        let page = answered(&url)?;
+        if !page.contains(wanted) {
+            bail!("{url} must be answered with `{}`: {page}", wanted.trim());
+        }
+    }
+    say(&format!("push: the service is at {address}"))
+}
+
+/// The address at which a port of the web server's container is published, on this machine only.
 fn published(engine: &Engine, port: &str) -> anyhow::Result<String> {
     let label = format!("label=org.fedicensus=fedicensus-{NAME}");
     let web = output(engine.command().args([
@@ -235,13 +264,13 @@ fn published(engine: &Engine, port: &str) -> anyhow::Result<String> {
     Ok(place.to_owned())
 }
 
-/// A page, and its status on a line of its own.
+/// A page, and its status on a separate line.
 fn answered(url: &str) -> anyhow::Result<String> {
     let format = "\n%{http_code}";
     output(Command::new("curl").args(["-sS", "--max-time", "30", "-w", format, url]))
 }
 
-/// Through the web server, whose volume with the intake's socket is read-only.
+/// Through the web server, which mounts the volume of the intake's socket read-only.
 fn intake_answers() -> anyhow::Result<()> {
     let url = format!("http://127.0.0.1:{PORT}/submit/nobody.example.com");
     let status = output(Command::new("curl").args([

@@ -1,4 +1,5 @@
-//! Steps that run a program over the tree: the compiler's, shellcheck, cargo-deny, the fuzzer.
+//! Steps that run a program over the tree: the compiler's tools, shellcheck, cargo-deny, the
+//! fuzzer.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +11,7 @@ use super::step::Context;
 use crate::step::{Outcome, output, passes};
 use crate::{browser, deny, fuzz, rootless};
 
-/// Shell scripts of ours, which shellcheck reads besides those below [`ROOTLESS`].
+/// Our shell scripts, which shellcheck reads in addition to those below [`ROOTLESS`].
 const SCRIPTS: [&str; 11] = [
     ".ci/run",
     "deploy/base-images/make",
@@ -25,11 +26,11 @@ const SCRIPTS: [&str; 11] = [
     FAIL2BAN,
 ];
 
-/// Tries the filter and the jails of `deploy/fail2ban`.
+/// Tests the filter and the jails of `deploy/fail2ban`.
 const FAIL2BAN: &str = "tests/fixtures/fail2ban/check";
 
-/// The folder whose every file without an extension, or with `.sh`, is a script, at any depth but
-/// for units.
+/// In this folder, every file without an extension or with `.sh` is a script, at any depth, except
+/// among units.
 const ROOTLESS: &str = "tests/rootless";
 
 pub(super) fn fmt(context: &Context<'_>) -> anyhow::Result<Outcome> {
@@ -47,7 +48,7 @@ pub(super) fn doc(context: &Context<'_>) -> anyhow::Result<Outcome> {
     passed(doc.env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-/// All tests but the scenarios, and those that need an engine.
+/// All tests except the scenarios and those that need an engine.
 pub(super) fn unit(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let mut test = context.cargo("test --workspace --locked");
     require_privileges(&mut test)?;
@@ -108,7 +109,7 @@ fn scripts_below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Lets no test be skipped that root alone can run, if this is root; returns whether it is.
+/// Forbids skipping the tests that only root can run, if this is root; returns whether it is.
 pub(super) fn require_privileges(test: &mut Command) -> anyhow::Result<bool> {
     let is_root = is_root()?;
     if is_root {

@@ -1,5 +1,5 @@
-//! Runs steps: each as a process of its own, whose output goes to the terminal and to a file, in
-//! order or beside the others.
+//! Runs steps: each as a separate process, whose output goes to the terminal and to a file, in
+//! order or concurrently.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -17,37 +17,34 @@ use crate::step::{Outcome, say};
 /// How often the output of a step is copied to the terminal.
 const COPY_EVERY: Duration = Duration::from_millis(200);
 
-/// A step of its own process ends with this line if it could not look at everything.
+/// The last line of a step's process if it could not check everything.
 const PARTLY: &str = "in part: ";
 
-/// What `main` writes before an error.
+/// What `main` prints before an error.
 const ERROR: &str = "xtask: ";
 
-/// A step of CI.
 pub(crate) struct Step {
     pub(crate) name: &'static str,
-    /// What it is, for people.
+    /// Its description for people.
     pub(crate) about: &'static str,
-    /// The least tier that has it.
+    /// The lowest tier that contains it.
     pub(crate) tier: Tier,
-    /// Whether it needs a container engine.
     pub(crate) engine: bool,
-    /// Whether it runs beside the steps that follow, up to one that comes after it.
+    /// Whether it runs concurrently with the steps that follow, until one that comes after it.
     pub(crate) beside: bool,
     /// Steps that must have passed.
     pub(crate) needs: &'static [&'static str],
-    /// Steps that must have ended, besides those that it needs.
+    /// Steps that must have ended, in addition to those that it needs.
     pub(crate) after: &'static [&'static str],
     pub(crate) run: fn(&Context<'_>) -> anyhow::Result<Outcome>,
 }
 
-/// What a step is given.
+/// The inputs of a step.
 pub(crate) struct Context<'root> {
     pub(crate) root: &'root Path,
     pub(crate) tier: Tier,
 }
 
-/// How a step ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
     Passed,
@@ -57,14 +54,12 @@ enum End {
     NotRun(&'static str),
 }
 
-/// A step that has ended.
 struct Ended {
     name: &'static str,
     took: Duration,
     end: End,
 }
 
-/// A step that runs.
 struct Running {
     name: &'static str,
     began: Instant,
@@ -72,10 +67,10 @@ struct Running {
     log: PathBuf,
 }
 
-/// Runs steps, and knows how they ended.
+/// Runs steps, and records how they ended.
 pub(crate) struct Course<'root> {
     context: Context<'root>,
-    /// Holds a file for each step.
+    /// The folder with a log file for each step.
     logs: PathBuf,
     beside: Vec<Running>,
     ended: Vec<Ended>,
@@ -132,10 +127,10 @@ impl Step {
         Self { after, ..self }
     }
 
-    /// Runs it in this process, and reports to the process that started this one.
+    /// Runs the step in this process, and reports to the process that started this one.
     ///
     /// # Errors
-    /// What the step failed with.
+    /// The step's error.
     pub(crate) fn run_here(&self, context: &Context<'_>) -> anyhow::Result<()> {
         match (self.run)(context)? {
             Outcome::Passed => Ok(()),
@@ -153,7 +148,7 @@ impl Context<'_> {
         Engine::find()
     }
 
-    /// Cargo, the one that runs us.
+    /// The cargo that runs us.
     pub(crate) fn cargo(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO"));
         command
@@ -174,8 +169,8 @@ impl<'root> Course<'root> {
         })
     }
 
-    /// Begins a step once those are at their end that it comes after, and waits for it unless it
-    /// runs beside others.
+    /// Starts a step once the steps before it have ended, and waits for it unless it runs
+    /// concurrently.
     pub(crate) fn step(&mut self, step: &'static Step) -> anyhow::Result<()> {
         for name in step.needs.iter().chain(step.after) {
             self.wait_for(name)?;
@@ -199,7 +194,7 @@ impl<'root> Course<'root> {
         self.end(running)
     }
 
-    /// Runs work of this process as a step.
+    /// Runs work in this process as a step.
     pub(crate) fn record(
         &mut self,
         name: &'static str,
@@ -214,7 +209,6 @@ impl<'root> Course<'root> {
         self.push(name, began, end)
     }
 
-    /// Waits for all that run.
     pub(crate) fn wait(&mut self) -> anyhow::Result<()> {
         while let Some(running) = self.beside.pop() {
             self.end(running)?;
@@ -222,10 +216,10 @@ impl<'root> Course<'root> {
         Ok(())
     }
 
-    /// Prints every step's time, the whole, and the steps that failed.
+    /// Prints every step's time, the total, and the steps that failed.
     ///
     /// # Errors
-    /// When a step did not pass; names all of them.
+    /// A step did not pass; names all of them.
     pub(crate) fn conclude(&self, began: Instant) -> anyhow::Result<()> {
         say("")?;
         for one in &self.ended {
@@ -249,7 +243,7 @@ impl<'root> Course<'root> {
     fn start(&self, step: &Step) -> anyhow::Result<Running> {
         let log = self.logs.join(format!("{}.log", step.name));
         let file = File::create(&log).with_context(|| log.display().to_string())?;
-        // Not by its path: a step that compiles may put another program there.
+        // Not by its path: a step that compiles may replace the program there.
         let mut command = Command::new("/proc/self/exe");
         command.args(["ci", "--only", step.name]);
         if self.context.is_full() {
@@ -301,7 +295,7 @@ impl<'root> Course<'root> {
     }
 }
 
-/// A step that was cut off would leave its work half done and its programs behind.
+/// A step that is cut off would leave its work half done and its programs behind.
 impl Drop for Course<'_> {
     fn drop(&mut self) {
         for running in &mut self.beside {
@@ -337,12 +331,12 @@ impl End {
     }
 }
 
-/// Copies what a step writes to the terminal until it has ended. From the file and not from a pipe,
+/// Copies a step's output to the terminal until it has ended. It reads the file and not a pipe,
 /// which a program that outlives the step would keep open.
 fn follow(running: &mut Running) -> anyhow::Result<ExitStatus> {
     let mut log = File::open(&running.log)?;
     loop {
-        // Asked first, so that nothing is missed that was written before the end.
+        // Asked first, so that nothing written before the end is missed.
         let ended = running.child.try_wait()?;
         let mut terminal = io::stderr().lock();
         io::copy(&mut log, &mut terminal)?;

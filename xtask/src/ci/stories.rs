@@ -1,4 +1,4 @@
-//! The scenarios: over plain processes, over containers, and with programs of others; and the
+//! The scenarios, over plain processes, over containers, and with other people's programs; and the
 //! tables that they write.
 
 use std::process::Command;
@@ -14,12 +14,12 @@ use super::step::Context;
 use crate::confinement as found;
 use crate::step::{Outcome, output, passes, say, target_folder};
 
-/// Of the whole workspace: a package by itself has other features, and half the workspace would be
+/// For the whole workspace: a single package has other features, so half of the workspace would be
 /// compiled again.
 const SCENARIOS: &str = "test --workspace --locked --test scenarios";
 
-/// Tests of the packages that hold the programs which scenarios start: cargo builds a package's
-/// programs for its integration tests.
+/// Tests of the packages whose programs the scenarios start: cargo builds a package's programs for
+/// its integration tests.
 const PROGRAMS: &str = "--no-run --test program --test check --test binary --example hold_lock";
 
 pub(super) fn over_processes(context: &Context<'_>) -> anyhow::Result<Outcome> {
@@ -50,7 +50,7 @@ fn is_there(program: &str) -> bool {
     output(shell.args(["-c", "command -v \"$0\"", program])).is_ok()
 }
 
-/// Nothing is skipped: the programs must be there.
+/// Nothing is skipped: the programs must be installed.
 pub(super) fn readers(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let mut test = scenarios(context)?;
     passed(test.args(READERS).env("FEDICENSUS_E2E", "required"))
@@ -82,8 +82,8 @@ pub(super) fn confinement(context: &Context<'_>) -> anyhow::Result<Outcome> {
     found::run(context.root, found::Use::Compare { machine })
 }
 
-/// Shows what the tests measured and tried, table by table: figures that nobody reads are not worth
-/// their making.
+/// Prints the tests' measurements and attempts, table by table: figures that no one reads are not
+/// worth making.
 pub(super) fn tables(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let folder = target_folder(context.root).join("tables");
     let mut files = Vec::new();
@@ -112,8 +112,8 @@ pub(super) fn tables(context: &Context<'_>) -> anyhow::Result<Outcome> {
     })
 }
 
-/// The scenarios' program, with the programs that they start built, and without what an environment
-/// may say of how they run. Arguments are the program's own.
+/// The scenarios' program, with the programs that it starts built, and without environment
+/// variables that change how it runs. The arguments go to the program itself.
 fn scenarios(context: &Context<'_>) -> anyhow::Result<Command> {
     passes(&mut context.cargo(&format!("{SCENARIOS} {PROGRAMS}")))?;
     let mut test = context.cargo(&format!("{SCENARIOS} --"));

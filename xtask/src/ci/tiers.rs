@@ -1,9 +1,9 @@
-//! What CI consists of, as data: its steps in their order.
+//! The steps of CI as data, in their order.
 
 use super::step::Step;
 use super::{images, lab, programs, stories};
 
-/// All steps, in the order in which they begin.
+/// All steps, in the order in which they start.
 pub(crate) const STEPS: &[Step] = &[
     Step::quick("bases", "base images, made if no registry answers", images::bases)
         .with_engine()
@@ -123,7 +123,7 @@ mod tests {
         }
     }
 
-    /// A filter of a scenario that was renamed would quietly run or skip nothing.
+    /// The filter of a renamed scenario would silently run or skip nothing.
     #[test]
     fn every_filter_finds_a_scenario() {
         let folder = crate::root().unwrap().join("tests/scenarios");

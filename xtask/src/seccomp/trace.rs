@@ -1,15 +1,14 @@
-//! A line of `strace -f -X raw` → a call → whether a profile lets it through.
+//! Parses lines of `strace -f -X raw` into calls, and decides whether a profile allows them.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A system call as it was begun.
+/// A system call at its start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call<'a> {
-    /// Its name.
     pub(super) name: &'a str,
-    /// What stands behind the bracket.
+    /// The text after the bracket.
     arguments: &'a str,
 }
 
@@ -26,16 +25,16 @@ impl<'a> Call<'a> {
         (is_name && !name.is_empty()).then_some(Self { name, arguments })
     }
 
-    /// Its own name, and that of the call that takes its place under the profile.
+    /// Its own name, and the name of the call that replaces it under the profile.
     pub(super) fn stands_for(&self) -> impl Iterator<Item = &'a str> {
         let instead = (self.name == "clone3").then_some("clone");
         std::iter::once(self.name).chain(instead)
     }
 
-    /// An argument's value, where it is a number or a pointer.
+    /// An argument's value, if it is a number or a pointer.
     fn argument(&self, index: usize) -> Option<u64> {
         let text = if self.name.starts_with("clone") {
-            // strace gives these by name.
+            // strace prints these by name.
             self.arguments.split("flags=").nth(1)?
         } else {
             self.arguments.split(", ").nth(index)?
@@ -56,7 +55,7 @@ fn number(text: &str) -> Option<u64> {
     }
 }
 
-/// The lines of a trace, with those that another thread's cut in two put together again.
+/// The lines of a trace; lines that another thread's line cut in two are rejoined.
 pub(super) fn lines(trace: &str) -> Vec<String> {
     let mut whole = Vec::new();
     let mut begun: BTreeMap<&str, &str> = BTreeMap::new();
@@ -71,23 +70,21 @@ pub(super) fn lines(trace: &str) -> Vec<String> {
             whole.push(line.to_owned());
         }
     }
-    // Those that never came back, as exits do.
+    // Calls that never returned, such as exits.
     whole.extend(begun.into_values().map(str::to_owned));
     whole
 }
 
-/// The profile's groups.
 pub(super) fn groups(profile: &Value) -> impl Iterator<Item = &Value> {
     profile["syscalls"].as_array().into_iter().flatten()
 }
 
-/// The calls of a group.
 pub(super) fn names(group: &Value) -> impl Iterator<Item = &str> {
     let names = group["names"].as_array().into_iter().flatten();
     names.filter_map(Value::as_str)
 }
 
-/// Whether the profile refuses a call, or what takes its place under the profile.
+/// Whether the profile refuses a call, or the call that replaces it under the profile.
 pub(super) fn is_refused(profile: &Value, call: &Call) -> bool {
     call.stands_for().last().is_none_or(|name| {
         let lets = |group: &Value| {

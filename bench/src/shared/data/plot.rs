@@ -1,4 +1,4 @@
-//! The plots that there are: what each is called in the file of points, and how it is drawn.
+//! The plots: their names in the file of points, and how they are drawn.
 
 use chart::{Chart, Values};
 use clap::ValueEnum;
@@ -31,7 +31,7 @@ struct Look {
 }
 
 impl Plot {
-    /// What it is called in the file of points; its own file is called so too.
+    /// Its name in the file of points, and the name of its SVG file.
     pub fn name(self) -> &'static str {
         match self {
             Self::PathRate => "path-rate",
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// What benchmarks write would be refused otherwise.
+    /// Otherwise the reader would reject what benchmarks write.
     #[test]
     fn each_plot_is_found_by_its_name() {
         for plot in Plot::value_variants() {

@@ -129,7 +129,7 @@ fn a_flood_of_addresses_is_bounded_and_lifts_no_ban() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
 
-    /// What the limiter remembers in memory and in a file is the same, whatever it does.
+    /// Records in memory and in a file are the same after any sequence of calls.
     #[test]
     fn a_file_remembers_as_memory_does(
         steps in proptest::collection::vec((0_u32..4, 0_u64..200, 0_u32..5), 1..30),
@@ -163,7 +163,7 @@ proptest! {
     }
 }
 
-/// Somebody may have guessed at the name before.
+/// Other people may have guessed at the name before.
 #[test]
 fn a_new_account_is_not_locked() {
     let (mut accounts, _folder) = moderated();
@@ -184,7 +184,7 @@ fn a_new_account_is_not_locked() {
     }
 }
 
-/// The console and a command have the file open at once.
+/// The console and a command have the file open at the same time.
 #[test]
 fn two_processes_do_not_stop_each_other() {
     let (mut accounts, folder) = moderated();

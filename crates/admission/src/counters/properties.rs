@@ -1,4 +1,5 @@
-//! Properties of counters over any order of charges, gifts back, times and restarts, against plain ones that remember everything.
+//! Properties of counters over any order of charges, returns, times and restarts, compared with
+//! plain counters that remember everything.
 
 use std::collections::HashMap;
 
@@ -9,9 +10,10 @@ use super::*;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// Charge this item, with this limit, so many seconds after the last step or before it.
+    /// Charge this item, with this limit, this many seconds after the last step (or before it, if
+    /// negative).
     Charge(u8, u8, i64),
-    /// Give back the admission that is the so many-th of those still held.
+    /// Give back one of the admissions still held, chosen by this index.
     GiveBack(usize),
 }
 
@@ -38,7 +40,7 @@ fn table(item: u8) -> Table {
     }
 }
 
-/// What counters are, with no regard to size: for each window and item a count that may go below zero.
+/// Plain counters of unbounded size: for each window and item a count that may go below zero.
 #[derive(Default)]
 struct Plain {
     start: Option<u64>,
@@ -69,10 +71,11 @@ fn restarted(counters: &Counters) -> Counters {
 }
 
 proptest! {
-    // Each step is a restart, so fewer cases than usual do.
+    // Each step is a restart, so there are fewer cases than usual.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// One run beside plain counters, and beside itself restarted after every step: all give the same answers.
+    /// Compares one run with plain counters, and with a run that restarts after every step: all
+    /// give the same answers.
     #[test]
     fn no_order_of_steps_lets_more_through_than_the_limit(
         steps in proptest::collection::vec(step(), 1..80),
@@ -82,7 +85,7 @@ proptest! {
         let mut other = Counters::new(HashKey([3; 16]));
         let mut plain = Plain::default();
         let mut held: Vec<(Receipt, Receipt, u64, u8)> = Vec::new();
-        // Admissions less those given back, by window and item; the greatest limit that was said for them.
+        // Admissions less those given back, and the highest limit used, by window and item.
         let mut through: HashMap<(u64, u8), i64> = HashMap::new();
         let mut limits: HashMap<(u64, u8), i64> = HashMap::new();
         let mut now = start;

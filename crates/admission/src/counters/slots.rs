@@ -1,44 +1,43 @@
 //! Counts by id, in little more than eight bytes each.
 //!
-//! An id's first bits choose a shard; the rest stands before its count in one word, and a shard is a sorted list of such words. Shards grow by an
-//! eighth, so that little is kept in reserve and no insertion moves more than that, even with ten million counts: a hash table would double all at once.
+//! The first bits of an id choose a shard. A shard is a sorted list of words, each with the rest of
+//! the id and the count. Shards grow by an eighth, so that they hold little in reserve and no
+//! insertion moves more than that, even with ten million counts. A hash table would double in size
+//! at once.
 
 /// Bits of an id.
 pub(super) const ID_BITS: u32 = SHARD_BITS + REST_BITS;
 
-/// Bits of an id that choose a shard: 20 KB in each with ten million counts, and 0.1 MB for all when they are empty.
+/// Bits of an id that choose a shard. With ten million counts a shard has 20 KB; all empty shards
+/// take 0.1 MB.
 const SHARD_BITS: u32 = 12;
 
-/// Bits of an id that are kept.
+/// Bits of an id that are stored in a word.
 const REST_BITS: u32 = u64::BITS - COUNT_BITS;
 
-/// Bits of a count, which is a [`crate::Limit`] at most.
+/// Bits of a count, which is at most a [`crate::Limit`].
 const COUNT_BITS: u32 = 31;
 
-/// What masks a count off.
 const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 
-/// What masks off what is kept of an id.
 const REST_MASK: u64 = (1 << REST_BITS) - 1;
 
-/// Number of shards.
 const SHARDS: usize = 1 << SHARD_BITS;
 
-/// Counts above zero, by id. An id has no more than [`ID_BITS`] bits.
+/// Counts above zero, by id. An id has at most [`ID_BITS`] bits.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    /// None before the first count.
+    /// Empty before the first count.
     shards: Vec<Vec<u64>>,
     len: usize,
 }
 
 impl Slots {
-    /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// The count of `id`; 0 when there is none.
+    /// The count of `id`, or 0 if it has none.
     pub(super) fn count(&self, id: u64) -> u32 {
         let found = self.shards.get(shard_of(id)).and_then(|shard| {
             let place = place(shard, id).ok()?;
@@ -47,7 +46,7 @@ impl Slots {
         found.map_or(0, count_of)
     }
 
-    /// Sets the count of `id`, which is [`crate::Limit::MAX`] at most; 0 takes it away.
+    /// Sets the count of `id`, at most [`crate::Limit::MAX`]. 0 removes it.
     pub(super) fn set(&mut self, id: u64, count: u32) {
         if self.shards.is_empty() {
             self.shards.resize_with(SHARDS, Vec::new);
@@ -77,7 +76,6 @@ impl Slots {
         }
     }
 
-    /// All ids with their counts.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u32)> {
         (0_u64..).zip(&self.shards).flat_map(|(number, shard)| {
             shard

@@ -1,8 +1,8 @@
-//! A table of counters for each kind of thing that is counted, so that a key never shares a counter with a domain.
+//! One table of counters for each kind of item, so that a key never shares a counter with a domain.
 
 use super::slots::Slots;
 
-/// What counters count.
+/// The kind of item that a counter counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {
     /// Submitters' keys, for `key` lines.
@@ -11,16 +11,16 @@ pub enum Table {
     Domain,
     /// Registered domains, for the `public` line.
     Public,
-    /// Registered domains of servers that named the names.
+    /// Registered domains of the servers that named new names.
     Source,
-    /// ICANN's registered domains below which others hand out names.
+    /// Registered domains by ICANN's rules whose owners hand out names below them.
     SharedSuffix,
-    /// All names: it has one counter.
+    /// All names, with a single counter.
     Total,
 }
 
 impl Table {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] = [
         Self::Key,
         Self::Domain,
@@ -30,7 +30,7 @@ impl Table {
         Self::Total,
     ];
 
-    /// Its name; for a kind of rule, the rule's keyword.
+    /// The table's name. For a kind of rule it is the rule's keyword.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Key => "key",
@@ -42,7 +42,7 @@ impl Table {
         }
     }
 
-    /// The one of this name.
+    /// The table of this name. `None` if there is none.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|table| table.as_str() == name)
     }

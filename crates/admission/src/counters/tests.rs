@@ -7,7 +7,7 @@ fn limit(number: u32) -> Limit {
     Limit::new(number).unwrap()
 }
 
-/// Charges `item` at each time in turn and says which were admitted.
+/// Charges `item` at each time in turn and compares which charges were admitted.
 #[track_caller]
 fn check(counters: &mut Counters, number: u32, times: &[u64], expect: &[bool]) {
     let admitted: Vec<_> = times
@@ -37,7 +37,8 @@ fn a_window_begins_with_the_first_use_and_ends_exactly_a_day_later() {
         &[1000, 1000, 1000, 1000 + DAY - 1, 1000 + DAY, 1000 + DAY],
         &[true, true, false, false, true, true],
     );
-    // All share it: what is used for the first time shortly before its end is fresh at once.
+    // All counters share the window: one that is first used shortly before its end is reset at
+    // once.
     assert!(is_admitted(&mut counters, "b", 1, 1000 + 2 * DAY - 1));
     assert!(is_admitted(&mut counters, "b", 1, 1000 + 2 * DAY));
 }
@@ -67,7 +68,7 @@ fn a_clock_that_goes_backwards_lets_nothing_more_through() {
         &[10 * DAY, 10 * DAY - 1, 0, 9 * DAY],
         &[true, false, false, false],
     );
-    // Nor does one that was ahead for a while.
+    // A clock that was ahead for a while does not either.
     check(
         &mut counters,
         1,
@@ -156,7 +157,7 @@ fn a_row_that_was_never_kept_is_refused() {
             Err(RowError::Count { id, count })
         );
     }
-    // A former window's, as it is left when nobody took it away yet.
+    // A row of an earlier window that was not deleted yet.
     counters
         .put(Row {
             id: 1,
@@ -165,7 +166,7 @@ fn a_row_that_was_never_kept_is_refused() {
         })
         .unwrap();
     assert_eq!(counters.rows().collect::<Vec<_>>(), [row]);
-    // A later window's: that window had begun, even if nobody wrote it down elsewhere.
+    // A row of a later window: that window had begun, even if it is not recorded elsewhere.
     let later = Row {
         id: 2,
         window_start_s: 5 + DAY,

@@ -1,4 +1,5 @@
-//! Decisions beside those of a slow implementation that is written from the rules' description alone and shares nothing with ours.
+//! Compares decisions with those of a slow implementation that follows the rules' description alone
+//! and shares no code with ours.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ const LIST: &str = "com\nuk\nco.uk\n*.ck\n!www.ck\n*.b.com\n!a.b.com\na.co.uk\n"
 
 const DAY: u64 = 86_400;
 
-/// Rules as a list of lines, and every admission that was ever made.
+/// Rules as a list of lines, and every admission ever made.
 struct Plain {
     lines: Vec<(String, String, u32)>,
     is_test_domain_allowed: bool,
@@ -22,7 +23,7 @@ struct Plain {
 }
 
 impl Plain {
-    /// Whether it is allowed, and the rule, counter and limit that said so.
+    /// Whether the name is admitted, and the rule, counter and limit that decided.
     fn decide(
         &mut self,
         key: Option<&str>,
@@ -79,7 +80,8 @@ impl Plain {
     }
 }
 
-/// How many of the labels are the public suffix, by the list's own description of it, rule by rule.
+/// Number of labels in the public suffix, by the list's own description of the algorithm, rule by
+/// rule.
 fn suffix_labels(labels: &[&str]) -> Option<usize> {
     let mut matching: Vec<(bool, usize)> = Vec::new();
     for rule in LIST.lines() {
@@ -167,7 +169,7 @@ proptest! {
             prop_assert_eq!(decision.is_admitted(), allow, "{:?}", decision);
             let found = decision.counter.as_ref().map(|counter| (counter.table.as_str().to_owned(), counter.name.clone(), counter.limit.get()));
             prop_assert_eq!(found, rule);
-            // One admission moves one counter, a refusal none.
+            // One admission increments one counter, a refusal none.
             if window == counters.window_start_s() {
                 let moved: u32 = counters.rows().map(|row| row.count - before.get(&(row.table, row.id)).copied().unwrap_or(0)).sum();
                 prop_assert_eq!(moved, u32::from(allow));

@@ -35,7 +35,8 @@ impl Asked {
             .decide(&mut self.counters, key.as_ref(), domain.as_ref(), now_s)
     }
 
-    /// That the decision is `rule counter count/limit`, or the reason of one without a counter.
+    /// Checks that the decision is `rule counter count/limit`, or this reason if there is no
+    /// counter.
     #[track_caller]
     fn check(&mut self, key: &str, domain: &str, expect: Result<&str, Reason>) {
         let decision = self.decide(key, domain, 0);
@@ -87,7 +88,7 @@ fn the_longest_domain_line_decides_and_all_below_it_share_its_counter() {
     asked.check("", "a.com", Ok("domain a.com 0/2"));
     asked.check("", "q.y.a.com", Ok("domain a.com 1/2"));
     asked.check("", "other.a.com", Ok("domain a.com 2/2"));
-    // Neither its parent's counter, exhausted, nor its own parent's.
+    // Uses neither its parent's exhausted counter nor that of the parent's parent.
     asked.check("", "x.y.a.com", Ok("domain x.y.a.com 0/1"));
     asked.check("", "w.x.y.a.com", Ok("domain x.y.a.com 1/1"));
     asked.check("", "ban.a.com", Ok("domain ban.a.com 0/0"));
@@ -142,7 +143,7 @@ fn without_a_rule_it_is_refused() {
     for rules in ["", "public default 0", "domain b.com 5"] {
         asked(rules).check(KEY, "a.com", Err(Reason::NoRule));
     }
-    // Even what has no registered domain: nobody asked for one.
+    // Even for names without a registered domain, which is not needed here.
     asked("public default 0").check("", "com", Err(Reason::NoRule));
 }
 
@@ -157,7 +158,7 @@ fn the_test_domain_is_refused_unless_it_is_allowed() {
     }
     asked.check("", "sigsum.org", Ok("public sigsum.org 0/5"));
     asked.check("", "nottest.sigsum.org", Ok("public sigsum.org 1/5"));
-    // A key's line comes before all that is about domains.
+    // A key's line takes precedence over all lines about domains.
     asked.check(KEY, "test.sigsum.org", Ok("key a* 0/1"));
     asked.policy.test_domain = TestDomain::Allow;
     asked.check("", "b.test.sigsum.org", Ok("domain test.sigsum.org 0/5"));
@@ -170,7 +171,7 @@ fn new_rules_find_the_counts_that_there_are() {
     asked.check("", "a.com", Ok("domain a.com 0/2"));
     asked.policy = policy("domain a.com 1\npublic default 1", TestDomain::Refuse);
     asked.check("", "a.com", Ok("domain a.com 1/1"));
-    // The public line's counter of the same name is another one.
+    // The public line has its own counter of the same name.
     asked.policy = policy("public default 1", TestDomain::Refuse);
     asked.check("", "a.com", Ok("public a.com 0/1"));
     asked.policy = policy("domain a.com 2", TestDomain::Refuse);
@@ -191,7 +192,8 @@ fn the_first_request_of_all_begins_the_window_even_one_that_is_refused() {
             .decide("", "a.com", 1000 + WINDOW_SECONDS)
             .is_admitted()
     );
-    // One that is refused goes on to the next as well, and a clock that goes backwards from there stays in it.
+    // A refused request enters the next window too, and a clock that goes backwards afterwards
+    // stays in it.
     asked.decide("", "", 1000 + 2 * WINDOW_SECONDS);
     assert!(asked.decide("", "a.com", 1000).is_admitted());
     assert!(

@@ -36,7 +36,7 @@ fn what_names_the_same_domain_has_one_form() {
         check(text, Ok("xn--bcher-kva.example"));
     }
     check("\u{212b}ngström.example", Ok("xn--ngstrm-hua5l.example"));
-    // ONE DOT LEADER, which UTS 46 alone refuses.
+    // ONE DOT LEADER, which UTS 46 rejects without NFKC.
     check("a\u{2024}example", Ok("a.example"));
     check("social", Ok("social"));
     check("social.", Ok("social"));
@@ -48,13 +48,14 @@ fn a_sharp_s_and_a_final_sigma_stay_what_they_are() {
     check("FAß.example", Ok("xn--fa-hia.example"));
     check("faẞ.example", Ok("xn--fa-hia.example"));
     check("βόλος.example", Ok("xn--nxasmm1c.example"));
-    // Capitals have one sigma alone, and it is not the final one.
+    // Capitals have a single sigma, and it is not the final one.
     check("ΒΌΛΟΣ.example", Ok("xn--nxasmq6b.example"));
 }
 
 #[test]
 fn an_a_label_that_is_not_its_u_labels_is_refused() {
-    // In turn: a character that NFKC changes, a capital, plain ASCII, nothing, no Punycode, hyphens without a label.
+    // In this order: a character that NFKC changes, a capital, plain ASCII, nothing, invalid
+    // Punycode, hyphens without a label.
     for label in ["72g", "RKA-2ha", "é", "99999999", "a-é"] {
         check(&format!("xn--{label}.example"), Err(HostError::Idna));
     }
@@ -148,7 +149,7 @@ fn what_is_not_seen_is_refused_and_never_dropped() {
         ] {
             check_with(&text, Err(DomainNameError::Unseen { character }));
         }
-        // As hosts they are what they were.
+        // As hosts they are unchanged.
         let host = Host::parse(&format!("a{character}b.example")).unwrap();
         assert_eq!(host.as_str(), "ab.example");
     }
@@ -157,7 +158,7 @@ fn what_is_not_seen_is_refused_and_never_dropped() {
         told.to_string(),
         "it holds U+00AD, a character that is not seen and stands in no name; take it out"
     );
-    // A joiner is part of the name where it may stand, and refused where it may not.
+    // A joiner is part of the name where it is allowed, and rejected elsewhere.
     check("نامه\u{200c}ای.example", Ok("xn--mgba3gch31f060k.example"));
     check("a\u{200c}b.example", Err(HostError::Idna));
     check("a\u{200d}b.example", Err(HostError::Idna));
@@ -184,7 +185,7 @@ fn tails_go_label_by_label() {
 proptest! {
     #[test]
     fn what_is_a_host_is_the_same_domain(text in "\\PC{1,12}\\.[a-zäßΣİ.]{1,8}") {
-        // A handful of old letter forms NFKC makes into other letters than UTS 46 does.
+        // NFKC turns a handful of old letter forms into other letters than UTS 46 does.
         let is_composed = ComposingNormalizerBorrowed::new_nfkc().is_normalized(&text);
         let is_seen = !text.chars().any(is_dropped);
         if let (true, Ok(host)) = (is_composed && is_seen, Host::parse(&text)) {

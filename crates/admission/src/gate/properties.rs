@@ -1,4 +1,4 @@
-//! Properties of the gate over any order of names, sources, times, gifts back and restarts.
+//! Properties of the gate over any order of names, sources, times, returns and restarts.
 
 use std::collections::HashMap;
 
@@ -16,9 +16,10 @@ const IN_TOTAL: u32 = 8;
 
 #[derive(Debug, Clone)]
 enum Step {
-    /// This name asks, named by this source, so many seconds after the last step or before it.
+    /// This name arrives from this source, this many seconds after the last step (or before it, if
+    /// negative).
     Ask(usize, u64, i64),
-    /// The admission that is the so many-th of those still held comes to nothing.
+    /// One of the admissions still held, chosen by this index, is given back.
     TakeBack(usize),
 }
 
@@ -46,7 +47,7 @@ fn restarted(counters: &Counters) -> Counters {
     again
 }
 
-/// What an admission is counted by, and its limit.
+/// The counted items of an admission, with their limits.
 fn counted(name: &DomainName, shared: Option<&str>, source: u64) -> Vec<(String, u32)> {
     let registered = Suffixes::compiled();
     let domain = registered.registered_domain(name).unwrap();
@@ -111,7 +112,7 @@ proptest! {
             }
             other = restarted(&other);
             prop_assert_eq!(counters.rows().collect::<Vec<_>>(), other.rows().collect::<Vec<_>>());
-            // No admission moved some of its counters alone.
+            // No admission incremented only some of its counters.
             let current: i64 = through.iter().filter(|((window, _), _)| Some(*window) == counters.window_start_s()).map(|(_, count)| count).sum();
             prop_assert_eq!(counters.rows().map(|row| i64::from(row.count)).sum::<i64>(), current);
         }

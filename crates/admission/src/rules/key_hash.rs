@@ -7,7 +7,7 @@ use std::fmt;
 pub struct KeyHash(pub [u8; 32]);
 
 impl KeyHash {
-    /// The hash of these 64 hexadecimal digits of either case; none when it is something else.
+    /// Parses 64 hexadecimal digits of either case. `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let (pairs, []) = text.as_bytes().as_chunks::<2>() else {
             return None;

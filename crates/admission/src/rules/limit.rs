@@ -1,4 +1,4 @@
-//! How many admissions a window has room for.
+//! The number of admissions for which a window has room.
 
 use std::fmt;
 
@@ -7,13 +7,14 @@ use std::fmt;
 pub struct Limit(u32);
 
 impl Limit {
-    /// None: `key` and `domain` lines refuse by it, a `public` line is off.
+    /// No admission: `key` and `domain` lines refuse, and a `public` line is off.
     pub const ZERO: Self = Self(0);
 
-    /// The greatest: what a signed 32-bit number holds, as in the rules' first implementation.
+    /// The highest limit: the maximum of a signed 32-bit number, as in the rules' first
+    /// implementation.
     pub const MAX: Self = Self(i32::MAX.unsigned_abs());
 
-    /// The limit of this number; none when it is over [`Limit::MAX`].
+    /// The limit of this number. `None` if it is over [`Limit::MAX`].
     pub const fn new(number: u32) -> Option<Self> {
         if number <= Self::MAX.0 {
             Some(Self(number))
@@ -22,17 +23,18 @@ impl Limit {
         }
     }
 
-    /// The limit that `text` says in decimal digits: no sign, fraction, underscore or other base; leading zeros are fine.
+    /// Parses decimal digits: no sign, fraction, underscore or other base; leading zeros are
+    /// allowed.
     pub fn parse(text: &str) -> Option<Self> {
-        // `parse` alone would take a sign.
+        // `parse` alone would accept a sign.
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // Takes any number of leading zeros.
+        // Accepts any number of leading zeros.
         Self::new(text.parse().ok()?)
     }
 
-    /// As a number.
+    /// The limit as a number.
     pub fn get(self) -> u32 {
         self.0
     }

@@ -8,10 +8,10 @@ use crate::domain::{DomainName, DomainNameError};
 /// Longest path that a system opens, in bytes (Linux's `PATH_MAX`).
 const PATH_BYTES_MAX: usize = 4096;
 
-/// What names the census's own list instead of a file.
+/// The word for the census's own list in place of a file.
 pub(super) const DEFAULT_LIST: &str = "default";
 
-/// What a line says.
+/// The rule in a line.
 pub(super) enum Rule {
     Key(KeyHash, Limit),
     Domain(DomainName, Limit),
@@ -21,38 +21,38 @@ pub(super) enum Rule {
 /// What is wrong with a line. The text is a sentence about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Problem {
-    /// CR elsewhere than before LF.
+    /// A CR that is not followed by LF.
     #[error("it holds a carriage return; end lines with LF or CR LF")]
     CarriageReturn,
-    /// Bytes before the comment that are no text.
+    /// The part before the comment is not UTF-8.
     #[error("it is not UTF-8")]
     NotText,
-    /// Not three fields.
+    /// The line does not have three fields.
     #[error(
         "it has {found} field(s) and not three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`"
     )]
     Fields {
-        /// How many there are.
+        /// The number of fields.
         found: usize,
     },
-    /// Another first field than the three words, or one of them in capitals.
+    /// The first field is none of the three keywords, or is in capitals.
     #[error("it begins with none of `key`, `domain` and `public`")]
     Keyword,
-    /// No limit.
+    /// The limit is invalid.
     #[error("its limit is no decimal number from 0 to {}", Limit::MAX)]
     Limit,
-    /// `key` with something else than a hash.
+    /// The item of `key` is not a hash.
     #[error("its key is not 64 hexadecimal digits, the SHA-256 of a public key")]
     Key,
-    /// `domain` with something that no name can be.
+    /// The item of `domain` can't be a name.
     #[error("no name matches its domain: {0}")]
     Domain(DomainNameError),
-    /// `domain` with a name's beginning that means "and all below".
+    /// The item of `domain` begins with a prefix that means "and all below".
     #[error(
         "its domain begins with a dot or `*.`, but a line covers all names below its domain already; leave it out"
     )]
     AllBelow,
-    /// `public` with something that no file can be called.
+    /// The item of `public` can't be a file name.
     #[error("its file has a name that no file can have")]
     File,
     /// The key or the domain has a line already.
@@ -70,14 +70,14 @@ pub enum Problem {
 }
 
 impl Rule {
-    /// What the line says; nothing when it is empty or a comment.
+    /// Parses a line. `None` if it is empty or a comment.
     pub(super) fn parse(line: &[u8]) -> Result<Option<Self>, Problem> {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        // Where other programs end lines so, the rest of a file would be one comment.
+        // A program that ends lines with CR alone would turn the rest of a file into one comment.
         if line.contains(&b'\r') {
             return Err(Problem::CarriageReturn);
         }
-        // Comments are cut before the text is looked at: they may be in any encoding.
+        // Comments are cut off before the text is decoded: they may be in any encoding.
         let line = line.split(|&byte| byte == b'#').next().unwrap_or_default();
         let line = str::from_utf8(line).map_err(|_position| Problem::NotText)?;
         let mut fields = line.split_whitespace();

@@ -33,7 +33,7 @@ fn check(text: impl AsRef<[u8]>, expect: &[&str]) {
     assert_eq!(lines(&parse(text.as_ref()).unwrap()), expect);
 }
 
-/// That the line alone, and as the second of three, is refused for this reason.
+/// Checks that the line is rejected for this reason, alone and as the second of three.
 #[track_caller]
 fn check_wrong(line: impl AsRef<[u8]>, problem: Problem) {
     for (number, before, after) in [(1, "", ""), (2, "domain x.example 1\n", "\nkey")] {
@@ -93,7 +93,7 @@ fn line_ends_and_a_byte_order_mark_are_free() {
     ] {
         check(text, &["domain a.example 1", "domain b.example 2"]);
     }
-    // No rule is lost where CR alone was meant to end lines, also not behind a comment.
+    // If CR alone was meant to end lines, no rule is lost, not even after a comment.
     for text in [
         "domain a.example 1\rdomain b.example 2",
         "# comment\rdomain b.example 2",
@@ -105,7 +105,7 @@ fn line_ends_and_a_byte_order_mark_are_free() {
         check_wrong(text, Problem::CarriageReturn);
     }
     assert!(parse(b"domain a.example 1\r\r\n").is_err());
-    // In the middle of the file the mark is a character like any other.
+    // In the middle of a file the byte order mark is an ordinary character.
     for text in [
         "\n\u{feff}domain a.example 1",
         "\u{feff}\u{feff}domain a.example 1",
@@ -249,7 +249,7 @@ fn a_public_line_that_is_off_names_no_file_to_open() {
     assert_eq!(file("domain a.example 1"), None);
 }
 
-/// Lines that are rules or nearly so.
+/// Lines that are rules or almost rules.
 fn any_line() -> impl Strategy<Value = String> {
     let keyword = prop_oneof!["key", "domain", "public", "Key", "#", ""];
     let item = prop_oneof![

@@ -1,34 +1,35 @@
-//! The rules of a list of public suffixes, and the suffix of a name by them.
+//! The rules of a public suffix list, and the suffix of a name by them.
 //!
-//! The format and the algorithm are those of <https://github.com/publicsuffix/list/wiki/Format>, but for one point: no `*` is added to a list
-//! that has none, so that a top-level domain which no rule names stays unknown.
+//! Format and algorithm are those of <https://github.com/publicsuffix/list/wiki/Format>, with one
+//! exception: no `*` is added to a list without one, so a top-level domain without a rule stays
+//! unknown.
 
 use std::collections::BTreeMap;
 
 use crate::domain::{DomainName, tails};
 
-/// Longest rule in bytes: a host name's length.
+/// Longest rule in bytes: the longest host name.
 pub const RULE_BYTES_MAX: usize = 253;
 
 /// Most rules. The list of 2026 has ten thousand, so it may grow tenfold.
 pub const RULES_MAX: usize = 100_000;
 
-/// The rules, each at its name without `!` and `*.`; a `*` alone at the empty name.
+/// The rules, each under its name without `!` and `*.`. A single `*` is under the empty name.
 #[derive(Default, PartialEq, Eq)]
 pub(super) struct Table(BTreeMap<Box<str>, Marks>);
 
-/// Which rules there are for a name.
+/// The kinds of rules for a name.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Marks {
-    /// The name itself.
+    /// A rule for the name itself.
     is_suffix: bool,
-    /// `*.` before it.
+    /// A rule with `*.` before the name.
     has_wildcard: bool,
-    /// `!` before it.
+    /// A rule with `!` before the name.
     is_exception: bool,
 }
 
-/// Why a text is no list.
+/// Why a text is not a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Flaw {
     RuleTooLong { line: usize },
@@ -38,7 +39,8 @@ pub(super) enum Flaw {
 }
 
 impl Table {
-    /// The rules in `text`, one a line, each ending at white space; ICANN's and private ones alike. Comments begin with `//`.
+    /// Parses the rules in `text`, one per line, each up to the first white space, both ICANN's and
+    /// private ones. Comments begin with `//`.
     pub(super) fn parse(text: &str) -> Result<Self, Flaw> {
         let mut table = Self::default();
         for (line, rule) in rules(text) {
@@ -59,7 +61,8 @@ impl Table {
         Ok(table)
     }
 
-    /// The rules of a list that has been parsed which stand before line `end`; none when there are none.
+    /// The rules before line `end` of a list that was parsed successfully. `None` if there are
+    /// none.
     pub(super) fn before(text: &str, end: usize) -> Option<Self> {
         let mut table = Self::default();
         for (_, rule) in rules(text).take_while(|(line, _)| *line < end) {
@@ -72,7 +75,7 @@ impl Table {
         let mark: fn(&mut Marks);
         let name = if let Some(name) = rule.strip_prefix('!') {
             mark = |marks| marks.is_exception = true;
-            // One of a single label would leave an empty suffix.
+            // An exception of a single label would leave an empty suffix.
             canonical(name).filter(|name| name.contains('.'))?
         } else if rule == "*" {
             mark = |marks| marks.has_wildcard = true;
@@ -88,9 +91,10 @@ impl Table {
         Some(())
     }
 
-    /// The public suffix of `name`, which may be all of it; none when no rule matches.
+    /// The public suffix of `name`, which may be the whole name. `None` if no rule matches.
     ///
-    /// An exception prevails over all other rules, and of those the one with the most labels.
+    /// An exception has precedence over all other rules; among those the one with the most labels
+    /// applies.
     pub(super) fn suffix<'name>(&self, name: &'name str) -> Option<&'name str> {
         let mut longest = None;
         for tail in tails(name) {
@@ -113,7 +117,7 @@ impl Table {
     }
 }
 
-/// The rules of a list with the numbers of their lines, as they are written.
+/// The rules of a list as written, with their line numbers.
 pub(super) fn rules(text: &str) -> impl Iterator<Item = (usize, &str)> {
     lines(text).filter_map(|(line, text)| {
         let rule = text.split_whitespace().next()?;
@@ -121,7 +125,8 @@ pub(super) fn rules(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The lines of a list with their numbers. They end with LF, CR LF or CR: else what follows a comment could be lost in it.
+/// The lines of a list with their numbers. They end with LF, CR LF or CR: otherwise a comment could
+/// swallow the next rule.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text
         .split('\n')

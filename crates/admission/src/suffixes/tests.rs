@@ -1,6 +1,6 @@
 use super::*;
 
-/// A list in the right format with as many invented top-level rules, and a few true ones.
+/// A list in the right format with this many invented top-level rules, and a few true ones.
 fn list(icann_rules: usize) -> String {
     let mut text =
         "// a comment\n// ===BEGIN ICANN DOMAINS===\ncom\nuk\nco.uk\n*.ck\n!www.ck\nрф\n"
@@ -155,7 +155,8 @@ fn lines_end_with_lf_cr_lf_or_cr_and_none_is_lost_in_a_comment() {
     }
 }
 
-/// Registered domains by the compiled-in list, or why there is none, as in the list's own tests (publicsuffix/list, `tests/test_psl.txt`).
+/// Registered domains by the compiled-in list, or why there is none, as in the list's own tests
+/// (publicsuffix/list, `tests/test_psl.txt`).
 #[test]
 fn registered_domains_are_those_of_the_lists_own_tests() {
     use NoRegisteredDomain::{PublicSuffix, UnknownSuffix};
@@ -201,8 +202,8 @@ fn registered_domains_are_those_of_the_lists_own_tests() {
     }
 }
 
-/// docs/admission.md and the comment at [`List::Compiled`] say so of `default`: when this fails because the names are found to be public
-/// suffixes, both have to change.
+/// docs/admission-rules.md and the comment at [`List::Compiled`] describe this for `default`. If
+/// this test fails because the names are now found to be public suffixes, change both.
 #[test]
 fn the_compiled_in_list_overlooks_a_wildcard_beside_a_longer_rule() {
     for (rules, name, overlooked) in [
@@ -247,12 +248,12 @@ fn an_exception_prevails_and_the_longest_rule_otherwise() {
     check("c.b", Some("c.b"));
     check("d.c.b", None);
     check("e.d.c.b", Some("e.d.c.b"));
-    // There is a longer rule below it, which does not match: the wildcard does all the same.
+    // A longer rule below it does not match, so the wildcard applies.
     check("y.c.b", None);
     check("w.y.c.b", Some("w.y.c.b"));
     check("v.z.y.c.b", Some("v.z.y.c.b"));
     check("e.q.b", Some("e.q.b"));
-    // No rule but a lone `*` covers everything.
+    // Only a single `*` covers everything.
     check("a.nowhere", None);
     let everything = excerpt("*").unwrap();
     let domain = DomainName::parse("b.a.nowhere").unwrap();

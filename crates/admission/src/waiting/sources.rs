@@ -1,17 +1,18 @@
-//! Names that wait and that nobody but one source names, by that source.
+//! The waiting names that only one source names, grouped by that source.
 //!
-//! In: names as they come and go. Out: of the source that has the most, the name that may leave for one of a source that has fewer.
+//! The caller adds and removes names. [`Sources::last_of_the_greatest`] returns the name that may
+//! leave for one of a smaller source.
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::Rank;
 use crate::gate::SourceId;
 
-/// All sources that have somebody waiting.
+/// All sources with waiting names.
 #[derive(Debug, Default)]
 pub(super) struct Sources {
     ranks: HashMap<SourceId, BTreeSet<Rank>>,
-    /// By how many they have.
+    /// The sources by their number of names.
     by_size: BTreeSet<(usize, u64)>,
 }
 
@@ -37,7 +38,8 @@ impl Sources {
         self.resize(source, before, after);
     }
 
-    /// Of the source that has the most, the last to come; nothing when `newcomer`, with one more, would have as many.
+    /// The last name of the source with the most names. `None` if `newcomer`, with one more name,
+    /// would have as many.
     pub(super) fn last_of_the_greatest(&self, newcomer: SourceId) -> Option<&Rank> {
         let (size, greatest) = self.by_size.last()?;
         let own = self.ranks.get(&newcomer).map_or(0, BTreeSet::len);

@@ -39,7 +39,7 @@ fn the_most_often_named_come_first_then_those_who_wait_for_longest() {
     for source in 1..=3 {
         waiting.name(&naming("known", "k", source), Room::Total, 30);
     }
-    // The same bit, and a name's own neighbours, say nothing new.
+    // A source with the same bit, or a name's own neighbours, add nothing.
     for source in [1, 65] {
         waiting.name(&naming("late", "l", source), Room::Rule, 40);
     }
@@ -96,7 +96,8 @@ fn all_together_are_bounded_as_well() {
     assert!(!waiting.name(&naming("newer", "newer", 1), Room::Rule, 9));
 }
 
-/// A source with a long made-up list gives its places up to those who name a host each, until all have as many.
+/// A source with a long invented list loses its places to sources that name one host each, until
+/// all have the same number.
 #[test]
 fn one_source_cannot_take_the_places_of_all_others() {
     let mut waiting = small();
@@ -112,10 +113,10 @@ fn one_source_cannot_take_the_places_of_all_others() {
         assert!(waiting.name(&newcomer, Room::Total, at), "{name}");
     }
     assert_eq!(order(&waiting), ["a", "b", "c", "x", "y", "z"]);
-    // Three, two and one: nobody gains by a change.
+    // Three, two and one: a change would help no source.
     assert!(!waiting.name(&naming("u", "u", 2), Room::Total, 11));
     assert!(waiting.name(&naming("v", "v", 3), Room::Total, 12));
-    // Who is named by more has no part in it, on either side.
+    // Names with more sources are not affected, on either side.
     waiting.name(&naming("a", "a", 9), Room::Total, 13);
     waiting.name(&naming("b", "b", 9), Room::Total, 14);
     assert_eq!(order(&waiting), ["a", "b", "x", "y", "z", "v"]);
@@ -157,7 +158,8 @@ fn what_a_disk_does_not_take_is_bounded_too() {
 }
 
 proptest! {
-    /// Whatever happens, the rows on disk are what is kept, the bounds hold, and a restart from the rows changes nothing.
+    /// Whatever happens, the rows on disk match the names in memory, the bounds hold, and a restart
+    /// from the rows changes nothing.
     #[test]
     fn bounds_hold_and_rows_are_what_is_kept(
         steps in proptest::collection::vec((0_u8..12, 0_u64..5, any::<bool>(), 0_u8..10), 1..120),

@@ -117,7 +117,8 @@ fn decisions() -> impl Strategy<Value = Decision> {
 }
 
 proptest! {
-    /// Whatever comes due in whatever order: no 27 hours see more checks than the group may have, beginning with any check.
+    /// In any order of due hosts, no period of 27 hours that begins with a check has more checks
+    /// than the group's pace allows.
     #[test]
     fn no_order_of_asks_brings_a_group_more_checks_than_its_pace(
         asks in proptest::collection::vec((0_u64..5 * 3600, any::<bool>(), any::<u32>()), 1..300),
@@ -153,7 +154,7 @@ proptest! {
         }
     }
 
-    /// Nobody is put off into the past, where it would spin, or beyond the longest interval.
+    /// Not into the past, which would cause a busy loop, and not beyond the longest interval.
     #[test]
     fn who_is_put_off_is_due_again_within_the_longest_interval(
         decision in decisions(),

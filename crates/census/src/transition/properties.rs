@@ -1,4 +1,4 @@
-//! What no sequence of verdicts can do, whatever the hosts of the world answer.
+//! Properties that hold for every sequence of verdicts.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn any_state() -> impl Strategy<Value = State> {
     ]
 }
 
-/// Any record, its clock readings anywhere.
+/// Any record, with any times.
 pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let at = || any::<i64>().prop_map(Timestamp);
     let marks = (
@@ -119,7 +119,7 @@ fn any_verdict() -> impl Strategy<Value = Verdict> {
     ]
 }
 
-/// Whatever is neither a sign of life nor an opt-out.
+/// Any verdict that is neither alive nor an opt-out.
 fn any_silence() -> impl Strategy<Value = Verdict> {
     let retry = proptest::option::of(any::<u64>());
     let to = proptest::option::of("[a-d]\\.example|\\PC{0,9}");
@@ -135,7 +135,8 @@ fn any_silence() -> impl Strategy<Value = Verdict> {
     ]
 }
 
-/// Verdicts with the hours between them: some far closer together than the schedule would have them, some weeks apart.
+/// Verdicts with the hours between them: some much closer together than scheduled, some weeks
+/// apart.
 fn any_life() -> impl Strategy<Value = Vec<(Verdict, u64)>> {
     let hours = prop_oneof![0..3_u64, 20..40_u64, 100..900_u64];
     proptest::collection::vec((any_verdict(), hours), 1..60)
@@ -145,7 +146,7 @@ fn hours(count: u64) -> Duration {
     Duration::from_secs(count * 3600)
 }
 
-/// Failures in a row, as a host's own diary would have them.
+/// Consecutive failures, counted independently.
 #[derive(Default)]
 struct Diary {
     failures: u32,
@@ -161,7 +162,7 @@ impl Diary {
                 self.first_failure.get_or_insert(now);
             }
             Verdict::Alive { .. } | Verdict::OptedOut => *self = Self::default(),
-            // A move to itself is a failure, others end the row of failures.
+            // A move to itself is a failure; other moves end the row of failures.
             Verdict::Moved { to } if to.as_str() == "a.example" => {
                 self.failures += 1;
                 self.first_failure.get_or_insert(now);
@@ -287,7 +288,7 @@ proptest! {
         if is_open_to(&record.state, &verdict) {
             prop_assert!(next.since <= now && next.last_alive <= Some(now), "moments to come: {next:?}");
         }
-        // By a clock that has just been set back, rightly or wrongly.
+        // With a clock that has just been set back, correctly or not.
         let set_back = Record { last_checked: Some(Timestamp(now.0.saturating_add(1))), ..record.clone() };
         let next_by_it = transition(&set_back, &verdict, now, jitter, calendar).record;
         prop_assert!(next_by_it.last_alive >= record.last_alive);

@@ -1,4 +1,4 @@
-//! The table of design §6, cell by cell, in its own words.
+//! The state transition table, cell by cell.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn host(name: &str) -> Host {
     Host::parse(&format!("{name}.example")).unwrap()
 }
 
-/// A host that lived nine days ago, and stands where it stands since then or a little less.
+/// A host that was alive nine days ago, and whose state began eight days ago.
 fn lived() -> Record {
     Record {
         since: NOW.minus(days(8)),
@@ -30,7 +30,7 @@ fn lived() -> Record {
     }
 }
 
-/// The same, but it has failed or redirected for six days only.
+/// As [`lived`], but it has failed or redirected for only six days.
 fn lately() -> Record {
     Record {
         since: NOW.minus(days(6)),
@@ -38,7 +38,7 @@ fn lately() -> Record {
     }
 }
 
-/// A host that never lived.
+/// A host that was never alive.
 fn never_lived() -> Record {
     Record {
         last_alive: None,
@@ -80,7 +80,8 @@ fn run(record: &Record, verdict: &Verdict) -> Change {
     transition(record, verdict, NOW, JITTER, REAL)
 }
 
-/// Writes a record's state as the tables below do: `Dying(alive 3 gone)`, `Moving(alive 2 b)`, `Dead x1` (one doubling).
+/// Formats a record's state as in the tables below: `Dying(alive 3 gone)`, `Moving(alive 2 b)`,
+/// `Dead x1` (one doubling).
 fn show(record: &Record) -> String {
     let state = match &record.state {
         State::Discovered => "Discovered".to_owned(),
@@ -120,7 +121,7 @@ fn short(host: &Host) -> &str {
     host.as_str().strip_suffix(".example").unwrap()
 }
 
-/// Reads what [`show`] writes.
+/// Parses the output of [`show`].
 fn read(text: &str, base: &Record) -> Record {
     let (state, doublings) = match text.split_once(" x") {
         Some((state, doublings)) => (state, doublings.parse().unwrap()),
@@ -174,7 +175,7 @@ fn read(text: &str, base: &Record) -> Record {
     }
 }
 
-/// A table: a line a cell, `from | to | since | due`.
+/// Checks a table with one line per cell: `from | to | since | due`.
 fn check(base: &Record, verdict: &Verdict, table: &str) -> Vec<StateName> {
     let mut seen = Vec::new();
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -211,7 +212,7 @@ fn check(base: &Record, verdict: &Verdict, table: &str) -> Vec<StateName> {
     seen
 }
 
-/// The same, and no state may be missing.
+/// As [`check`], and no state may be missing.
 fn check_all(base: &Record, verdict: &Verdict, table: &str) {
     let seen = check(base, verdict, table);
     for name in StateName::ALL {
@@ -363,7 +364,7 @@ fn a_410_after_another_failure_is_not_the_second_in_a_row() {
         Dying(alive 2 was-gone) | Dying(alive 3 gone)    | kept | day
     ",
     );
-    // A refusal in between breaks the row as well.
+    // A refusal in between also ends the row.
     check(
         &lived(),
         &refused(None),
@@ -454,7 +455,7 @@ fn who_refuses_for_14_days_without_having_lived_is_dead() {
         ..lived()
     };
     check_all(&never, &refused(None), table);
-    // On the day itself, and for a name that has just come in, it is too early.
+    // On the day itself, and for a newly added name, it is too early.
     let on_the_day = Record {
         last_alive: Some(NOW.minus(days(14))),
         ..lived()

@@ -185,7 +185,7 @@ fn a_denied_group_is_the_reason_but_for_a_wish_or_a_decision_about_the_host_itse
     let moved = State::Moved {
         target: host("b.example"),
     };
-    // Nobody mends a host that stays off all the same.
+    // Repairing a host that stays off anyway is useless advice.
     for state in [
         State::Dead,
         dying(Before::Alive, true),
@@ -263,7 +263,7 @@ fn any_group() -> impl Strategy<Value = Group> {
 }
 
 proptest! {
-    /// A reason tells an owner to wait or to mend something: a wrong one sends them the wrong way.
+    /// A reason tells an owner to wait or to repair something: a wrong one misleads them.
     #[test]
     fn the_reason_says_listed_exactly_if_the_list_does(
         record in any_record(),

@@ -59,7 +59,7 @@ fn table_of(rows: &[Decision]) -> Markup {
     }
 }
 
-/// The id in the form, and where the subject is shown.
+/// The decision's id for the form, and the path of its subject's page.
 fn named(row: &Decision) -> (String, String) {
     match row.id {
         DecisionId::Group(id) => (format!("g{id}"), path_of_group(&row.subject)),

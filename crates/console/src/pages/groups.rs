@@ -1,4 +1,4 @@
-//! Groups: those that are held, those that were decided about, and one with its hosts.
+//! Groups: those that are held, those with a decision, and one group with its hosts.
 
 use axum::response::Response;
 use maud::{Markup, html};

@@ -1,5 +1,4 @@
-//! What all pages have in common: head, navigation, forms' hidden fields, and pages that say one
-//! thing.
+//! What all pages share: head, navigation, forms' hidden fields, and pages with a single message.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -10,7 +9,7 @@ use crate::login::Visitor;
 use crate::reply::html as respond;
 use crate::wire::Outcome;
 
-/// Pages that the navigation leads to.
+/// Pages in the navigation.
 const NAVIGATION: [(&str, &str); 8] = [
     ("/", "Overview"),
     ("/groups", "Groups"),
@@ -22,7 +21,6 @@ const NAVIGATION: [(&str, &str); 8] = [
     ("/logins", "Logins"),
 ];
 
-/// A page around its content.
 pub(crate) struct Page<'p> {
     path: &'p str,
     title: &'p str,
@@ -30,7 +28,7 @@ pub(crate) struct Page<'p> {
 }
 
 impl<'p> Page<'p> {
-    /// A page of somebody who is logged in. `path` is its path in the navigation, if it has one.
+    /// A page for a logged-in moderator. `path` is its path in the navigation, if it has one.
     pub(super) fn new(visitor: &'p Visitor, path: &'p str, title: &'p str) -> Self {
         Self {
             path,
@@ -39,7 +37,7 @@ impl<'p> Page<'p> {
         }
     }
 
-    /// A page for anybody.
+    /// A page for visitors without a session.
     pub(crate) fn for_strangers(title: &'p str) -> Self {
         Self {
             path: "",
@@ -48,7 +46,6 @@ impl<'p> Page<'p> {
         }
     }
 
-    /// The whole document.
     pub(crate) fn around(&self, content: &Markup) -> String {
         html! {
             (DOCTYPE)
@@ -101,7 +98,7 @@ impl<'p> Page<'p> {
     }
 }
 
-/// A page that says one thing.
+/// A page with a single message.
 pub(crate) fn of_visitor(
     visitor: &Visitor,
     title: &str,
@@ -144,7 +141,7 @@ pub(super) fn form_token(visitor: &Visitor) -> Markup {
     html! { input type="hidden" name="form" value=(visitor.form_token); }
 }
 
-/// Where a host is shown.
+/// The path of a host's page.
 pub(crate) fn path_of_host(host: &str) -> String {
     format!("/host?{}", query(&[("host", host)]))
 }
@@ -170,7 +167,7 @@ pub(super) fn reason_field(note: &str) -> Markup {
     }
 }
 
-/// A text of others, set apart so that its direction of writing does not turn what is next to it.
+/// A text from outside, isolated so that its writing direction does not affect the text around it.
 pub(super) fn others(text: &str) -> Markup {
     html! { bdi { (text) } }
 }

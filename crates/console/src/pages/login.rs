@@ -7,7 +7,7 @@ use maud::html;
 use super::layout::Page;
 use crate::reply::html as respond;
 
-/// The form, with what went wrong before.
+/// The form, with the problem of the attempt before.
 pub(crate) fn login(status: StatusCode, form_token: &str, problem: Option<&str>) -> Response {
     let content = html! {
         @if let Some(problem) = problem {

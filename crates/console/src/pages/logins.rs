@@ -1,4 +1,4 @@
-//! Who is logged in, and bans and locks.
+//! Sessions, bans and locks.
 
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use maud::{Markup, html};
 use super::layout::{Page, form_token};
 use crate::login::Visitor;
 
-/// The page.
 pub(crate) fn logins(visitor: &Visitor, sessions: &[Session], holds: &[HoldShown]) -> Response {
     let content = html! {
         h2 { "Logged in" }
@@ -88,7 +87,7 @@ fn end(visitor: &Visitor, whose: &str, label: &str) -> Markup {
     }
 }
 
-/// Seconds are enough for people.
+/// In whole seconds.
 fn time(at: Timestamp) -> Markup {
     let seconds = Duration::from_secs(at.0.as_secs());
     let seconds = i64::try_from(seconds.as_secs()).unwrap_or(i64::MAX);

@@ -1,4 +1,4 @@
-//! Names that wait, sources, and the published list.
+//! Waiting names, sources, and the published list.
 
 use axum::response::Response;
 use maud::html;
@@ -64,7 +64,6 @@ pub(crate) fn sources(visitor: &Visitor, sources: &[Source]) -> Response {
     Page::new(visitor, "/sources", "Sources").respond(&content)
 }
 
-/// The published list.
 pub(crate) fn list(visitor: &Visitor, publication: &Publication) -> Response {
     let content = html! {
         p {

@@ -1,4 +1,4 @@
-//! The first page: what needs somebody, and the status.
+//! The first page: what needs attention, and the status.
 
 use axum::response::Response;
 use maud::{Markup, html};

@@ -10,7 +10,7 @@ use crate::wire::{
     Publication, Source, WaitingName, Which,
 };
 
-/// What strangers choose: software names, reasons in a list of theirs, names of sources.
+/// A text that strangers can choose: a software name, a reason in their list, a source's name.
 const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror=y>&amp;'";
 
 fn visitor() -> Visitor {
@@ -127,7 +127,7 @@ fn of_names(visitor: &Visitor) -> Vec<(&'static str, Response)> {
     ]
 }
 
-/// Every page, with hostile texts wherever there is one.
+/// Every page, with hostile texts in every place for a text.
 async fn all() -> Vec<(&'static str, String)> {
     let visitor = visitor();
     let hold = HoldShown {
@@ -160,7 +160,7 @@ async fn no_text_of_others_becomes_markup() {
     }
 }
 
-/// A form without its token would be refused, and one to another place would leak it.
+/// A form without its token would be refused, and a form that goes elsewhere would leak it.
 #[tokio::test]
 async fn every_form_that_changes_something_has_the_sessions_token_and_leads_here() {
     for (name, page) in all().await {
@@ -176,7 +176,7 @@ async fn every_form_that_changes_something_has_the_sessions_token_and_leads_here
     }
 }
 
-/// For people who hear the page or use no mouse.
+/// For people who use a screen reader or no mouse.
 #[tokio::test]
 async fn every_field_has_a_label_and_every_table_a_head() {
     for (name, page) in all().await {

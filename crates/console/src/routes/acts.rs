@@ -1,4 +1,4 @@
-//! Forms that have the daemon do something.
+//! Forms that send orders to the daemon.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ pub(super) async fn host(
     shared.act(&visitor, order, &back).await
 }
 
-/// The rows that were ticked.
+/// The ticked rows.
 fn chosen(visitor: &Visitor, fields: &Fields, name: &str) -> Result<Vec<String>, Early> {
     let chosen: Vec<_> = fields.all(name).map(str::to_owned).collect();
     if chosen.is_empty() {
@@ -105,7 +105,7 @@ fn missing(visitor: &Visitor, text: &str) -> Early {
     pages::of_visitor(visitor, title, text, StatusCode::BAD_REQUEST).into()
 }
 
-/// `g12` or `h12`, as the page of decisions writes it.
+/// Parses `g12` or `h12`, the form of ids in the page of decisions.
 fn decision_id(text: &str) -> Option<DecisionId> {
     if let Some(id) = text.strip_prefix('g') {
         return id.parse().ok().map(DecisionId::Group);

@@ -1,4 +1,4 @@
-//! Pages that show what the daemon answers.
+//! Pages that show the daemon's answers.
 
 use std::sync::Arc;
 

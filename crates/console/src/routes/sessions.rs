@@ -1,4 +1,4 @@
-//! Logging in and out; who is logged in, and bans and locks.
+//! Login and logout, and the page of sessions, bans and locks.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::reply::see_other;
 /// Characters of each field of the login form. No account has a longer name or password.
 const FIELD_CHARACTERS_MAX: usize = 200;
 
-/// The one text for whatever keeps somebody out.
+/// The same text for every reason of a failed login.
 const OUT: &str = "You are not logged in. The name, the password or the code is wrong, or there were too many attempts: wait a few minutes before you try again.";
 
 /// The text for a form that is older than its cookie.
@@ -27,7 +27,7 @@ const NO_COOKIE: &str = "Your browser did not send the form's cookie. Open the c
 
 const BUSY: &str = "Too many people log in at this moment. Try again in a few seconds.";
 
-/// What every logout, and every end of a session by another page, leaves in the browser.
+/// Removes the session's cookie, after a logout or when another page ended the session.
 fn without_session(mut response: Response) -> Response {
     if let Some(cookie) = cookies::end(cookies::SESSION) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
@@ -68,7 +68,7 @@ pub(super) async fn log_in(
         password: Password::new(field("password")),
         code: field("code").trim().to_owned(),
     };
-    // The attempt waits for a second, and a form may be long.
+    // The attempt takes a second, and a form may be long.
     drop(fields);
     let attempted = shared.logins.attempt(&head.headers, attempt).await;
     Ok(match attempted.map_err(|error| trouble(&error))? {
@@ -89,7 +89,7 @@ pub(super) async fn log_in(
     })
 }
 
-/// Whether the login form was made for this browser: no page of another site logs it in.
+/// Whether the login form was made for this browser, so that no page of another site can log it in.
 fn is_own_login_form(shared: &Shared, headers: &HeaderMap, form: &str) -> bool {
     let cookie = cookies::value(headers, cookies::LOGIN_FORM);
     let token = cookie.and_then(accounts::Token::parse);

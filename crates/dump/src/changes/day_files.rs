@@ -1,7 +1,7 @@
-//! The files of earlier days, as they lie in the folder.
+//! Reads the files of earlier days, and removes the names of hosts that have left since.
 //!
-//! In: a folder, and what became of the hosts that its files name. Out: the sections that stay, without anybody's name who has left since.
-//! One day is in memory at a time. Refused: files that are damaged or too long; they go, since what can't be read can't be rid of a name.
+//! One day is in memory at a time. Damaged or oversized files are deleted, since names can't be
+//! removed from a file that can't be read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -23,17 +23,16 @@ const DAY_SECONDS: i64 = 24 * 60 * 60;
 /// How the name of a day's file ends.
 const DAY_FILE_END: &str = ".ndjson";
 
-/// The name of a day's file.
 pub(super) fn file_name(day: &str) -> String {
     format!("{day}{DAY_FILE_END}")
 }
 
-/// What lies in the folder.
+/// The folder's content.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// The days of which there is a file, in order.
+    /// Days that have a file, in order.
     pub(super) days: BTreeSet<String>,
-    /// The names of days' compressed files, whether the file itself is there or not.
+    /// Names of compressed files of days, with or without the uncompressed file.
     pub(super) packed: BTreeSet<String>,
 }
 
@@ -54,24 +53,24 @@ impl Found {
     }
 }
 
-/// The day whose file is called so.
+/// The day in the name of a day's file.
 fn day_of(name: &str) -> Option<&str> {
     name.strip_suffix(DAY_FILE_END).filter(|day| is_day(day))
 }
 
-/// What the file is called that the one of this name packs.
+/// Name of the uncompressed file.
 pub(super) fn unpacked(name: &str) -> Option<&str> {
     name.strip_suffix(GZIP_END)
 }
 
-/// Whether the companion of the file called `name` is there and holds its `bytes`: a crash or a
-/// disk may have left another.
+/// Whether the compressed companion of the file `name` exists and contains its `bytes`. A crash or
+/// a disk error may have left a different one.
 pub(super) fn is_packed(folder: &Path, name: &str, bytes: &[u8]) -> bool {
     File::open(folder.join(format!("{name}{GZIP_END}")))
         .is_ok_and(|packed| compress::holds(packed, bytes))
 }
 
-/// Whether this is written like a day: four digits, two, two.
+/// Whether the text has the form of a day: four digits, two, two.
 fn is_day(day: &str) -> bool {
     day.len() == 10
         && day
@@ -83,23 +82,22 @@ fn is_day(day: &str) -> bool {
             })
 }
 
-/// The first day that is kept at this moment.
+/// The first day that is kept at this time.
 pub(super) fn first_day(at: Moment) -> String {
     let kept = i64::from(DAYS_KEPT).saturating_mul(DAY_SECONDS);
     let seconds = at.seconds().saturating_sub(kept);
     Moment::from_milliseconds(seconds.saturating_mul(1000)).day()
 }
 
-/// A day's file.
 pub(super) struct Day {
     pub(super) bytes: Vec<u8>,
     pub(super) sections: Vec<Section>,
 }
 
-/// Reads it.
+/// Reads a day's file.
 ///
 /// # Errors
-/// Why it can't be used.
+/// Why the file can't be used.
 pub(super) fn read(folder: &Path, day: &str) -> Result<Day, String> {
     let bytes = read_bounded(&path(folder, day)).map_err(|error| error.to_string())?;
     if bytes.len() > DAY_FILE_BYTES_MAX {
@@ -124,24 +122,24 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Where a day's file lies.
 pub(super) fn path(folder: &Path, day: &str) -> PathBuf {
     folder.join(file_name(day))
 }
 
-/// Where the sections end.
+/// The newest sections of the day files.
 #[derive(Debug, Default)]
 pub(super) struct End {
-    /// The last dump of which there is a section.
+    /// Time of the newest dump that has a section.
     pub(super) newest: Option<Moment>,
-    /// The last dump whose rows are the former ones: a new section starts from it. What comes after it led to a dump that was never published.
+    /// Time of the last dump with the former rows: a new section starts from it. Later sections
+    /// lead to a dump that was never published.
     pub(super) former: Option<Moment>,
     /// Days whose files can't be used, and why.
     pub(super) damaged: BTreeMap<String, String>,
 }
 
-/// Looks for the section that led to the former rows, from the newest day back. Without former
-/// rows, none did.
+/// Finds the section that led to the former rows, from the newest day backwards. None matches if
+/// there are no former rows.
 pub(super) fn end(folder: &Path, days: &BTreeSet<String>, former_rows: Option<&RowDigests>) -> End {
     let mut end = End::default();
     for day in days.iter().rev() {
@@ -163,7 +161,7 @@ pub(super) fn end(folder: &Path, days: &BTreeSet<String>, former_rows: Option<&R
     end
 }
 
-/// The names of who has left since, taken out of sections.
+/// Removes the names of hosts that have left from sections.
 pub(super) struct Scrub<S> {
     has_left: S,
     /// Names that have not left. Hosts that come and go are named nearly every day, and each call
@@ -177,7 +175,7 @@ impl<E, S: FnMut(&str) -> Result<bool, E>> Scrub<S> {
         Self { has_left, recent }
     }
 
-    /// Takes them out, and tells in how many lines they stood.
+    /// Removes the names and returns the number of changed lines.
     pub(super) fn run(&mut self, section: &mut Section) -> Result<u64, E> {
         let mut lines: u64 = 0;
         for change in &mut section.changes {
@@ -205,7 +203,7 @@ impl<E, S: FnMut(&str) -> Result<bool, E>> Scrub<S> {
             return Ok(false);
         }
         let has_left = (self.has_left)(host)?;
-        // Who has left stands in no line any more, and will not be asked about often.
+        // A name that has left is removed from all lines and is seldom looked up again.
         if !has_left {
             self.recent.insert(host);
         }
@@ -213,13 +211,13 @@ impl<E, S: FnMut(&str) -> Result<bool, E>> Scrub<S> {
     }
 }
 
-/// Hosts that are new in the list, some of whom were taken off it within the days that are kept.
+/// Hosts that appear in the list, some of which were removed from it within the days that are kept.
 pub(super) struct Newcomers {
     places: HashMap<Sha256Hex, usize>,
 }
 
 impl Newcomers {
-    /// Those among `changes`.
+    /// The hosts that appear in `changes`.
     pub(super) fn among(changes: &[Change]) -> Self {
         let places = changes
             .iter()
@@ -236,7 +234,7 @@ impl Newcomers {
         Self { places }
     }
 
-    /// Says of those whom `section` took off the list that they returned.
+    /// Marks hosts as returned if `section` removed them from the list.
     pub(super) fn recognise(&mut self, section: &Section, changes: &mut [Change]) {
         if self.places.is_empty() {
             return;
@@ -303,7 +301,7 @@ mod tests {
         for _day in 0..90 {
             assert_eq!(scrub.run(&mut section(0..1000)).unwrap(), 1);
         }
-        // The one that has left is asked about each time here; in a file it would be named no more.
+        // This test looks up the name that has left each time; a real file no longer has it.
         assert_eq!(asked.get(), 600 + 89);
     }
 }

@@ -1,8 +1,9 @@
-//! The difference of two dumps, which are read in step.
+//! Compares two dumps in one pass over both.
 //!
-//! In: the former rows and the new ones, both sorted by name, and what became of whoever is missing. Out: the changes, at most as many as a
-//! day's file may hold, and the digests of both dumps. Memory doesn't grow with the dumps. Refused: new rows out of order; former ones that
-//! can't be read or are out of order are damage, after which nothing is compared.
+//! Both are sorted by name. The result has the changes, at most as many as a day's file may hold,
+//! and the digests of both dumps. Memory doesn't grow with the dumps. New rows out of order are an
+//! error. Former rows that can't be read or are out of order count as damage, and nothing is
+//! compared after it.
 
 use std::cmp::Ordering;
 
@@ -14,42 +15,43 @@ use super::recent_names::RecentNames;
 use crate::error::DumpError;
 use crate::instance::Instance;
 
-/// What the census knows of a host, as far as the public may hear.
+/// What the census publicly says about a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// It is in the list that is being published.
     Listed,
-    /// It does not live, or nothing is known of it any more.
+    /// It is no longer found alive, or nothing is known about it any more.
     Died,
-    /// It redirects to another host for good.
+    /// It redirects to another host permanently.
     Moved {
-        /// The other one. It is named only if its own standing is [`Standing::Listed`].
+        /// The other host. It is named only if its standing is [`Standing::Listed`].
         to: Option<String>,
     },
-    /// It opted out, asked to be hidden, is marked gone by its owner, is denied, held back or
-    /// parked. Its name stands nowhere from now on.
+    /// It opted out, asked to be hidden, is marked gone by its owner, or is denied, held back or
+    /// parked. Its name appears nowhere from now on.
     Withdrawn,
 }
 
-/// The difference of two dumps.
+/// The difference between two dumps.
 #[derive(Debug)]
 pub(super) struct Diff {
     /// Digests of the former rows. `None` if there was no former dump, or it is damaged.
     pub(super) former_rows: Option<RowDigests>,
     /// What is wrong with the former dump.
     pub(super) former_damage: Option<String>,
-    /// Sorted by name. None: too many.
+    /// Sorted by name. `None` if there are too many.
     pub(super) changes: Option<Vec<Change>>,
     pub(super) counts: Counts,
-    /// Hosts in the new dump.
+    /// Number of hosts in the new dump.
     pub(super) hosts: u64,
-    /// Their names, as far as there is room: whoever is in the list has not left.
+    /// Their names, as far as memory allows: a listed host has not left.
     pub(super) listed: RecentNames,
     pub(super) names_sha256: Sha256Hex,
     pub(super) rows: RowDigests,
 }
 
-/// Compares them. A host in `new` alone is told as [`Change::Appeared`]: whether it was in the list before, this can't know.
+/// Compares the dumps. A host that only `new` has becomes [`Change::Appeared`], since this function
+/// can't know whether it was listed earlier.
 pub(super) fn diff<E: From<DumpError>, F: ToString>(
     former: Option<impl Iterator<Item = Result<Instance, F>>>,
     new: impl Iterator<Item = Result<Instance, E>>,
@@ -106,7 +108,7 @@ pub(super) fn diff<E: From<DumpError>, F: ToString>(
     })
 }
 
-/// What became of a host that is in the list no more.
+/// The change for a host that is no longer in the list.
 fn missing<E>(
     host: String,
     standing: &mut impl FnMut(&str) -> Result<Standing, E>,
@@ -115,13 +117,15 @@ fn missing<E>(
         Standing::Died => Change::Died { host },
         Standing::Moved { to } => {
             let to = match to {
-                // Nobody is named here who is not in the list: not even by whoever redirects to them.
+                // A host that is not in the list is not named here, not even as the target of a
+                // redirect.
                 Some(to) if matches!(standing(&to)?, Standing::Listed) => Some(to),
                 Some(_) | None => None,
             };
             Change::Moved { host, to }
         }
-        // Listed, but not in the list that is given: somebody leaves it out, and that is reason enough not to name it.
+        // Listed, but missing from the given list: the caller leaves it out, which is reason enough
+        // not to name it.
         Standing::Withdrawn | Standing::Listed => Change::Left {
             host_sha256: Sha256Hex::of(host.as_bytes()),
         },
@@ -158,7 +162,7 @@ impl Collected {
 
 /// The former dump while it is read.
 struct Former<I> {
-    /// None once it is damaged, or when there was none.
+    /// `None` if there was no former dump, or once it is damaged.
     rows: Option<I>,
     digest: RowsDigest,
     last: Option<String>,

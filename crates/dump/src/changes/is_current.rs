@@ -1,7 +1,7 @@
-//! Whether the files that stand may stay as they are.
+//! Checks whether the published files of changes can stay as they are.
 //!
-//! In: the folder, and what became of the hosts that its files name. Out: yes or no. Refused: to say yes of anything that can't be read, or that a crash
-//! or a disk has left otherwise than it was told: who has left could be named there.
+//! Anything that can't be read, or that a crash or disk error has changed, counts as not current:
+//! it might name a host that has left.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,12 +15,12 @@ use super::recent_names::RecentNames;
 use crate::feed::{ATOM_FILE, About, Entries};
 use crate::instance::Moment;
 
-/// Whether nobody is named in the published files in `folder` who has left, no file is older than
-/// those that are kept at `time`, and the feed and the companions are what the days' files tell. If
-/// not, [`super::write_changes`] makes them so.
+/// Whether the published files of changes in `folder` can stay. They must name no host that has
+/// left and must not be older than the days kept at `time`. Their feed and compressed companions
+/// must match the day files. If not, [`super::write_changes`] rewrites them.
 ///
 /// # Errors
-/// What `has_left` gave.
+/// Fails with the error of `has_left`.
 pub fn is_current<E>(
     folder: &Path,
     about: &About,
@@ -70,7 +70,7 @@ pub fn is_current<E>(
     Ok(is_current && day_files::is_packed(folder, ATOM_FILE, feed.as_bytes()))
 }
 
-/// Whether this is all that is in the file.
+/// Whether the file contains exactly these bytes.
 fn is(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let bound = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let mut there = Vec::with_capacity(bytes.len());

@@ -1,7 +1,8 @@
-//! The lines of a file of changes, and how they are cut into sections.
+//! The lines of a file of changes, and their sections.
 //!
-//! In: a file's bytes, or what a dump changed. Out: sections, or bytes. Refused: whatever is not word for word what was written, so that a
-//! bit that flipped on the disk is never taken for a change.
+//! Parses a file's bytes into sections, and writes sections as bytes. Anything that differs by a
+//! byte from what was written is rejected, so that a flipped bit on the disk is never read as a
+//! change.
 
 use std::fmt;
 
@@ -10,21 +11,22 @@ use sha2::{Digest as _, Sha256};
 
 use crate::instance::{Instance, ListedState, Moment};
 
-/// A listed host as changes rebuild it: all of [`Instance`] but when it was last found alive, which is new for nearly every host in every dump.
+/// A listed host as changes rebuild it: all of [`Instance`] except the time when it was last found
+/// alive, which changes for nearly every host in every dump.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its name in canonical form (design §8).
+    /// Its name in canonical form.
     pub host: String,
-    /// NodeInfo's software name, lower-cased.
+    /// NodeInfo's software name, in lower case.
     pub software: Option<String>,
     /// NodeInfo's software version.
     pub version: Option<String>,
-    /// Why it is in the list.
+    /// Its published state.
     pub state: ListedState,
-    /// When the census first heard of it.
+    /// When the census first saw its name.
     pub first_seen: Moment,
-    /// NodeInfo's `openRegistrations`. `None` if it did not say, and in lines of versions before
-    /// the member was there.
+    /// NodeInfo's `openRegistrations`. `None` if it does not say, and in lines of versions without
+    /// this member.
     #[serde(default)]
     pub open_registrations: Option<bool>,
 }
@@ -51,7 +53,7 @@ impl From<Instance> for Row {
     }
 }
 
-/// The members that rows had in version 0.1.0.
+/// The members of a row in version 0.1.0.
 #[derive(Serialize)]
 struct FirstMembers<'r> {
     host: &'r str,
@@ -82,7 +84,7 @@ pub struct RowDigests {
     pub full_rows_sha256: Sha256Hex,
 }
 
-/// Makes the digests of rows, which come sorted by name.
+/// Computes the digests of rows that are sorted by name.
 #[derive(Default)]
 pub(super) struct RowsDigest {
     first_members: Sha256,
@@ -104,19 +106,19 @@ impl RowsDigest {
 }
 
 fn add_line(digest: &mut Sha256, row: &impl Serialize) {
-    // A row is text and words alone: writing it can't fail, and if it did, the digest would be
-    // another one, which is safe.
+    // A row has only strings and words, so serialising it can't fail. A failure would change the
+    // digest, which is safe.
     digest.update(serde_json::to_vec(row).unwrap_or_default());
     digest.update(b"\n");
 }
 
-/// A SHA-256 in hex, lower case.
+/// A SHA-256 in lower-case hex.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Sha256Hex(String);
 
 impl Sha256Hex {
-    /// Of these bytes.
+    /// The digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self::from_digest(Sha256::new_with_prefix(bytes))
     }
@@ -125,7 +127,7 @@ impl Sha256Hex {
         Self(hex::encode(digest.finalize()))
     }
 
-    /// The 64 digits.
+    /// The 64 hex digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -137,25 +139,25 @@ impl fmt::Display for Sha256Hex {
     }
 }
 
-/// How many hosts changed in which way.
+/// Number of hosts by kind of change.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
-    /// New in the list, and not known to have been in it before.
+    /// New in the list, and not known to have been listed before.
     pub appeared: u64,
     /// Back in the list.
     pub returned: u64,
-    /// Still in the list, under another software, version or state.
+    /// Still in the list, with another software, version or state.
     pub changed: u64,
     /// No longer found alive.
     pub died: u64,
-    /// Redirected to another host for good.
+    /// Permanently redirected to another host.
     pub moved: u64,
-    /// Taken out for a reason that is nobody's business.
+    /// Removed for a reason that is not published.
     pub left: u64,
 }
 
 impl Counts {
-    /// Changes of any kind.
+    /// Number of all changes.
     pub fn total(&self) -> u64 {
         let Self {
             appeared,
@@ -170,12 +172,11 @@ impl Counts {
             .fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// Changes of who is in the list.
+    /// Changes of the names in the list.
     pub fn of_names(&self) -> u64 {
         self.total().saturating_sub(self.changed)
     }
 
-    /// Counts one more.
     pub(crate) fn add(&mut self, change: &Change) {
         let count = match change {
             Change::Appeared(_) => &mut self.appeared,
@@ -189,36 +190,39 @@ impl Counts {
     }
 }
 
-/// The first line of a section: one dump, and from which one the lines below lead to it.
+/// The first line of a section: a dump, and the dump from which the lines below lead to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// When the dump was made.
+    /// Time of the dump.
     pub time: Moment,
-    /// The dump that the lines below start from. None: nobody can tell, and a mirror has to take the whole list.
+    /// The dump that the lines below start from. `None` if it is unknown: a mirror then has to
+    /// fetch the whole list.
     pub since: Option<Moment>,
-    /// Whether the lines below are all that changed. Otherwise there were too many, and a mirror has to take the whole list.
+    /// Whether the lines below are all changes. If not, there were too many, and a mirror has to
+    /// fetch the whole list.
     pub complete: bool,
-    /// Hosts in the dump.
+    /// Number of hosts in the dump.
     pub hosts: u64,
-    /// What changed, as it was counted when the dump was made.
+    /// Number of changes, as counted when the dump was made.
     pub counts: Counts,
-    /// Of the dump's names, sorted by their bytes, each followed by a newline.
+    /// Digest of the dump's names, sorted by their bytes, each followed by a newline.
     pub names_sha256: Sha256Hex,
-    /// Of the dump's rows as JSON, sorted by name, each followed by a newline. Rows with the
-    /// members of version 0.1.0 only, so that its mirrors go on.
+    /// Digest of the dump's rows as JSON, sorted by name, each followed by a newline. It covers
+    /// only the members of version 0.1.0, so that mirrors of that version can continue.
     pub rows_sha256: Sha256Hex,
-    /// The same of all members of [`Row`]. `None` in sections of version 0.1.0.
+    /// The same digest over all members of [`Row`]. `None` in sections of version 0.1.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_rows_sha256: Option<Sha256Hex>,
-    /// Lines below, up to the next section.
+    /// Number of lines below, up to the next section.
     pub lines: u64,
-    /// Of those lines, each followed by a newline, after this one with an empty string in this place.
+    /// Digest of this line with an empty string in this member, and of the lines below, each
+    /// followed by a newline.
     pub section_sha256: Sha256Hex,
 }
 
 impl Header {
-    /// Whether the dump's rows are those of `digests`. The rows of version 0.1.0 said nothing of
-    /// registrations, so the first digest is enough for its sections.
+    /// Whether the dump's rows match `digests`. For sections of version 0.1.0, whose rows had no
+    /// registrations, the first digest decides.
     pub fn has_rows(&self, digests: &RowDigests) -> bool {
         match &self.full_rows_sha256 {
             Some(full) => *full == digests.full_rows_sha256,
@@ -227,36 +231,37 @@ impl Header {
     }
 }
 
-/// What became of one host.
+/// The change of one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// It is new in the list.
     Appeared(Row),
-    /// It was taken off the list earlier, within the days that are kept, and is in it again.
+    /// It is in the list again, after it was removed within the days that are kept.
     Returned(Row),
-    /// It is still in the list, and this is its row now.
+    /// It is still in the list, and this is its new row.
     Changed(Row),
     /// It was no longer found alive.
     Died {
         /// Its name.
         host: String,
     },
-    /// It redirects to another host for good.
+    /// It redirects permanently to another host.
     Moved {
         /// Its name.
         host: String,
-        /// The other one, when that is in the list itself.
+        /// The other host, if it is listed itself.
         to: Option<String>,
     },
-    /// It is in the list no more, or has asked since to be left out. Whoever has the name finds it; whoever has not does not learn it.
+    /// It is no longer in the list, or has asked since to be left out. The digest identifies it to
+    /// readers who have the name, and reveals nothing to others.
     Left {
-        /// Of its name.
+        /// Digest of its name.
         host_sha256: Sha256Hex,
     },
 }
 
 impl Change {
-    /// The host, if it is named.
+    /// The host's name, if the change has it.
     pub fn host(&self) -> Option<&str> {
         match self {
             Self::Appeared(row) | Self::Returned(row) | Self::Changed(row) => Some(&row.host),
@@ -266,16 +271,16 @@ impl Change {
     }
 }
 
-/// A dump and what it changed.
+/// A dump and its changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// From which dump to which.
+    /// Describes the dump and the one before it.
     pub header: Header,
-    /// What changed, sorted by name when it was written.
+    /// The changes, sorted by name when they were written.
     pub changes: Vec<Change>,
 }
 
-/// A line as JSON has it: one object whose member `change` says which it is.
+/// A line as JSON: an object whose member `change` gives its kind.
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 enum Line {
@@ -319,19 +324,19 @@ impl Line {
     }
 }
 
-/// A file of changes is not what was written.
+/// A file of changes differs from what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("damaged at line {line}")]
 pub struct Damaged {
-    /// The line, counted from 1, or that of the section in which it lies.
+    /// Number of the line, from 1, or of the header of its section.
     pub line: usize,
 }
 
 impl Section {
-    /// The section's bytes. Its header's `lines` and `section_sha256` are made to fit.
+    /// Writes the section's bytes. Sets its header's `lines` and `section_sha256`.
     ///
     /// # Errors
-    /// None that a row could cause: serde's own.
+    /// Fails on a serialisation error, which no row can cause.
     pub fn write(&mut self, to: &mut Vec<u8>) -> serde_json::Result<()> {
         let mut below = Vec::new();
         for change in &self.changes {
@@ -358,7 +363,8 @@ fn seal(header: &Header, below: &[u8]) -> serde_json::Result<Sha256Hex> {
     Ok(Sha256Hex::from_digest(digest))
 }
 
-/// Whether a section is word for word what was written: its first line has one spelling, and the digest is of the rest.
+/// Whether a section is byte for byte as written: its header is in the canonical spelling, and the
+/// digest covers the rest.
 fn is_as_written(header: &Header, first: &[u8], below: &[u8]) -> bool {
     let spelt = serde_json::to_vec(&Line::Dump(header.clone())).ok();
     spelt.as_deref() == first.strip_suffix(b"\n")
@@ -368,7 +374,8 @@ fn is_as_written(header: &Header, first: &[u8], below: &[u8]) -> bool {
 /// The sections of a file of changes, in its order.
 ///
 /// # Errors
-/// A line that is none, a section that is shorter than its header says, or of another digest.
+/// Fails if a line is invalid, or if a section is shorter than its header says or does not match
+/// its digest.
 pub fn parse(file: &[u8]) -> Result<Vec<Section>, Damaged> {
     let mut sections = Vec::new();
     let mut lines = file
@@ -395,7 +402,7 @@ pub fn parse(file: &[u8]) -> Result<Vec<Section>, Damaged> {
     Ok(sections)
 }
 
-/// The change in a line. Its moment is its section's, which the section's digest holds.
+/// The change in a line. Its time must be its section's, which the section's digest covers.
 fn change(line: &[u8]) -> Option<Change> {
     Some(match serde_json::from_slice(line).ok()? {
         Line::Dump(_) => return None,

@@ -1,7 +1,8 @@
-//! A mirror that follows: what any reader of the files does, in the form of a library.
+//! A mirror that follows the changes: the reader's side as a library.
 //!
-//! In: rows that were taken whole once, and files of changes. Out: the rows of the newest dump. Refused: to go on over a gap, and rows whose
-//! digest isn't the newest dump's; the mirror then stands as it was, and the whole list has to be taken.
+//! It starts from rows that were fetched once, and applies files of changes. It rejects a gap, and
+//! rows that don't match the newest dump's digest. The mirror is unchanged then, and its owner has
+//! to fetch the whole list.
 
 use std::collections::BTreeMap;
 
@@ -10,38 +11,40 @@ use thiserror::Error;
 use super::line::{self, Change, Damaged, Row, RowDigests, RowsDigest, Section, Sha256Hex};
 use crate::instance::Moment;
 
-/// Rows, and which dump they are of.
+/// Rows, and the dump that they belong to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mirror {
     rows: BTreeMap<String, Row>,
     at: Option<Moment>,
 }
 
-/// Why a mirror has to take the whole list.
+/// Why a mirror has to fetch the whole list.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Gap {
-    /// A file was not fetched whole, or not in the order of its days.
+    /// A file is incomplete, or the files are not in the order of their days.
     #[error(transparent)]
     Damaged(#[from] Damaged),
-    /// No section starts from the rows that the mirror has: it was away for too long, or a dump of ours was lost.
+    /// No section starts from the mirror's rows: the mirror was away for too long, or the publisher
+    /// lost a dump.
     #[error("no section starts from these rows")]
     NotFound,
-    /// A section starts from no dump, from another one than the one before it, or had too many changes to name.
+    /// A section starts from no dump or from another than the one before it, or had too many
+    /// changes to list.
     #[error("the section of {time} does not go on from the one before it")]
     Broken {
-        /// The section's.
+        /// Time of the section.
         time: Moment,
     },
-    /// All sections were followed, and the rows are not the newest dump's.
+    /// After all sections, the rows differ from the newest dump's.
     #[error("the rows are not those of {time} when all is followed")]
     Differs {
-        /// The newest section's.
+        /// Time of the newest section.
         time: Moment,
     },
 }
 
 impl Mirror {
-    /// Rows as they were taken whole. Of which dump they are is told by their digest.
+    /// Rows from a whole list. Their digest shows which dump they belong to.
     pub fn new(rows: impl IntoIterator<Item = Row>) -> Self {
         Self {
             rows: rows
@@ -57,22 +60,23 @@ impl Mirror {
         self.rows.values()
     }
 
-    /// The dump that they are of; none until files were followed.
+    /// The dump that the rows belong to. `None` until files were followed.
     pub fn at(&self) -> Option<Moment> {
         self.at
     }
 
-    /// The rows' digests, as a section's first line has them.
+    /// The rows' digests, as in a section's header.
     pub fn digests(&self) -> RowDigests {
         let mut digest = RowsDigest::default();
         self.rows.values().for_each(|row| digest.update(row));
         digest.finish()
     }
 
-    /// Goes on to the newest dump of `files`, which are whole, in the order of their days, and of all days since the mirror's dump.
+    /// Follows to the newest dump of `files`. They must be complete, in the order of their days,
+    /// and cover all days since the mirror's dump.
     ///
     /// # Errors
-    /// See [`Gap`]: the whole list has to be taken, and the mirror is as it was.
+    /// See [`Gap`]: the mirror is unchanged, and the whole list has to be fetched.
     pub fn follow<'a>(&mut self, files: impl IntoIterator<Item = &'a [u8]>) -> Result<(), Gap> {
         let mut sections = Vec::new();
         for file in files {
@@ -101,7 +105,7 @@ impl Mirror {
         Ok(())
     }
 
-    /// The newest dump whose rows these are.
+    /// The newest dump with these rows.
     fn position(&self, sections: &[Section]) -> Option<Moment> {
         let digests = self.digests();
         sections

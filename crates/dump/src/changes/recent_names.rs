@@ -1,23 +1,24 @@
-//! Names that the days' files may keep, remembered in fixed memory.
+//! Names that day files may keep, remembered in fixed memory.
 //!
-//! In: names of hosts. Out: whether a name was given lately. When memory is full, a new name
-//! replaces an older one, which is then looked up again.
+//! A set of host names that were inserted lately. When it is full, a new name replaces an older
+//! one, which is then looked up again.
 
 use std::hash::{BuildHasher as _, RandomState};
 
-/// Names that share a place: as many as a line of the processor's cache has room for half of.
+/// Names that share a place: half a cache line of the processor.
 const SHARING: usize = 4;
 
-/// Places. With [`SHARING`] marks of 8 bytes each they take 16 MiB, and lose one in forty of a million names; that one is asked about again.
+/// With [`SHARING`] marks of 8 bytes each, these places take 16 MiB. Of a million names, one in
+/// forty is lost and looked up again.
 const PLACES: usize = 1 << 19;
 
-/// What is no name's mark.
+/// Marks a free slot.
 const FREE: u64 = 0;
 
-/// A set of names in fixed memory.
 #[derive(Debug)]
 pub(super) struct RecentNames {
-    /// New for each dump, so that nobody can look for a name that is taken for another; two that are by chance are told apart by the next dump.
+    /// New for each dump, so that nobody can search for two names that collide. A chance collision
+    /// does not recur in the next dump.
     key: RandomState,
     places: Vec<[u64; SHARING]>,
 }
@@ -36,7 +37,6 @@ impl RecentNames {
         }
     }
 
-    /// Remembers a name.
     pub(super) fn insert(&mut self, host: &str) {
         let (place, mark) = self.find(host);
         let Some(marks) = self.places.get_mut(place) else {
@@ -45,14 +45,14 @@ impl RecentNames {
         if marks.contains(&mark) {
             return;
         }
-        // The newest comes first and the oldest goes: memory is full of who was named lately, and not of who was named first.
+        // Newest first, and the oldest is dropped, so that memory keeps the names of recent days
+        // instead of the earliest ones.
         marks.rotate_right(1);
         if let Some(first) = marks.first_mut() {
             *first = mark;
         }
     }
 
-    /// Whether the name is remembered.
     pub(super) fn contains(&self, host: &str) -> bool {
         let (place, mark) = self.find(host);
         self.places

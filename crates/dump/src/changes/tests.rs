@@ -1,4 +1,4 @@
-//! Dumps of a small world, one after the other.
+//! Dumps of a small census, one after the other.
 
 mod crashes;
 mod damage;
@@ -43,14 +43,15 @@ fn about() -> About {
     }
 }
 
-/// What the census knows of a host in these tests.
+/// What the census knows about a host in these tests.
 #[derive(Debug, Clone, PartialEq)]
 enum Known {
     Listed(Instance),
     Not(Standing),
 }
 
-/// A disk that does nothing more from its n-th call on: the process is dead. It never waits for the hardware, which no test here asks about.
+/// A disk that does nothing from its n-th call on, as after the death of the process. It never
+/// waits for the hardware, which no test here needs.
 #[derive(Debug, Clone)]
 struct MortalDisk {
     calls: Rc<Cell<u32>>,
@@ -156,7 +157,7 @@ impl World {
         self.hosts.insert(host.to_owned(), Known::Listed(instance));
     }
 
-    /// What a listed host says about registrations from now on.
+    /// Changes what a listed host says about registrations.
     fn register(&mut self, host: &str, open: Option<bool>) {
         match self.hosts.get_mut(host) {
             Some(Known::Listed(instance)) => instance.open_registrations = open,
@@ -207,7 +208,7 @@ impl World {
         .unwrap()
     }
 
-    /// Whether nothing in the folder has to be made anew.
+    /// Whether no file in the folder needs rewriting.
     fn is_current(&self, seconds: i64) -> bool {
         let has_left = |host: &str| Ok::<_, DumpError>(self.has_left(host));
         is_current(&self.folder(), &about(), at(seconds), has_left).unwrap()
@@ -221,11 +222,11 @@ impl World {
         outcome
     }
 
-    /// Publishes the changes alone.
+    /// Publishes only the changes.
     fn publish_on(&self, disk: &MortalDisk, seconds: i64) -> Result<Outcome, DumpError> {
         let mut standing = |host: &str| Ok::<_, DumpError>(self.standing(host));
         let has_left = |host: &str| {
-            // Ninety days can name two million hosts: whoever is in the list costs no look-up.
+            // Ninety days can name two million hosts, so listed hosts must not cost a look-up.
             assert_ne!(self.standing(host), Standing::Listed, "{host}");
             Ok::<_, DumpError>(self.has_left(host))
         };
@@ -238,7 +239,7 @@ impl World {
         Ok(outcome)
     }
 
-    /// A mirror that takes the whole list as it is published.
+    /// A mirror that takes the whole published list.
     fn mirror(&self) -> Mirror {
         Mirror::new(self.published.clone().unwrap().into_iter().map(Row::from))
     }
@@ -257,7 +258,7 @@ impl World {
         line::parse(newest).unwrap().pop().unwrap().changes
     }
 
-    /// The files that name a host, packed or not.
+    /// Files that name a host, compressed or not.
     fn names(&self, host: &str) -> Vec<String> {
         self.files()
             .into_iter()
@@ -266,7 +267,8 @@ impl World {
             .collect()
     }
 
-    /// Each file lies there packed as well, with the same in it, and no other packed one does.
+    /// Each file has a compressed companion with the same content, and there are no other
+    /// compressed files.
     #[track_caller]
     fn assert_packed(&self) {
         let files = self.files();
@@ -292,7 +294,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// What a reader of a file gets to see.
+/// The content that a reader sees.
 fn as_read(name: &str, bytes: &[u8]) -> Vec<u8> {
     if name.ends_with(".gz") {
         let mut plain = Vec::new();

@@ -1,8 +1,9 @@
-//! A dump's changes, written beside the published files.
+//! Writes a dump's changes next to the published files.
 //!
-//! In: two dumps and the folder. Out: today's file with one more section, earlier ones without the names of who has left, the feeds, all of them
-//! compressed as well; and which files go. Refused: nothing that only a reader of changes would miss: where no section can lead from the last dump to
-//! this one, one says so.
+//! From two dumps and the folder it writes today's file with one more section, earlier files
+//! without the names of hosts that have left, the feed, and compressed companions of all. It also
+//! lists the files to delete. If no section can lead from the last dump to this one, the new
+//! section says so; that is not an error.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,58 +21,60 @@ use crate::feed::{ATOM_FILE, About, Entries};
 use crate::instance::{Instance, Moment};
 use crate::swap::{self, Swap, Turn, Whose};
 
-/// A file as it will lie in the folder.
+/// A file as it will be in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangesFile {
     /// Its name in the folder.
     pub name: String,
-    /// Its length.
+    /// Its size.
     pub bytes: u64,
     /// Its digest.
     pub sha256: Sha256Hex,
 }
 
-/// What was found, for the log and for whatever else names the dump.
+/// What was written, for the log and for other code that names the dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// The dump's moment in the section: what was given, or the next second after the last section's.
+    /// The dump's time in its section: the given one, or one second after the last section's.
     pub time: Moment,
-    /// The dump that the section starts from. None: it starts anew, and no changes are told.
+    /// The dump that the section starts from. `None` if it starts from no dump and has no changes.
     pub since: Option<Moment>,
-    /// Whether all changes are in the section; else there were too many.
+    /// Whether the section has all changes. If not, there were too many.
     pub complete: bool,
-    /// Hosts in the new dump.
+    /// Number of hosts in the new dump.
     pub hosts: u64,
-    /// What changed; all zero when the section starts anew.
+    /// Counts of changes. All are zero if the section starts from no dump.
     pub counts: Counts,
-    /// Why the section starts anew although there was a former dump.
+    /// Why the section starts from no dump although there was a former one.
     pub starts_anew: Option<String>,
-    /// Files that can't be used and go, each with the reason.
+    /// Files that can't be used and are deleted, each with the reason.
     pub damaged: Vec<String>,
-    /// Lines of earlier sections out of which names were taken.
+    /// Lines of earlier sections from which names were removed.
     pub hashed_lines: u64,
 }
 
-/// Files that are written, complete and on the disk, and not yet published. Dropped, they are taken away again.
+/// Files that are complete and on disk, but not published yet. Dropping this deletes them.
 pub struct WrittenChanges {
     written: Written<SystemDisk>,
 }
 
 impl WrittenChanges {
-    /// What was found.
+    /// What was written.
     pub fn outcome(&self) -> &Outcome {
         &self.written.outcome
     }
 
-    /// All files that lie in the folder once these are published, but for the compressed ones beside them, sorted by name.
+    /// All files in the folder after publication, except their compressed companions, sorted by
+    /// name.
     pub fn files(&self) -> &[ChangesFile] {
         &self.written.files
     }
 
-    /// Puts the files in their places and removes those that go.
+    /// Moves the files to their places, and deletes the obsolete ones.
     ///
     /// # Errors
-    /// When a rename, a removal or the folder's sync fails. Each file is then the old one or the new one, whole, and a mirror sees a gap or the truth.
+    /// Fails if a rename, a deletion or the folder's sync fails. Each file is then the complete old
+    /// or new one, and a mirror sees a gap or correct data.
     pub fn publish(self) -> Result<(), DumpError> {
         self.written.publish(&SystemDisk)
     }
@@ -85,14 +88,19 @@ impl fmt::Debug for WrittenChanges {
     }
 }
 
-/// Compares the rows that were published last with the new ones, and writes what changed beside the published files in `folder`, which is made
-/// when it is not there. `former` is none when nothing was ever published. `standing` is asked about each host that is in the list no more,
-/// `has_left` about each that the files of the last [`super::DAYS_KEPT`] days name: whether it is [`Standing::Withdrawn`], which is all that they need and
-/// should be cheap to tell. Both answer by the state of the database that `new` is of.
+/// Compares the published rows with the new ones, and writes the changes next to the published
+/// files in `folder`, which is created if it is missing. `former` is `None` if nothing was ever
+/// published.
+///
+/// `standing` is called for each host that is no longer in the list. `has_left` is called for hosts
+/// that the files of the last [`super::DAYS_KEPT`] days name: it says whether the host is
+/// [`Standing::Withdrawn`], and should be cheap. Both must use the state of the database that `new`
+/// was read from.
 ///
 /// # Errors
-/// What `new` or `standing` gave, rows of `new` out of order, else why writing failed. Nothing is left behind then. What is wrong with `former`
-/// or with earlier files is no error: see [`Outcome`].
+/// Fails with the error of `new` or a callback, if rows of `new` are out of order, or if writing
+/// fails. No files are left behind then. Damage of `former` or of earlier files is not an error:
+/// see [`Outcome`].
 pub fn write_changes<E: From<DumpError>, F: ToString>(
     folder: &Path,
     about: &About,
@@ -107,7 +115,7 @@ pub fn write_changes<E: From<DumpError>, F: ToString>(
     Ok(WrittenChanges { written })
 }
 
-/// Removes what a crash left beside the published files in `folder`, in which nobody else writes.
+/// Deletes what a crash left next to the published files in `folder`. No other code writes there.
 pub(super) fn clear(disk: &impl Disk, folder: &Path) -> Result<u32, DumpError> {
     swap::clear(disk, folder, Whose::All)
 }
@@ -115,7 +123,7 @@ pub(super) fn clear(disk: &impl Disk, folder: &Path) -> Result<u32, DumpError> {
 pub(super) struct Written<D: Disk> {
     swap: Swap<D>,
     folder: PathBuf,
-    /// Files that go, in this order.
+    /// Files to delete, in this order.
     gone: Vec<PathBuf>,
     pub(super) files: Vec<ChangesFile>,
     pub(super) outcome: Outcome,
@@ -123,7 +131,8 @@ pub(super) struct Written<D: Disk> {
 
 impl<D: Disk> Written<D> {
     pub(super) fn publish(self, disk: &D) -> Result<(), DumpError> {
-        // Before the new ones come: a section that led to a dump that was never published must not stand beside the one that takes its place.
+        // Before the new files: a section to a dump that was never published must not exist
+        // together with the section that replaces it.
         for path in &self.gone {
             disk.remove(path)
                 .map_err(|source| DumpError::from_io(&self.folder, path, "removing", source))?;
@@ -141,7 +150,7 @@ pub(super) fn write<D: Disk, E: From<DumpError>>(
     has_left: impl FnMut(&str) -> Result<bool, E>,
 ) -> Result<Written<D>, E> {
     make_folder(folder)?;
-    // A disk that failed may not have let go of what was half written.
+    // After a disk error, deleting incomplete files may have failed.
     clear(&disk, folder).ok();
     let found = Found::look(&disk, folder)?;
     let start = Start::find(folder, &found.days, time, &diff);
@@ -165,7 +174,7 @@ fn make_folder(folder: &Path) -> Result<(), DumpError> {
     }
 }
 
-/// Where the new section begins, and which of the earlier ones stay.
+/// Where the new section begins, and which earlier sections stay.
 struct Start {
     time: Moment,
     since: Option<Moment>,
@@ -176,7 +185,8 @@ struct Start {
 impl Start {
     fn find(folder: &Path, days: &BTreeSet<String>, time: Moment, diff: &Diff) -> Self {
         let Some(former_rows) = &diff.former_rows else {
-            // There may be sections all the same, of a dump that is damaged: who stands at them sees that nothing goes on from there.
+            // There may still be sections, of a damaged dump: a mirror of one of them sees that no
+            // section continues from it.
             let end = day_files::end(folder, days, None);
             return Self::anew(time, end, diff.former_damage.clone());
         };
@@ -220,14 +230,14 @@ impl Start {
         }
     }
 
-    /// Whether an earlier section stays: it leads to a dump that was published, in a time that has been.
+    /// Whether an earlier section stays: it leads to a published dump, and its time is in the past.
     fn keeps(&self, section: &Section) -> bool {
         let led_to = section.header.time;
         led_to < self.time && self.since.is_none_or(|since| led_to <= since)
     }
 }
 
-/// `time`, or the next second after `newest`: a section's moment is its name, and there are no two of one.
+/// `time`, or one second after `newest`: a section's time identifies it and must be unique.
 fn after(newest: Option<Moment>, time: Moment) -> Moment {
     match newest {
         Some(newest) if newest >= time => {
@@ -302,7 +312,8 @@ impl<D: Disk> Work<'_, D> {
         Ok(self.finish(start, section))
     }
 
-    /// The sections of a day that stay, without names of who has left, and whether the day's file is another one now.
+    /// The sections of a day that stay, without names of hosts that have left, and whether the
+    /// day's file has changed.
     fn revise<E, S: FnMut(&str) -> Result<bool, E>>(
         &mut self,
         mut sections: Vec<Section>,
@@ -318,7 +329,7 @@ impl<D: Disk> Work<'_, D> {
         Ok((sections, is_changed))
     }
 
-    /// A file and its companion, which takes its place first.
+    /// Writes a file and its companion, which is published first.
     fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
         self.pack(name, bytes)?;
         self.swap.put(name, Turn::Plain, bytes)?;
@@ -326,8 +337,8 @@ impl<D: Disk> Work<'_, D> {
         Ok(())
     }
 
-    /// A file that stays as it is. A crash may have left the companion of one that never took its
-    /// place, with names that are not in it.
+    /// Keeps an unchanged file. A crash may have left the companion of a file that was never
+    /// published, with other names.
     fn keep(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
         if !day_files::is_packed(self.folder, name, bytes) {
             self.pack(name, bytes)?;
@@ -343,8 +354,8 @@ impl<D: Disk> Work<'_, D> {
             .put(&format!("{name}{GZIP_END}"), Turn::Packed, &packed)
     }
 
-    /// Deletes companions without their file, before that file goes: while it is there, the next
-    /// publication finds them.
+    /// Deletes companions without their file. While an uncompressed file to delete still exists,
+    /// the next publication finds its companion, so companions are deleted first.
     fn drop_packed(&mut self, packed: &BTreeSet<String>) {
         let stays = |plain: &str| self.files.iter().any(|file| file.name == plain);
         let dropped = packed
@@ -419,7 +430,7 @@ fn new_section(start: &Start, diff: Diff) -> Section {
     section
 }
 
-/// Counts anew once it is known who returned.
+/// Recounts once returned hosts are known.
 fn recount(section: &mut Section) {
     if section.header.complete && section.header.since.is_some() {
         let mut counts = Counts::default();
@@ -430,14 +441,14 @@ fn recount(section: &mut Section) {
     }
 }
 
-/// Drops the first sections of a day that has as many as it may have, so that there is room for one more. Mirrors that stand before those that are left
-/// see that nothing goes on from there.
+/// Drops the first sections of a full day, to make room for one more. Mirrors of dropped sections
+/// see that no section continues from theirs.
 fn make_room(todays: &mut Vec<Section>) {
     let others = SECTIONS_A_DAY_MAX.saturating_sub(1);
     todays.drain(..todays.len().saturating_sub(others));
 }
 
-/// A day's file with one more section, of which the changes are left out when they don't fit.
+/// A day's file with one more section. The section's changes are left out if they don't fit.
 fn append(todays: Vec<Section>, section: &mut Section) -> Result<Vec<u8>, DumpError> {
     let changes_before: usize = todays.iter().map(|section| section.changes.len()).sum();
     let bytes_before = written(todays)?;

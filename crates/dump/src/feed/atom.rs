@@ -1,10 +1,10 @@
-//! The Atom document (RFC 4287) of entries, newest first. All text was made plain before, and is
-//! escaped here.
+//! Renders entries as an Atom document (RFC 4287), newest first. The caller has replaced unwanted
+//! characters; this module escapes the text.
 
 use super::{ATOM_FILE, About, Entry, Named, plain};
 use crate::instance::Moment;
 
-/// Who made the feed: RFC 4287 §4.1.1 wants an author.
+/// RFC 4287 §4.1.1 requires an author.
 const AUTHOR: &str = "Fedicensus";
 
 pub(super) fn render<'a>(
@@ -40,7 +40,7 @@ pub(super) fn render<'a>(
         if let Some(home) = &about.home_url {
             document.link("alternate", home);
         }
-        // HTML within XML: escaped once more.
+        // HTML within XML: escaped twice.
         document.raw("<content type=\"html\">");
         document.text(&html(entry, about.home_url.as_deref()));
         document.raw("</content>\n</entry>\n");
@@ -75,7 +75,7 @@ fn html(entry: &Entry, home: Option<&str>) -> String {
     html.0
 }
 
-/// XML or HTML while it grows.
+/// XML or HTML while it is written.
 struct Document(String);
 
 impl Document {

@@ -158,7 +158,7 @@ fn whatever_a_server_calls_its_software_stays_text_on_one_line() {
     assert!(text.ends_with(&version), "{text}");
 }
 
-/// As on the pages, by the same rule.
+/// The pages of the site use the same rule.
 #[test]
 fn nothing_that_steers_or_can_not_be_seen_is_in_a_feed() {
     let hostile = ('\u{80}'..='\u{e0fff}').filter(|letter| steers(*letter));

@@ -1,10 +1,11 @@
-//! A set of files in the making, on any disk.
+//! A set of files while it is written, on any disk.
 //!
-//! In: rows, strictly ascending by the bytes of their names. Out: the files of all formats beside their places, then their compressed companions, then
-//! the index and its companions. Refused: a row out of order. Memory doesn't grow with the rows.
+//! Takes rows in strictly ascending order of their names' bytes; a row out of order is an error.
+//! Writes next to the published files: first all formats, then their compressed companions, then
+//! the index and its companion. Memory doesn't grow with the rows.
 //!
-//! Rows go into all formats at once, so that the database is read once and let go. What is made of whole files (hashes, companions) is made of the
-//! written ones.
+//! Rows go into all formats at once, so that the database is read only once and its snapshot is
+//! released early. Hashes and companions are computed from the written files.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -32,16 +33,17 @@ use crate::swap::{Swap, Turn};
 
 const TABLE_PLACE: &str = "data/instances.sqlite";
 
-/// A file that is written before its companions.
+/// A file that is written before its companion.
 #[derive(Debug)]
 struct Plain {
-    /// From the public folder.
+    /// Path from the public folder.
     place: String,
     media: &'static str,
     packing: Packing,
 }
 
-/// The files of rows as text. The list at the root is written anew and not linked to the other one: a volume may lie on a file system without links.
+/// The text files of rows. The list at the root is written twice instead of linked: a volume's file
+/// system may not support links.
 const TEXTS: [(&str, &str, Packing, Turn, &dyn Format); 4] = [
     (NODES_FILE, media::JSON, Packing::Gzip, Turn::Plain, &Nodes),
     (
@@ -76,13 +78,14 @@ pub(crate) struct Draft<D: TableDisk> {
     licence: Option<String>,
     instances: u64,
     plain: Vec<Plain>,
-    /// Entries of the index for files that another swap publishes.
+    /// Index entries of files that another swap publishes.
     told: Vec<Entry>,
     cancel: Cancel,
 }
 
 impl<D: TableDisk> Draft<D> {
-    /// Writes the rows that `feed` hands to its argument. The folders are those of [`crate::write`].
+    /// Writes the rows that `feed` passes to its argument. The folders are those of
+    /// [`crate::write`].
     pub(crate) fn write<E: From<DumpError>>(
         disk: D,
         folder: &Path,
@@ -133,7 +136,7 @@ impl<D: TableDisk> Draft<D> {
         &self.swap
     }
 
-    /// A further file of the set, `name` being its path from the index's folder.
+    /// Adds a file to the set. `name` is its path from the index's folder.
     pub(crate) fn add(
         &mut self,
         name: &str,
@@ -147,7 +150,7 @@ impl<D: TableDisk> Draft<D> {
         self.add_plain(format!("{DATA_FOLDER}/{name}"), media, packing, write)
     }
 
-    /// Files of changes that will lie in their folder.
+    /// Adds index entries for files of changes.
     pub(crate) fn tell_of_changes(&mut self, files: &[ChangesFile]) {
         let folder = CHANGES_FOLDER.rsplit('/').next().unwrap_or(CHANGES_FOLDER);
         self.told.extend(files.iter().map(|file| {
@@ -239,7 +242,7 @@ impl<D: TableDisk> Draft<D> {
         })
     }
 
-    /// Makes the companions and the index: no file joins the set any more.
+    /// Writes the companions and the index. No file can be added after that.
     pub(crate) fn seal(mut self) -> Result<Sealed<D>, DumpError> {
         let mut files = std::mem::take(&mut self.told);
         files.extend(self.pack()?);
@@ -269,7 +272,7 @@ impl<D: TableDisk> Draft<D> {
         Ok(sealed)
     }
 
-    /// Measures all files and makes their companions: their entries in the index.
+    /// Measures all files and writes their companions. Returns their entries in the index.
     fn pack(&mut self) -> Result<Vec<Entry>, DumpError> {
         let plains = std::mem::take(&mut self.plain);
         let mut jobs = Vec::with_capacity(plains.len());
@@ -297,7 +300,7 @@ impl<D: TableDisk> Draft<D> {
                 self.swap.sync(&file, &place)?;
                 of_this.push(self.entry(&place, media::GZIP, measure));
             }
-            // The list at the root is no file of the index's folder.
+            // The list at the root is not in the index's folder.
             if place != NODES_FILE {
                 entries.append(&mut of_this);
             }
@@ -335,7 +338,7 @@ impl<D: TableDisk> Draft<D> {
     }
 }
 
-/// A set that is complete and on the disk, beside its places.
+/// A set that is complete and on disk, next to the published files.
 #[derive(Debug)]
 pub(crate) struct Sealed<D: TableDisk> {
     swap: Swap<D>,
@@ -347,7 +350,7 @@ impl<D: TableDisk> Sealed<D> {
         &self.index
     }
 
-    /// A file that goes with the index and is not in it.
+    /// Adds a file that is published with the index but not listed in it.
     pub(crate) fn attach(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
         let place = format!("{DATA_FOLDER}/{name}");
         self.swap.put(&place, Turn::Beside, bytes)
@@ -358,7 +361,7 @@ impl<D: TableDisk> Sealed<D> {
     }
 }
 
-/// Writes what is gathered, and waits until the file is on the disk.
+/// Flushes the buffer and syncs the file.
 fn end<D: TableDisk>(
     swap: &Swap<D>,
     place: &str,
@@ -370,15 +373,15 @@ fn end<D: TableDisk>(
     swap.sync(&file, place)
 }
 
-/// All files of rows while they grow: a row goes to each of them, and nothing of it is kept but its name.
+/// All files of rows while they are written. A row goes to each of them, and only its name is kept.
 struct RowWriter<D: TableDisk> {
     texts: Vec<(&'static str, &'static dyn Format, BufWriter<D::File>)>,
     table: D::Table,
     rows: u64,
     last: String,
-    /// The bytes of one row, kept for its allocation.
+    /// The bytes of one row. Reused to save allocations.
     piece: Vec<u8>,
-    /// A piece is missing, so this can't become a set any more.
+    /// A row was written only in part, so this can't become a set any more.
     is_broken: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What the text files of rows have in common, so that one loop writes all of them.
+//! The interface of the text files of rows, so that one loop writes all of them.
 
 pub(crate) mod csv;
 pub(crate) mod ndjson;
@@ -9,15 +9,15 @@ use std::io;
 
 use crate::instance::Instance;
 
-/// A file of text with a piece for each row. Equal rows give equal bytes.
+/// A text file with a piece for each row. Equal rows give equal bytes.
 pub(crate) trait Format {
-    /// What comes before all rows.
+    /// The text before all rows.
     fn head(&self) -> &'static [u8];
 
-    /// Puts a row that has so many `earlier` ones at the end of `out`.
+    /// Appends a row to `out`. `earlier` is the number of rows before it.
     fn row(&self, earlier: u64, instance: &Instance, out: &mut Vec<u8>) -> io::Result<()>;
 
-    /// What comes after all rows.
+    /// The text after all rows.
     fn tail(&self) -> &'static [u8];
 }
 

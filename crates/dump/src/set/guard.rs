@@ -1,22 +1,22 @@
-//! The guard before publishing (invariant I11): a list that shrank too much is rather our mistake than the world's.
-//!
-//! In: the sizes of the last dump and of the new one. Out: whether to publish.
+//! The guard before publishing (invariant I11): if a list shrank too much, a fault on our side is
+//! more likely than a real change. It compares the sizes of the last dump and of the new one.
 
 use thiserror::Error;
 
-/// A dump with fewer than this many names for a hundred of the last one's is held back. On an ordinary day the list changes by less than one in a hundred.
+/// A dump with less than this percentage of the last one's names is held back. On an ordinary day
+/// the list changes by less than one per cent.
 const PERCENT_MIN: u128 = 70;
 
-/// Whether an operator wants the dump published whatever its size.
+/// Whether an operator wants to publish the dump whatever its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Force {
     /// Hold it back if it shrank too much.
     No,
-    /// Publish it: an operator looked at it.
+    /// Publish it: an operator has looked at it.
     Yes,
 }
 
-/// The dump holds too few names.
+/// The dump has too few names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "the new dump holds {names} names and the last one {previous}: less than {PERCENT_MIN} %, so it is held back and the last one stays; if this is right, run `fedicensus dump --force`"
@@ -28,10 +28,10 @@ pub struct HeldBack {
     pub names: u64,
 }
 
-/// Lets a dump of `names` names pass after one of `previous_names`, if there was one.
+/// Checks the size of a dump of `names` names against the last one's, if there was one.
 ///
 /// # Errors
-/// When it holds less than 70 % of them and nobody forces it.
+/// Fails if it has less than 70 % of them and no operator forces it.
 pub fn guard(previous_names: Option<u64>, names: u64, force: Force) -> Result<(), HeldBack> {
     match (previous_names, force) {
         (Some(previous), Force::No)

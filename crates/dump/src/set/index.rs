@@ -1,16 +1,15 @@
-//! `data/index.json`: what is published, and by what a reader knows that it got it whole.
-//!
-//! In: the files of a set, measured. Out: their list, sorted by name. Refused: nothing.
+//! `data/index.json`: the published files, sorted by name, with what a reader needs to verify each.
 
 use serde::{Deserialize, Serialize};
 
 use crate::compress::Measure;
 use crate::instance::Moment;
 
-/// The version of all files' formats. A member or a column that is added leaves it as it is; one that goes or changes its meaning raises it.
+/// The version of all files' formats. An added member or column does not change it; one that is
+/// removed or changes its meaning raises it.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What a media type of a published file is.
+/// The media types of the published files.
 pub(crate) mod media {
     pub(crate) const JSON: &str = "application/json";
     pub(crate) const NDJSON: &str = "application/x-ndjson";
@@ -20,18 +19,18 @@ pub(crate) mod media {
     pub(crate) const GZIP: &str = "application/gzip";
 }
 
-/// The whole file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Index {
     pub(crate) schema_version: u32,
     /// When the set was made.
     pub(crate) made: Moment,
-    /// When its rows were read from the database: earlier, where names were only taken off a set that stood.
+    /// When its rows were read from the database. Earlier than `made` if names were only removed
+    /// from a published set.
     pub(crate) rows_read: Moment,
     /// Licence of all files, an SPDX expression.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) licence: Option<String>,
-    /// Listed instances, the same number in every file.
+    /// Number of listed instances, the same in every file.
     pub(crate) instances: u64,
     /// Sorted by name.
     pub(crate) files: Vec<Entry>,
@@ -40,14 +39,14 @@ pub(crate) struct Index {
 /// A file of the set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// Its path, from the folder of the index.
+    /// Path from the index's folder.
     pub(crate) name: String,
     pub(crate) media_type: String,
     pub(crate) bytes: u64,
     /// In lower-case hex.
     pub(crate) sha256: String,
     pub(crate) made: Moment,
-    /// Of what is in it: a compressed file has that of the file itself.
+    /// Version of the content's format: a compressed file has that of its content.
     pub(crate) schema_version: u32,
 }
 
@@ -65,7 +64,7 @@ impl Entry {
 }
 
 impl Index {
-    /// Its bytes: indented, since people look at it.
+    /// The file's bytes, indented for human readers.
     pub(crate) fn to_bytes(&self) -> serde_json::Result<Vec<u8>> {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');

@@ -1,7 +1,7 @@
-//! Files measured, and their companions made of them, several at a time.
+//! Measures files and writes their compressed companions, several at a time.
 //!
-//! In: files to read, and those to write. Out: sizes and hashes of all of them; the written ones, not yet synced. Refused: nothing. Memory is a
-//! buffer for each of them and what compression takes, whatever their length.
+//! Returns the sizes and hashes of all files. The companions are not synced yet. Memory is bounded
+//! per file that is being compressed, whatever its length.
 
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, PoisonError};
@@ -10,15 +10,17 @@ use crate::cancel::Cancel;
 use crate::compress::{Measure, Packer, each_piece};
 use crate::error::DumpError;
 
-/// Files that are packed at once: packing is a third of the work of a publication, and the other half of a machine of two processors has checks to make.
+/// Files compressed at once. Compression is a third of the work of a publication, and a machine
+/// with two processors needs the other one for checks.
 const AT_ONCE: usize = 2;
 
-/// Bytes of all files together for which it is worth a thread: as much is packed within some hundredths of a second.
+/// Total bytes from which another thread is worth its cost: this much is compressed within some
+/// hundredths of a second.
 const WORTH_A_THREAD: u64 = 1024 * 1024;
 
-/// A file to be packed.
+/// A file to compress.
 pub(crate) struct Job<R, F> {
-    /// Its place, by which errors name it.
+    /// Its place, for error messages.
     pub(crate) place: String,
     pub(crate) media: &'static str,
     pub(crate) from: R,
@@ -27,7 +29,7 @@ pub(crate) struct Job<R, F> {
     pub(crate) companion: Option<(String, F)>,
 }
 
-/// A file that was packed.
+/// A compressed file.
 #[derive(Debug)]
 pub(crate) struct Packed<F> {
     pub(crate) place: String,
@@ -36,20 +38,20 @@ pub(crate) struct Packed<F> {
     pub(crate) companion: Option<(String, F, Measure)>,
 }
 
-/// Why not all of them are packed.
+/// Why some files are not compressed.
 #[derive(Debug)]
 pub(crate) enum Failed {
-    /// The place, what was being done with it, and why that failed.
+    /// The place, the operation, and its error.
     At {
         place: String,
         doing: &'static str,
         source: io::Error,
     },
-    /// It was cancelled.
+    /// The dump was cancelled.
     Cancelled(DumpError),
 }
 
-/// Packs all of them, in no order. After a failure no further one is begun.
+/// Compresses all files, in no particular order. After a failure no further one is begun.
 pub(crate) fn pack<R, F>(
     mut jobs: Vec<Job<R, F>>,
     cancel: &Cancel,
@@ -66,7 +68,7 @@ where
     } else {
         AT_ONCE - 1
     };
-    // The longest first, from the end, so that no thread is left with it in the end.
+    // The longest file is last and taken first, so that no thread is left with it at the end.
     jobs.sort_by_key(|job| job.bytes);
     let queue = Mutex::new(jobs);
     let mut packed = Vec::new();
@@ -154,7 +156,7 @@ fn run<R: Read, F: Write>(job: Job<R, F>, cancel: &Cancel) -> Result<Packed<F>, 
     })
 }
 
-/// What goes wrong while a file is read and its companions are written.
+/// An error while a file is read and its companion is written.
 enum Trouble {
     Reading(io::Error),
     At(String, io::Error),
@@ -171,7 +173,7 @@ impl From<io::Error> for Trouble {
 mod tests {
     use super::*;
 
-    /// A file that takes so many bytes.
+    /// A file with a limited size.
     #[derive(Debug)]
     struct Small {
         bytes: Vec<u8>,
@@ -192,8 +194,7 @@ mod tests {
         }
     }
 
-    /// Files of which the n-th has n times as many lines, and so little room for the companion of
-    /// one of them.
+    /// Files of which the n-th has n times as many lines. `room` limits their companions.
     fn jobs(lines: u32, room: impl Fn(u32) -> usize) -> Vec<Job<io::Cursor<Vec<u8>>, Small>> {
         let job = |number: u32| {
             let text: String = (0..number * lines)

@@ -1,11 +1,20 @@
-//! The published set: written beside the one that stands, judged, completed, swapped in.
+//! The published set: written next to the current one, checked, completed, and swapped in.
 //!
-//! In: rows, one at a time, sorted. Out: in the public folder `nodes.json` and `nodes.json.gz`; below `data/` the same and the rows in all other formats,
-//! compressed companions, schemas, and `index.json`, which tells of all of them and has companions itself. Refused: rows out of order.
+//! In the public folder it has `nodes.json` and `nodes.json.gz`. Below `data/` it has the same
+//! list, the rows in all other formats, compressed companions, schemas, and `index.json`, which
+//! lists all files there and has a companion too.
 //!
-//! The order of a publication: [`write()`] the rows; let [`crate::guard()`] decide; [`Draft::add`] what else joins the set, made of [`Draft::rows`] and
-//! [`crate::standing_rows`] if need be; [`Draft::seal`] it; [`Sealed::attach`] what is made of the index, such as its signature; [`Sealed::publish`].
-//! Dropped at any step before the last, it takes itself away.
+//! The steps of a publication:
+//!
+//! 1. [`write()`] the rows.
+//! 2. [`crate::guard()`] decides whether to publish.
+//! 3. [`Draft::add`] adds further files, which can be made from [`Draft::rows`] and
+//!    [`crate::standing_rows`].
+//! 4. [`Draft::seal`] writes companions and the index.
+//! 5. [`Sealed::attach`] adds files made from the index, such as its signature.
+//! 6. [`Sealed::publish`] swaps the set in.
+//!
+//! Dropping the set before the last step deletes its files.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -22,36 +31,39 @@ use crate::error::DumpError;
 use crate::instance::{Instance, Moment};
 use crate::swap::{self, Whose};
 
-/// A set whose rows are written, and that other files may still join.
+/// A set whose rows are written, and to which files can still be added.
 #[derive(Debug)]
 pub struct Draft(draft::Draft<SystemDisk>);
 
-/// A set that is complete and on the disk, and not yet published.
+/// A set that is complete and on disk, but not published yet.
 #[derive(Debug)]
 pub struct Sealed(draft::Sealed<SystemDisk>);
 
-/// Writes the rows of all formats beside the published set in `folder`.
+/// Writes the rows in all formats next to the published set in `folder`.
 ///
-/// `feed` is called once and hands each row to its argument, strictly ascending by the bytes of the names. It should end with the first error that it
-/// gets; when it doesn't, the set is given up all the same. One set at a time is written in a folder: what an earlier one left behind is taken away
-/// first. `made` is what the index says.
+/// `feed` is called once and passes each row to its argument, in strictly ascending order of the
+/// names' bytes. It should stop at the first error; even if it doesn't, the set is abandoned. Only
+/// one set at a time can be written in a folder: files left by an earlier one are deleted first.
+/// `made` is the time in the index.
 ///
 /// # Errors
-/// What `feed` returned, else why writing failed. Nothing is left behind then.
+/// Fails with `feed`'s error, or if writing fails. No files are left behind then.
 pub fn write<E: From<DumpError>>(
     folder: &Path,
     made: Moment,
     feed: impl FnOnce(&mut dyn FnMut(&Instance) -> Result<(), DumpError>) -> Result<(), E>,
 ) -> Result<Draft, E> {
-    // A disk that failed may not have let go of what was half written; it would take up the room that this set needs.
+    // After a disk error, deleting incomplete files may have failed, and this set needs their
+    // space.
     clear(&SystemDisk, folder).ok();
     draft::Draft::write(SystemDisk, folder, made, feed).map(Draft)
 }
 
-/// Removes what a crash left beside the published files in `folder`, and tells how many files that were. For the start, before anything is written.
+/// Deletes what a crash left next to the published files in `folder`, and returns the number of
+/// deleted files. Call it at start, before anything is written.
 ///
 /// # Errors
-/// When the folder can't be read or such a file can't be removed; so it is a check of the folder too.
+/// Fails if the folder can't be read or a file can't be deleted, so it also tests the folder.
 pub fn clear_stale(folder: &Path) -> Result<u32, DumpError> {
     clear(&SystemDisk, folder)
 }
@@ -70,17 +82,18 @@ pub(crate) fn clear(disk: &impl Disk, folder: &Path) -> Result<u32, DumpError> {
 }
 
 impl Draft {
-    /// Rows in it.
+    /// Number of rows.
     pub fn instances(&self) -> u64 {
         self.0.instances()
     }
 
-    /// Has the index say that the rows are as old as this, and not as the set: they are those of one that stood, less some.
+    /// Sets the time in the index at which the rows were read. For rows of an earlier set from
+    /// which names were removed.
     pub fn rows_were_read(&mut self, at: Moment) {
         self.0.rows_were_read(at);
     }
 
-    /// Has the index name the licence of the data, an SPDX expression.
+    /// Sets the licence of the data in the index, an SPDX expression.
     pub fn licensed_as(&mut self, licence: &str) {
         self.0.licensed_as(licence);
     }
@@ -88,18 +101,18 @@ impl Draft {
     /// Its rows, read back from the disk.
     ///
     /// # Errors
-    /// When they can't be opened.
+    /// Fails if they can't be opened.
     pub fn rows(&self) -> Result<Rows, DumpError> {
         let (file, _bytes) = self.0.swap().open(ROWS_PLACE)?;
         let path = self.0.swap().beside(ROWS_PLACE);
         Ok(Rows::new(path, Box::new(file)))
     }
 
-    /// Takes a further file into the set: what `write` writes, at `name` in the folder of the index or in a folder there, which will tell of it and of its
-    /// companions.
+    /// Adds a file that `write` writes. `name` is its path from the index's folder. The index lists
+    /// it and its companion.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if it can't be written.
     pub fn add(
         &mut self,
         name: &str,
@@ -110,8 +123,8 @@ impl Draft {
         self.0.add(name, media, packing, write)
     }
 
-    /// Has the index tell of the files of changes, which are written by themselves and published
-    /// just before this set.
+    /// Lists the files of changes in the index. They are written separately and published just
+    /// before this set.
     pub fn tell_of_changes(&mut self, written: &WrittenChanges) {
         self.0.tell_of_changes(written.files());
     }
@@ -121,10 +134,10 @@ impl Draft {
         self.0.cancel_on(cancel);
     }
 
-    /// Makes the compressed companions and the index.
+    /// Writes the compressed companions and the index.
     ///
     /// # Errors
-    /// When they can't be written, or are no longer wanted. Nothing is left behind then.
+    /// Fails if they can't be written or the dump was cancelled. No files are left behind then.
     pub fn seal(self) -> Result<Sealed, DumpError> {
         self.0.seal().map(Sealed)
     }
@@ -136,18 +149,19 @@ impl Sealed {
         self.0.index()
     }
 
-    /// Takes along a file that is made of the index and so is not in it, at `name` beside it: it is published just before the index.
+    /// Adds a file that is made from the index and therefore not listed in it, such as a signature.
+    /// `name` is its name in the index's folder. It is published just before the index.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if it can't be written.
     pub fn attach(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
         self.0.attach(name, bytes)
     }
 
-    /// Puts all files in the places of the last set's, the index last.
+    /// Replaces all files of the last set, the index last.
     ///
     /// # Errors
-    /// When a rename or a folder's sync fails. Each file is then the old one or the new one, whole.
+    /// Fails if a rename or a folder's sync fails. Each file is then the complete old or new one.
     pub fn publish(self) -> Result<(), DumpError> {
         self.0.publish()
     }

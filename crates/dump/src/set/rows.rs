@@ -1,7 +1,7 @@
-//! `instances.ndjson` read back: by who takes names off a set that stands, and by who compares two sets.
+//! Reads `instances.ndjson` back, to remove names from a published set and to compare two sets.
 //!
-//! In: a file that we wrote, on a disk that may have failed since. Out: its rows, one at a time. Refused: a line that is no row, or too long for one; it
-//! is told and passed over.
+//! The disk may have failed since the file was written. A line that is not a row, or too long for
+//! one, is reported and skipped.
 
 use std::fmt;
 use std::fs::File;
@@ -16,25 +16,25 @@ use super::places::{DATA_FOLDER, INDEX_FILE, ROWS_PLACE};
 use crate::error::DumpError;
 use crate::instance::{Instance, Moment};
 
-/// Bytes of a line. A row of ours has a name of 253 bytes, two texts of 128, each of which may be
-/// escaped to six times as many, and 190 of the rest.
+/// Bytes of a line. A row has a name of 253 bytes, two texts of 128 bytes that escaping can make
+/// six times as long, and 190 other bytes.
 const LINE_BYTES_MAX: usize = 4096;
 
-/// Bytes of an index: it holds some tens of files.
+/// Bytes of an index, which has some tens of files.
 const INDEX_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Why there is no row.
+/// Why a row can't be returned.
 #[derive(Debug, Error)]
 pub enum RowError {
-    /// The line is none of ours any more.
+    /// The line is damaged.
     #[error("line {line} of {} is damaged", path.display())]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: u64,
     },
-    /// The file can't be read. No row comes after it.
+    /// The file can't be read. No row comes after this error.
     #[error(transparent)]
     Unreadable(#[from] DumpError),
 }
@@ -58,10 +58,10 @@ impl fmt::Debug for Rows {
     }
 }
 
-/// The rows of the set that stands in the public folder; none when there is no such set.
+/// The rows of the published set. `None` if there is no set.
 ///
 /// # Errors
-/// When the file is there and can't be opened.
+/// Fails if the file exists and can't be opened.
 pub fn standing_rows(folder: &Path) -> Result<Option<Rows>, DumpError> {
     let path = folder.join(ROWS_PLACE);
     match File::open(&path) {
@@ -83,12 +83,12 @@ impl Rows {
         }
     }
 
-    /// Reads what is left, and tells whether all of it is what the index that stands in the public folder says: if not, a crash came between the two,
-    /// or a disk has failed, and other files may be of another set. If so, all of them are of this one: rows are put in their place first, the index
-    /// last.
+    /// Reads the remaining rows, and returns whether the whole file matches the published index. If
+    /// not, a crash or a disk error happened between the two, and other files may belong to another
+    /// set. If so, all files belong to this set, since rows are published first and the index last.
     pub fn are_those_of_the_index(mut self, folder: &Path) -> bool {
         for row in &mut self {
-            // What is wrong with a line shows in the whole.
+            // Damage of a line changes the digest of the file.
             drop(row);
         }
         let sha256 = hex::encode(self.hash.finalize());
@@ -99,7 +99,8 @@ impl Rows {
         })
     }
 
-    /// The next line without its end, however long it is, up to its bound. `None` at the end of the file.
+    /// Reads the next line without its end, however long it is, and keeps it up to the bound.
+    /// `None` at the end of the file.
     fn read_line(&mut self) -> io::Result<Option<bool>> {
         self.line.clear();
         let mut fits = true;
@@ -111,7 +112,7 @@ impl Rows {
                 Err(error) => return Err(error),
             };
             if buffer.is_empty() {
-                // A last line without an end is cut off.
+                // A last line without a newline is truncated.
                 return Ok(has_begun.then_some(false));
             }
             has_begun = true;
@@ -162,7 +163,7 @@ impl Iterator for Rows {
     }
 }
 
-/// When the rows of the set that stands in the public folder were read from the database, if its index says so.
+/// When the rows of the published set were read from the database, if its index says so.
 pub fn standing_rows_read(folder: &Path) -> Option<Moment> {
     standing_index(folder).map(|index| index.rows_read)
 }
@@ -170,7 +171,7 @@ pub fn standing_rows_read(folder: &Path) -> Option<Moment> {
 /// The published set, as its index describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublishedSet {
-    /// Listed instances; `None` if there is no set, or its index can't be read.
+    /// Number of listed instances. `None` if there is no set, or its index can't be read.
     pub instances: Option<u64>,
     /// Its files, sorted by name.
     pub files: Vec<PublishedFile>,
@@ -179,7 +180,7 @@ pub struct PublishedSet {
 /// A published file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedFile {
-    /// Its path, from the folder of the index.
+    /// Path from the index's folder.
     pub name: String,
     /// Its size.
     pub bytes: u64,
@@ -200,7 +201,7 @@ pub fn published_set(folder: &Path) -> PublishedSet {
     }
 }
 
-/// The index that stands, if it can be read.
+/// The published index, if it can be read.
 fn standing_index(folder: &Path) -> Option<Index> {
     let file = File::open(folder.join(DATA_FOLDER).join(INDEX_FILE)).ok()?;
     let mut bytes = Vec::new();

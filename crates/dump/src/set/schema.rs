@@ -1,4 +1,5 @@
-//! JSON Schemas (draft 2020-12) of the published JSON files, committed below `schema/` and published with them.
+//! JSON Schemas (draft 2020-12) of the published JSON files. They are in `schema/`, and published
+//! with the files.
 
 use crate::changes::CHANGE_SCHEMA;
 

@@ -1,7 +1,8 @@
-//! `software.json`: how many listed instances run which software, and which version of it.
+//! `software.json`: the number of listed instances by software and by version.
 //!
-//! In: how many rows there are of each version of each software, one software after the other. Out: the most common ones, each with its most common
-//! versions, and what is left in numbers alone. Refused: nothing; memory is bounded whatever hosts call themselves.
+//! Takes the number of rows of each version, one software after the other. Writes the most common
+//! software, each with its most common versions, and only totals for the rest. Memory is bounded,
+//! whatever hosts call their software.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,20 +15,22 @@ use store::VersionCount;
 use super::index::SCHEMA_VERSION;
 use crate::error::DumpError;
 
-/// Where it is published.
+/// Its path in the public folder.
 pub(crate) const SOFTWARE_PLACE: &str = "data/software.json";
 
-/// Software that is named in the file. A few hundred are known; whoever makes up more is counted among the others.
+/// Software listed by name. A few hundred are known; invented names beyond the bound are counted
+/// among the others.
 pub const SOFTWARE_MAX: usize = 1000;
 
-/// Versions of one software that are named. With as many of each software, and names of 128 bytes, they take 20 MB at most.
+/// Versions listed per software. With this number for each software, and names of 128 bytes, they
+/// take 20 MB at most.
 pub const VERSIONS_MAX: usize = 100;
 
 /// The whole file.
 #[derive(Debug, Serialize)]
 pub(crate) struct SoftwareFile {
     schema_version: u32,
-    /// All listed instances.
+    /// Number of all listed instances.
     instances: u64,
     software: Vec<SoftwareCount>,
     other_software: Others,
@@ -47,16 +50,16 @@ struct VersionsCount {
     instances: u64,
 }
 
-/// Those that are not named.
+/// The entries that are not listed by name.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 struct Others {
-    /// How many different ones.
+    /// Number of different entries.
     count: u64,
-    /// How many instances run them.
+    /// Number of instances that run them.
     instances: u64,
 }
 
-/// The most common ones of what was counted; of equally many, those whose name comes first.
+/// The most common entries. Of equally common ones, those with the first name.
 #[derive(Debug)]
 struct Top<T> {
     max: usize,
@@ -141,23 +144,24 @@ struct Current {
     versions: Top<()>,
 }
 
-/// Bytes of the file that are read: at most a thousand kinds of software with a hundred versions each, of which names take 128 bytes, escaped six
-/// times that.
+/// Bytes of the file that are read: at most a thousand kinds of software with a hundred versions
+/// each, and names of 128 bytes that escaping makes six times as long.
 const FILE_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
-/// What the file says, without versions.
+/// The file's totals, without versions.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SoftwareTotals {
-    /// All listed instances.
+    /// Number of all listed instances.
     pub instances: u64,
-    /// How many run which software, the most frequent first; those of which none is known are left out.
+    /// Number of instances per software, the most frequent first. Leaves out instances of unknown
+    /// software.
     pub most_frequent: Vec<(String, u64)>,
 }
 
-/// The totals that stand in the public folder; nothing when there are none that can be read.
+/// The published totals. `None` if there are none that can be read.
 ///
 /// # Errors
-/// When the file is there and can't be opened.
+/// Fails if the file exists and can't be opened.
 pub fn standing_software(folder: &Path) -> Result<Option<SoftwareTotals>, DumpError> {
     #[derive(Deserialize)]
     struct File {
@@ -195,7 +199,7 @@ impl Counter {
         }
     }
 
-    /// Takes the next count: all versions of a software come in a row.
+    /// Adds a count. All versions of a software must come in a row.
     pub(crate) fn push(&mut self, count: VersionCount<'_>) {
         self.instances += count.instances;
         let is_same = |current: &Current| current.name.as_deref() == count.software;
@@ -296,7 +300,7 @@ mod tests {
         assert_eq!(counted(&[])["software"], json!([]));
     }
 
-    /// Nobody pushes the common ones out by making names up.
+    /// Invented names can't displace the common ones.
     #[test]
     fn what_is_made_up_is_counted_among_the_others() {
         let names: Vec<String> = (0..SOFTWARE_MAX * 3).map(|n| format!("{n:06}")).collect();

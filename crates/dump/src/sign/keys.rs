@@ -1,10 +1,12 @@
-//! The census's key on the disk, and those that it took the place of.
+//! The census's signing key on disk, and its predecessors.
 //!
-//! In: the private data folder. Out: the key, and the public files that lead a reader from any of the last keys to this one. Refused: a key that
-//! can't be read, is empty, is damaged, or may be read by others; none is ever made in the place of one that is there.
+//! Reads the key from the private data folder, and makes the public files that lead a reader from
+//! any of the last keys to this one. A key that can't be read, is empty, is damaged, or is readable
+//! by other users is an error; it is never replaced automatically.
 //!
-//! Invariant: a key is made or replaced by one at a time, who holds the lock of the folder: the daemon and the command line are two processes. Reading
-//! needs no lock: files are replaced by renaming, and the history is good for the key before as well as for the one that follows.
+//! Invariant: a key is created or replaced only by the holder of the folder's lock, since the
+//! daemon and the command line are two processes. Reading needs no lock: files are replaced by
+//! renaming, and the history is valid both for the old and for the new key.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
@@ -18,35 +20,38 @@ use zeroize::Zeroizing;
 use super::{NoKey, PublicKey, SEED_BYTES, SIGNATURE_END, SigningKey};
 use crate::instance::Moment;
 
-/// The public key, in the public folder.
+/// File name of the public key, in the public folder.
 pub const PUBLIC_KEY_FILE: &str = "fedicensus.pub";
 
 /// How the names of all public keys begin and end.
 const PUBLIC_KEY_START: &str = "fedicensus";
 const PUBLIC_KEY_END: &str = ".pub";
 
-/// Names that are looked at in the public folder of keys: it holds some tens.
+/// File names that are read from the public folder of keys, which has some tens.
 const FOLDER_NAMES_MAX: usize = 10_000;
 
-/// The secret key, in the private data folder.
+/// File name of the secret key, in the private data folder.
 pub const SECRET_KEY_FILE: &str = "signing.key";
 
-/// The public keys from the oldest that is kept to the newest, each signed by the one before it, in the private data folder.
+/// The public keys from the oldest kept to the newest, each signed by the one before it, in the
+/// private data folder.
 const HISTORY_FILE: &str = "signing.history";
 
-/// Held by whoever makes or replaces the key. Empty, and left there: who removed it would take it from under the next one.
+/// Locked while the key is created or replaced. Empty, and never deleted: deleting it would
+/// invalidate the lock of the next holder.
 const LOCK_FILE: &str = "signing.lock";
 
-/// A secret is its owner's alone.
+/// Only the owner can access a secret.
 const MODE: u32 = 0o600;
 
-/// The permissions of everybody else.
+/// The permission bits of all other users.
 const OTHERS: u32 = 0o077;
 
-/// Former keys that are kept: with a rotation a year, somebody who looked eight years ago still finds the way.
+/// Former keys that are kept: with one rotation a year, a reader who last looked eight years ago
+/// can still follow.
 const FORMER_MAX: usize = 8;
 
-/// Bytes of the secret key's file. Ours has 310.
+/// Bytes of the secret key's file. A file of this program has 310.
 const KEY_FILE_BYTES_MAX: usize = 4096;
 
 /// Bytes of the history: a key and its signature have about 600.
@@ -58,51 +63,51 @@ pub enum KeyError {
     /// The file can't be read.
     #[error("{}: can't be read ({source}); no new key is made while one is there: mend it, or put a backup in its place", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The file holds nothing.
+    /// The file is empty.
     #[error("{}: is empty; put a backup in its place, or remove it for a new key, which readers then have to learn anew", path.display())]
     Empty {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// Others may read or write the file, or it is none.
+    /// Other users may read or write the file, or it is not a regular file.
     #[error("{}: is within other users' reach (mode {mode:o}); if nobody can have read it, `chmod 600` it, else make a new key", path.display())]
     Exposed {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// Its permissions.
         mode: u32,
     },
-    /// The file holds something else.
+    /// The file is not a valid key.
     #[error("{}: {source}; put a backup in its place, or remove it for a new key, which readers then have to learn anew", path.display())]
     NoKey {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is.
+        /// What is wrong with the key.
         source: NoKey,
     },
     /// The former keys can't be read.
     #[error("{}: is damaged; put a backup in its place, or remove it: who knows a former key alone then has to learn the new one anew", path.display())]
     History {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// The file can't be written.
     #[error("{}: can't be written ({source}); the key that was there stands", path.display())]
     Unwritable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// There is no key.
     #[error("{}: is not there; put a backup in its place; without one the next start makes a new key, which readers then have to learn anew", path.display())]
     Missing {
-        /// The file.
+        /// Where it should be.
         path: PathBuf,
     },
 }
@@ -110,18 +115,20 @@ pub enum KeyError {
 /// Whether a key was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// It was.
+    /// The key was there.
     Found,
-    /// It was made just now: to be said in the log, since readers have to learn it.
+    /// The key was created just now. The caller should log it, since readers have to learn the new
+    /// key.
     Made,
 }
 
-/// Whether the old key speaks for the new one.
+/// Whether the old key signs the new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handover {
-    /// It signs the new one: readers who know the old key need nobody else.
+    /// It signs the new one: readers who trust the old key can verify the new one.
     Signed,
-    /// It is stolen or not trusted any more: it signs nothing, it is not shown, and readers have to learn the new key anew.
+    /// It is stolen or no longer trusted: it signs nothing and is not published, and readers have
+    /// to learn the new key.
     None,
 }
 
@@ -134,11 +141,11 @@ pub struct PublicFile {
     pub content: String,
 }
 
-/// The key that signs, and the public halves of those before it.
+/// The signing key, and the public halves of its predecessors.
 #[derive(Debug)]
 pub struct Keys {
     key: SigningKey,
-    /// The oldest first; the last one is the key's own.
+    /// The oldest first. The last one is the key's public half.
     chain: Vec<Link>,
 }
 
@@ -160,30 +167,32 @@ impl Keys {
         Ok(Self { key, chain })
     }
 
-    /// The key in the private `folder`. Where there is none, one is made from `seed`, which is of the operating system's chance.
+    /// The key in the private `folder`. If there is none, one is derived from `seed`, which must
+    /// come from the operating system's random generator.
     ///
     /// # Errors
-    /// See [`KeyError`]. Nothing that is there was changed.
+    /// See [`KeyError`]. Existing files are unchanged then.
     pub fn open(folder: &Path, seed: &[u8; SEED_BYTES]) -> Result<(Self, Origin), KeyError> {
         if let Some(found) = none_if_missing(Self::find(folder))? {
             return Ok((found, Origin::Found));
         }
         let _lock = lock(folder)?;
-        // Another may have made one meanwhile.
+        // Another process may have created one before this one got the lock.
         if let Some(found) = none_if_missing(Self::find(folder))? {
             return Ok((found, Origin::Found));
         }
         let key = SigningKey::from_seed(seed);
         write(folder, SECRET_KEY_FILE, key.to_file().as_bytes())?;
-        // What is left of a key that was taken away signs nothing for this one.
+        // The history of a key that was removed vouches for nothing.
         let chain = vec![Link::first(&key.public())];
         Ok((Self { key, chain }, Origin::Made))
     }
 
-    /// Puts a new key, made from `seed`, in the place of the one in `folder`, and keeps no copy of the old one.
+    /// Replaces the key in `folder` with a new one, derived from `seed`, and keeps no copy of the
+    /// old one.
     ///
     /// # Errors
-    /// See [`KeyError`]. The old key stands then.
+    /// See [`KeyError`]. The old key stays in use then.
     pub fn rotate(
         folder: &Path,
         seed: &[u8; SEED_BYTES],
@@ -205,14 +214,15 @@ impl Keys {
                 let surplus = chain.len().saturating_sub(FORMER_MAX.saturating_add(1));
                 chain.drain(..surplus);
                 if let Some(oldest) = chain.first_mut() {
-                    // Its signature is of a key that is not shown any more.
+                    // Its signature is by a key that is no longer published.
                     oldest.signature = None;
                 }
                 chain
             }
             Handover::None => vec![Link::first(&key.public())],
         };
-        // The history first: until the key follows, the last link is of a key that nobody has, and is passed over.
+        // The history first: until the key is written too, the last link is of a key that does not
+        // exist, and is ignored.
         write_chain(folder, &chain)?;
         write(folder, SECRET_KEY_FILE, key.to_file().as_bytes())?;
         Ok(Self { key, chain })
@@ -223,8 +233,9 @@ impl Keys {
         &self.key
     }
 
-    /// What readers need: `fedicensus.pub`; after a rotation `fedicensus.pub.minisig`, which is of the key before, in `fedicensus-old.pub`, and so
-    /// on with `fedicensus-old-2.pub`.
+    /// The files for readers: `fedicensus.pub`. After a rotation also `fedicensus.pub.minisig`, a
+    /// signature by the key before, which is in `fedicensus-old.pub`. Earlier keys continue with
+    /// `fedicensus-old-2.pub`.
     pub fn public_files(&self) -> Vec<PublicFile> {
         let mut files = Vec::new();
         for (age, link) in self.chain.iter().rev().enumerate() {
@@ -247,11 +258,11 @@ impl Keys {
         files
     }
 
-    /// Removes the files of keys from the public `folder` that are none of [`Keys::public_files`]: nobody is to follow a key there that speaks for this
-    /// one no more.
+    /// Deletes key files from the public `folder` that are not in [`Keys::public_files`]: readers
+    /// must not follow a key there that no longer vouches for this one.
     ///
     /// # Errors
-    /// When the folder can't be read or a file can't be removed.
+    /// Fails if the folder can't be read or a file can't be deleted.
     pub fn remove_others(&self, folder: &Path) -> io::Result<()> {
         let ours = self.public_files();
         for entry in fs::read_dir(folder)?.take(FOLDER_NAMES_MAX) {
@@ -278,7 +289,8 @@ impl Link {
     }
 }
 
-/// Waits until nobody else makes or replaces the key, which takes milliseconds. The lock goes with the file that is given, or with its process.
+/// Waits until no other process creates or replaces the key, which takes milliseconds. The lock
+/// ends when the returned file is closed or the process ends.
 fn lock(folder: &Path) -> Result<File, KeyError> {
     let path = folder.join(LOCK_FILE);
     let taken = || {
@@ -330,7 +342,7 @@ fn read_chain(folder: &Path, public: &PublicKey) -> Result<Vec<Link>, KeyError> 
     let own = public.to_file();
     match chain.iter().position(|link| link.public == own) {
         Some(place) => chain.truncate(place.saturating_add(1)),
-        // Another key was put in its place, or there was only ever this one.
+        // The key file was replaced by another key, or there was only ever this one.
         None => chain = vec![Link::first(public)],
     }
     Ok(chain)
@@ -344,16 +356,16 @@ fn write_chain(folder: &Path, chain: &[Link]) -> Result<(), KeyError> {
     write(folder, HISTORY_FILE, &content)
 }
 
-/// Whom a file is for.
+/// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// Its owner alone: refused within others' reach.
+    /// Only its owner: an error if others can access it.
     Secret,
-    /// Everybody may read it.
+    /// Everybody.
     Public,
 }
 
-/// The content of a file of ours, within a bound; none when it is not there.
+/// The content of a file, within a bound. `None` if it does not exist.
 fn read(
     path: &Path,
     bytes_max: usize,
@@ -381,7 +393,7 @@ fn read(
     if about.len() > u64::try_from(bytes_max).unwrap_or(u64::MAX) {
         return Err(unreadable(ErrorKind::FileTooLarge.into()));
     }
-    // All at once: a vector that grows would leave pieces of the key behind.
+    // Allocated at once: a growing vector would leave pieces of the key in memory.
     let room = bytes_max.saturating_add(1);
     let mut content = Zeroizing::new(Vec::with_capacity(room));
     file.take(u64::try_from(room).unwrap_or(u64::MAX))
@@ -390,7 +402,7 @@ fn read(
     Ok(Some(content))
 }
 
-/// Replaces a file of the folder. Whoever calls it holds the folder's lock.
+/// Replaces a file of the folder. The caller holds the folder's lock.
 fn write(folder: &Path, name: &str, content: &[u8]) -> Result<(), KeyError> {
     let path = folder.join(name);
     files::replace(&path, files::Mode::Private, content)

@@ -1,4 +1,5 @@
-//! Against the program `minisign`; without it these are skipped, and fail where `FEDICENSUS_E2E` is `required`.
+//! Compares with the program `minisign`. Without it these tests are skipped, or fail where
+//! `FEDICENSUS_E2E` is `required`.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -11,7 +12,7 @@ fn at(seconds: i64) -> Moment {
     Moment::from_milliseconds(seconds * 1000)
 }
 
-/// Runs the program in this folder; none when it is not installed.
+/// Runs the program in this folder. `None` if it is not installed.
 pub(super) fn minisign(folder: &Path, arguments: &[&str]) -> Option<Output> {
     match Command::new("minisign")
         .args(arguments)
@@ -36,7 +37,7 @@ fn put(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     std::fs::write(folder.join(name), content).unwrap();
 }
 
-/// What counts in a key's file; the line before it is a comment.
+/// The key in a key file; the line before it is a comment.
 fn key_line(file: &str) -> &str {
     file.lines().nth(1).unwrap()
 }
@@ -61,7 +62,7 @@ fn minisign_itself_takes_a_signature_and_shows_when_and_of_what_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let key = SigningKey::from_seed(&SEED);
     signed(folder.path(), b"{}\n", &key);
-    // -H: no other form than the prehashed one.
+    // -H: accepts only the prehashed format.
     let arguments = [
         "-V",
         "-H",
@@ -109,12 +110,12 @@ fn one_flipped_bit_anywhere_or_another_key_fails() {
     assert_eq!(verifies(path), Some(false), "another key");
 }
 
-/// Ed25519 leaves nothing to chance, so two programs that agree make the same bytes.
+/// Ed25519 is deterministic, so two correct programs produce the same bytes.
 #[test]
 fn minisign_reads_our_secret_key_and_signs_byte_for_byte_as_we_do() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    // An id that begins with a zero, which minisign's versions show differently in a comment.
+    // An id with a leading zero, which versions of minisign show differently in a comment.
     let key = (0..=u8::MAX)
         .map(|byte| SigningKey::from_seed(&[byte; SEED_BYTES]))
         .find(|key| key.public().id().starts_with('0'))
@@ -174,7 +175,7 @@ fn a_damaged_or_foreign_key_is_refused_and_none_is_ever_shown() {
     let bytes = Base64::decode_vec(line).unwrap();
     assert_eq!(bytes.len(), 158);
     let with = |bytes: &[u8]| format!("{UNTRUSTED}x\n{}\n", Base64::encode_string(bytes));
-    // The salt and limits of a passphrase that there is none of are of no meaning.
+    // The salt and limits are meaningless without a passphrase.
     for place in (0..6).chain(54..158) {
         let mut flipped = bytes.clone();
         flipped[place] ^= 1;

@@ -1,10 +1,10 @@
-//! Sets that are no longer wanted while they are made whole.
+//! Sets that are cancelled while companions and the index are written.
 
 use dump::Cancel;
 
 use super::*;
 
-/// The list at the root, five files of data, five schemas.
+/// The list at the root, five data files, five schemas.
 const PACKED: u64 = 1 + 5 + 5;
 
 #[test]

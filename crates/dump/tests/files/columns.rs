@@ -1,10 +1,11 @@
-//! The files have the columns that are declared public, and no others. `crates/store` holds the same for what is read and for the published table.
+//! The files have exactly the columns that are declared public. `crates/store` tests the same for
+//! the query and for the published table.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// What `columns.toml` calls public, as it is called in the files.
+/// The public columns of `columns.toml`, with their names in the files.
 fn public() -> BTreeSet<String> {
     let tables: toml::Table = include_str!("../../columns.toml").parse().unwrap();
     let columns = tables

@@ -1,4 +1,4 @@
-//! The published set as it lies on a real disk, read by other code than ours.
+//! The published set on a real disk, read by independent code.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -18,7 +18,7 @@ use std::path::Path;
 
 use dump::{DumpError, Instance, ListedState, Moment};
 
-/// What stands in a folder and below it, by its path from there.
+/// The files in a folder and below it, by their paths.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -40,7 +40,7 @@ fn made() -> Moment {
     Moment::from_milliseconds(1_795_000_000_000)
 }
 
-/// An instance that lives.
+/// An alive instance.
 fn instance(host: &str) -> Instance {
     Instance {
         host: host.to_owned(),
@@ -67,7 +67,7 @@ fn publish(folder: &Path, rows: &[Instance]) {
         .unwrap();
 }
 
-/// What is published of these rows.
+/// The files that are published for these rows.
 fn published(rows: &[Instance]) -> BTreeMap<String, Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     publish(folder.path(), rows);

@@ -1,10 +1,11 @@
-//! Whatever hosts say of themselves comes back equal from every format. `crates/store` holds the same for the table.
+//! Whatever hosts say about themselves is read back unchanged from every format. `crates/store`
+//! tests the same for the table.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Texts with everything that a format could stumble over.
+/// Texts with everything that a format could mishandle.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-z]{1,12}",
@@ -48,7 +49,8 @@ fn any_rows() -> impl Strategy<Value = Vec<Instance>> {
     })
 }
 
-/// The documented rule: what is empty is unknown, and one apostrophe is taken away at the beginning and behind each sign that may part cells.
+/// The documented rule: an empty field is unknown, and one apostrophe is removed at the beginning
+/// and after each character that may separate cells.
 fn read_field(field: &str) -> Option<String> {
     let mut read = String::new();
     for cell in field.split_inclusive(PARTS_CELLS) {
@@ -57,7 +59,7 @@ fn read_field(field: &str) -> Option<String> {
     (!field.is_empty()).then_some(read)
 }
 
-/// What spreadsheets take for the end of a field or a line.
+/// Characters that spreadsheets may read as the end of a field or a line.
 const PARTS_CELLS: [char; 4] = [';', '\t', '\r', '\n'];
 
 fn from_csv(bytes: &[u8]) -> Vec<Instance> {
@@ -93,7 +95,7 @@ proptest! {
         prop_assert_eq!(&software["instances"], rows.len());
     }
 
-    /// Nothing that a spreadsheet would take for a formula begins a field, whatever it takes for the sign that parts them.
+    /// No field begins with a formula, whichever separator a spreadsheet uses.
     #[test]
     fn no_field_begins_a_formula(rows in any_rows()) {
         let files = published(&rows);

@@ -1,4 +1,4 @@
-//! What is written is as its JSON Schema says, and a wrong file is not.
+//! Written files match their JSON Schemas, and wrong files do not.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn fits(validator: &Validator, value: &Value) {
     }
 }
 
-/// Whether a copy with something done to it still fits.
+/// Whether a copy with a changed value still matches.
 fn fits_with(validator: &Validator, value: &Value, at: &str, instead: Value) -> bool {
     let mut changed = value.clone();
     *changed.pointer_mut(at).unwrap() = instead;

@@ -1,4 +1,4 @@
-//! Which files there are, and that each is what the index says.
+//! Which files there are, and that each matches the index.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -179,7 +179,7 @@ fn what_a_crash_left_is_cleared_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
     publish(folder.path(), &rows(&["a.example"]));
     let before = files(folder.path());
-    // A process that dies runs no destructors.
+    // A process that is killed runs no destructors.
     std::mem::forget(
         draft(folder.path(), &rows(&["b.example"]))
             .unwrap()
@@ -280,7 +280,7 @@ fn rows_that_are_not_those_of_the_index_are_known() {
     publish(folder.path(), &rows(&ROWS));
     let standing = || dump::standing_rows(folder.path()).unwrap().unwrap();
     assert!(standing().are_those_of_the_index(folder.path()));
-    // What has been read already counts as well.
+    // Rows that were read before count too.
     let mut half = standing();
     half.next().unwrap().unwrap();
     assert!(half.are_those_of_the_index(folder.path()));

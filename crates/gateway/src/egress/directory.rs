@@ -1,7 +1,8 @@
-//! The directories of the egress volume, one a check: made, filled, and taken away again.
+//! The directories of the egress volume, one per check: created, filled and removed.
 //!
-//! In: a check's id, what is to lie in its directory. Out: a directory that goes with its [`Directory`]. Refused: a name that is taken. The calls
-//! to the file system are a seam, so that tests can let any of them fail.
+//! Creating one for a check's id returns a [`Directory`], and dropping that removes it. An id whose
+//! directory exists is rejected. The file system calls are behind a trait, so that tests can make
+//! any of them fail.
 
 use std::fmt::Debug;
 use std::fs::{DirBuilder, Permissions};
@@ -15,39 +16,40 @@ use tokio::net::UnixListener;
 
 use super::error::EgressError;
 
-/// Mode of a check's directory and of the root: a process that knows a name enters, and none lists.
-/// Every check has the root, so its mode is what keeps checks apart (invariant I1).
+/// Mode of a check's directory and of the root: a process that knows a name can enter, and no
+/// process can list. Every check has the root mounted, so its mode separates the checks (invariant
+/// I1).
 const DIRECTORY_MODE: u32 = 0o711;
 
-/// Mode of the egress socket: the checker's uid differs from ours. Every check has the volume, and
-/// none but this one the directory's name.
+/// Mode of the egress socket, because the checker's uid differs from ours. Every check has the
+/// volume mounted, but only this check knows the directory's name.
 const SOCKET_MODE: u32 = 0o666;
 
-/// Mode of the files beside it.
+/// Mode of the files next to the socket.
 const FILE_MODE: u32 = 0o644;
 
-/// Directories that could not be removed and are tried again. Those beyond, a disk's worth of trouble, go at the next start.
+/// Most directories that could not be removed and are tried again. The next start removes any
+/// beyond that.
 const STUCK_MAX: usize = 1024;
 
-/// The calls that a directory is made of.
+/// The file system calls for a directory.
 pub(crate) trait Disk: Debug + Send + Sync {
-    /// Makes a new directory; an existing one is an error.
+    /// Creates a directory. Fails if it exists.
     fn make_directory(&self, path: &Path, mode: u32) -> io::Result<()>;
 
-    /// Makes a file with this content.
+    /// Creates a file with this content.
     fn write(&self, path: &Path, content: &[u8]) -> io::Result<()>;
 
-    /// Makes a socket and listens.
+    /// Creates a socket and listens on it.
     fn listen(&self, path: &Path) -> io::Result<UnixListener>;
 
-    /// Gives a file its mode: the umask may have taken bits away.
+    /// Sets a file's mode, because the umask may have removed bits.
     fn set_mode(&self, path: &Path, mode: u32) -> io::Result<()>;
 
-    /// Removes a directory with all that is in it.
+    /// Removes a directory with its contents.
     fn remove_all(&self, path: &Path) -> io::Result<()>;
 }
 
-/// The operating system's file system.
 #[derive(Debug)]
 struct SystemDisk;
 
@@ -73,12 +75,12 @@ impl Disk for SystemDisk {
     }
 }
 
-/// The volume that all of them stand in.
+/// The volume that contains all directories.
 #[derive(Debug)]
 pub(crate) struct Root {
     path: PathBuf,
     disk: Box<dyn Disk>,
-    /// What could not be removed; tried again whenever another one is made.
+    /// Directories that could not be removed. Creating another directory tries them again.
     stuck: Mutex<Vec<PathBuf>>,
 }
 
@@ -88,7 +90,7 @@ impl Root {
         Self::over(path, Box::new(SystemDisk))
     }
 
-    /// The same over another file system.
+    /// A volume on another file system.
     pub(crate) fn over(path: &Path, disk: Box<dyn Disk>) -> Arc<Self> {
         Arc::new(Self {
             path: path.to_owned(),
@@ -97,10 +99,11 @@ impl Root {
         })
     }
 
-    /// Makes a check's directory, after those that could not be removed before.
+    /// Creates a check's directory, after trying again to remove stuck ones.
     ///
     /// # Errors
-    /// When there is one of this name, or none can be made; nothing is left then, unless it can't be removed now.
+    /// Fails if the directory exists or can't be created. Nothing is left in the latter case,
+    /// unless it can't be removed now.
     pub(crate) fn make(self: &Arc<Self>, check: &CheckId) -> Result<Directory, EgressError> {
         self.remove_stuck();
         let path = self.path.join(check.as_str());
@@ -119,12 +122,12 @@ impl Root {
         Ok(directory)
     }
 
-    /// Gives the root its mode, and removes what a former life left: the directories whose names are
-    /// check ids, nothing else. Gives how many.
+    /// Sets the root's mode, and removes what an earlier process left: only directories whose names
+    /// are check ids. Returns their number.
     ///
     /// # Errors
-    /// When the root can't be given its mode or be read. A directory that can't be removed is
-    /// logged, and tried again later.
+    /// Fails if the root's mode can't be set or the root can't be read. A directory that can't be
+    /// removed is logged, and tried again later.
     pub(crate) fn sweep(&self) -> io::Result<u64> {
         self.disk.set_mode(&self.path, DIRECTORY_MODE)?;
         let mut removed: u64 = 0;
@@ -141,7 +144,7 @@ impl Root {
         Ok(removed)
     }
 
-    /// Whether it is gone. If not, that is logged, and it is tried again later.
+    /// Removes a directory. Returns whether it is gone; otherwise logs that and tries again later.
     fn remove(&self, path: &Path) -> bool {
         match self.disk.remove_all(path) {
             Ok(()) => true,
@@ -170,7 +173,7 @@ impl Root {
     }
 }
 
-/// A check's directory, removed when dropped.
+/// A check's directory. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct Directory {
     root: Arc<Root>,
@@ -178,10 +181,10 @@ pub(crate) struct Directory {
 }
 
 impl Directory {
-    /// Makes a file in it that everybody who has the directory may read.
+    /// Creates a file in it that every process with access to the directory can read.
     ///
     /// # Errors
-    /// When the disk says so.
+    /// Fails if the file can't be written.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), EgressError> {
         let path = self.path.join(name);
         self.root.disk.write(&path, content)?;
@@ -189,10 +192,10 @@ impl Directory {
         Ok(())
     }
 
-    /// Makes a socket in it that everybody who has the directory may connect to.
+    /// Creates a socket in it that every process with access to the directory can connect to.
     ///
     /// # Errors
-    /// When the system says so.
+    /// Fails if the socket can't be created.
     pub(crate) fn listen(&self, name: &str) -> Result<UnixListener, EgressError> {
         let path = self.path.join(name);
         let listener = self.root.disk.listen(&path)?;

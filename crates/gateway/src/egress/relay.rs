@@ -1,7 +1,8 @@
-//! Bytes to and fro between a checker and its host, counted and bounded.
+//! Relays bytes between a checker and its host, counted and bounded.
 //!
-//! In: both ends of a connection and the check's [`Ledger`]. Out: what was passed on, in the ledger. An end of one direction is passed on as
-//! such, so that half-closed connections work. Memory: two buffers of [`BUFFER_BYTES`] a connection.
+//! It takes both ends of a connection and the check's [`Ledger`], and records the relayed bytes
+//! there. The end of one direction is passed on, so half-closed connections work. Each connection
+//! has two buffers of [`BUFFER_BYTES`].
 
 use std::io;
 use std::sync::OnceLock;
@@ -12,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use crate::settings::BudgetLimits;
 use crate::wire::control::{Account, Budget, FailedSide};
 
-/// One direction's buffer: a TLS record.
+/// One direction's buffer: the size of a TLS record.
 const BUFFER_BYTES: usize = 16 * 1024;
 
 /// What a check has used so far, shared by its connections.
@@ -38,7 +39,7 @@ pub(crate) enum Broken {
 }
 
 impl Ledger {
-    /// Nothing used yet.
+    /// An empty ledger.
     pub(crate) fn new(limits: BudgetLimits) -> Self {
         Self {
             limits,
@@ -57,17 +58,17 @@ impl Ledger {
         self.connections.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A connection was dropped for its hello.
+    /// A connection was dropped because of its ClientHello.
     pub(crate) fn refused_hello(&self) {
         self.sni_refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Somebody broke off; the first to do so is kept.
+    /// One side broke the connection. The first side is kept.
     pub(crate) fn failed(&self, side: FailedSide) {
         self.failed.get_or_init(|| side);
     }
 
-    /// A bound was hit; the first is kept.
+    /// A limit was reached. The first one is kept.
     pub(crate) fn hit(&self, budget: Budget) {
         self.budget_hit.get_or_init(|| budget);
     }
@@ -77,7 +78,7 @@ impl Ledger {
         self.was_down.store(true, Ordering::Relaxed);
     }
 
-    /// The account as of now.
+    /// The current account.
     pub(crate) fn account(&self) -> Account {
         Account {
             connections: self.connections.load(Ordering::Relaxed),
@@ -98,7 +99,7 @@ impl Ledger {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let before = used.fetch_add(bytes, Ordering::Relaxed);
         if before.saturating_add(bytes) > max {
-            // What is not passed on is not in the account either.
+            // Bytes that are not passed on are not in the account either.
             used.fetch_sub(bytes, Ordering::Relaxed);
             self.hit(Budget::Bytes);
             return Err(Broken::OverBudget);
@@ -113,10 +114,11 @@ enum Direction {
     Down,
 }
 
-/// Passes `hello` and then everything on until both directions have ended or one has broken.
+/// Passes `hello` on, and then everything until both directions have ended or one has broken.
 ///
 /// # Errors
-/// Who broke off, or that the budget is used up; the ledger knows it too.
+/// Returns the side that broke the connection, or that the budget is used up. The ledger has it
+/// too.
 pub(crate) async fn relay<C, H>(
     checker: &mut C,
     host: &mut H,
@@ -158,7 +160,8 @@ where
         )
         .await
         {
-            // A checker that has all it wanted closes; what then breaks, breaks by that, and is nobody's failure.
+            // A checker that has all data closes the connection. A break caused by that is no
+            // failure.
             Err(Broken::By(_)) if checker_ended.load(Ordering::Relaxed) => Ok(()),
             other => other,
         }
@@ -189,7 +192,7 @@ where
         let read = from.read(&mut buffer).await.map_err(by_source)?;
         let bytes = buffer.get(..read).unwrap_or_default();
         if bytes.is_empty() {
-            // The other end may be gone already, which is no failure: nothing is lost by it.
+            // The other end may be gone already. That is no failure, because nothing is lost.
             to.shutdown().await.ok();
             return Ok(());
         }

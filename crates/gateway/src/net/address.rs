@@ -1,8 +1,10 @@
 //! Which addresses may be dialled (invariant I2).
 //!
-//! In: an address from DNS. Out: the address in the form that is dialled, or why it is refused. Only what IANA's special-purpose registries call
-//! globally reachable passes; the standard library's `is_global` is not stable, so the registries stand here as tables. Where several entries
-//! hold an address, the longest prefix decides, as the registries say themselves.
+//! [`admit`] takes an address from DNS. It returns the address in the form for dialling, or the
+//! reason for refusing it. Only addresses that IANA's special-purpose registries call globally
+//! reachable pass. The standard library's `is_global` is not stable, so this module contains the
+//! registries as tables. If several entries contain an address, the longest prefix decides, as the
+//! registries specify.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -12,30 +14,30 @@ use thiserror::Error;
 /// Why an address is not dialled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum AddressRefusal {
-    /// An entry of a registry that is not globally reachable; its name.
+    /// In an entry of a registry that is not globally reachable, with this name.
     #[error("{0}")]
     Special(&'static str),
-    /// An IPv6 address that IANA gave to nobody, outside `2000::/3`.
+    /// An IPv6 address outside `2000::/3`, which IANA has not assigned.
     #[error("not global unicast")]
     Unassigned,
-    /// One of the operator's `deny_addresses`.
+    /// In one of the operator's `deny_addresses`.
     #[error("denied by the operator")]
     Denied,
 }
 
-/// Whether private and loopback addresses pass.
+/// Whether private and loopback addresses may be dialled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrivateAddresses {
     /// They are refused.
     Refuse,
-    /// Lab: they pass. Everything else that is special stays refused.
+    /// In the lab only: they are admitted. All other special addresses stay refused.
     Allow,
 }
 
-/// Judges `address`; a mapped one (`::ffff:0:0/96`) becomes the IPv4 address that it is.
+/// Checks `address`. A mapped address (`::ffff:0:0/96`) becomes its IPv4 address.
 ///
 /// # Errors
-/// Why it must not be dialled.
+/// Returns the reason why it must not be dialled.
 pub fn admit(
     address: IpAddr,
     private: PrivateAddresses,
@@ -55,8 +57,8 @@ pub fn admit(
     Ok(address)
 }
 
-/// All networks about which [`admit`] decides by a table: the special-purpose registries and IPv6's global unicast. The firewall behind the
-/// gateway has the same ones; a test compares the two.
+/// All networks in [`admit`]'s tables: the special-purpose registries and IPv6's global unicast.
+/// The firewall behind the gateway has the same networks; a test compares the two.
 pub fn networks() -> impl Iterator<Item = IpNet> {
     let v4 = REGISTRY_V4.iter().map(|entry| IpNet::V4(entry.net));
     let v6 = REGISTRY_V6.iter().map(|entry| IpNet::V6(entry.net));
@@ -64,12 +66,12 @@ pub fn networks() -> impl Iterator<Item = IpNet> {
         .chain([IpNet::V6(GLOBAL_UNICAST_V6), IpNet::V6(TRANSLATED)])
 }
 
-/// What an entry of a registry means for a dial.
+/// How an entry of a registry affects dials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     /// "Globally reachable: true".
     Global,
-    /// Not globally reachable, and of use in a lab.
+    /// Not globally reachable, but useful in a lab.
     Local,
     /// Not globally reachable, or "N/A".
     Never,
@@ -106,7 +108,8 @@ const fn v6_full(segments: [u16; 8], bits: u8, reach: Reach, name: &'static str)
 
 use Reach::{Global, Local, Never};
 
-/// IANA IPv4 Special-Purpose Address Registry, and multicast (RFC 5771), which has a registry of its own.
+/// IANA IPv4 Special-Purpose Address Registry, and multicast (RFC 5771), which has its own
+/// registry.
 #[rustfmt::skip]
 static REGISTRY_V4: [Entry<Ipv4Net>; 24] = [
     v4([0, 0, 0, 0], 8, Never, "\"This network\" (RFC 791 §3.2)"),
@@ -135,7 +138,8 @@ static REGISTRY_V4: [Entry<Ipv4Net>; 24] = [
     v4([192, 0, 0, 171], 32, Never, "NAT64/DNS64 Discovery (RFC 8880)"),
 ];
 
-/// IANA IPv6 Special-Purpose Address Registry, and multicast (RFC 4291 §2.7). Tunnels whose reachability is "N/A" are never dialled.
+/// IANA IPv6 Special-Purpose Address Registry, and multicast (RFC 4291 §2.7). Tunnels whose
+/// reachability is "N/A" are never dialled.
 #[rustfmt::skip]
 static REGISTRY_V6: [Entry<Ipv6Net>; 27] = [
     v6_full([0, 0, 0, 0, 0, 0, 0, 1], 128, Local, "Loopback Address (RFC 4291)"),
@@ -167,11 +171,13 @@ static REGISTRY_V6: [Entry<Ipv6Net>; 27] = [
     v6([0xff00, 0, 0, 0], 8, Never, "Multicast (RFC 4291 §2.7)"),
 ];
 
-/// The only part of IPv6 that IANA has opened as global unicast (RFC 4291 §2.4, IPv6 Address Space registry).
+/// The only part of IPv6 that IANA has opened as global unicast (RFC 4291 §2.4, IPv6 Address Space
+/// registry).
 const GLOBAL_UNICAST_V6: Ipv6Net =
     Ipv6Net::new_assert(Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// The well-known prefix of address translation, which embeds an IPv4 address in its last 32 bits (RFC 6052 §2.1).
+/// The well-known prefix of address translation, which embeds an IPv4 address in its last 32 bits
+/// (RFC 6052 §2.1).
 const TRANSLATED: Ipv6Net = Ipv6Net::new_assert(Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
 fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {

@@ -1,7 +1,8 @@
-//! The first thing that a checker may say: a TLS ClientHello that names its host.
+//! Reads the first message of a checker's connection: a TLS ClientHello that names its host.
 //!
-//! In: the start of a connection. Out: its bytes as they came, to be passed on. Refused: no TLS, no or another SNI, an encrypted ClientHello
-//! (whose true name can't be seen), more than [`HELLO_BYTES_MAX`], longer than [`HELLO_TIME_MAX`].
+//! [`read`] returns the bytes as received, to be passed on. It rejects whatever is not TLS, no SNI
+//! or another one, an encrypted ClientHello (whose true name is hidden), more than
+//! [`HELLO_BYTES_MAX`], and a hello that takes longer than [`HELLO_TIME_MAX`].
 
 use std::time::Duration;
 
@@ -13,28 +14,29 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 /// Largest ClientHello: with hybrid key shares they are about 1.8 KiB.
 pub const HELLO_BYTES_MAX: usize = 16 * 1024;
 
-/// From the connection to its whole ClientHello. The checker is on this machine and speaks first.
+/// Longest time from the connection to the complete ClientHello. The checker is on this machine and
+/// sends first.
 pub const HELLO_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The extension type of Encrypted Client Hello (RFC 9849).
 const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 
-/// Why a connection is dropped before a byte of it reaches the host.
+/// Why a connection is dropped before any of its bytes reaches the host.
 #[derive(Debug, Error)]
 pub enum HelloError {
-    /// Ended or broke before the hello was whole.
+    /// It ended or broke before the hello was complete.
     #[error("the connection ended within the hello")]
     Ended,
-    /// Too slow.
+    /// It was too slow.
     #[error("no whole hello in time")]
     Slow,
-    /// Too large.
+    /// The hello is too large.
     #[error("the hello is too large")]
     TooLarge,
-    /// No TLS.
+    /// It is not TLS.
     #[error("this is no TLS")]
     NotTls(#[source] rustls::Error),
-    /// Another name, or none.
+    /// The hello has another name, or none.
     #[error("the hello names another host, or none")]
     OtherName,
     /// The hello hides its name.
@@ -43,7 +45,8 @@ pub enum HelloError {
 }
 
 impl HelloError {
-    /// Whether the connection was refused for what it said; else it said nothing whole.
+    /// Whether the connection was refused because of its content. `false` if it sent no complete
+    /// hello.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Ended => false,
@@ -54,10 +57,10 @@ impl HelloError {
     }
 }
 
-/// Reads the ClientHello of a connection that may only lead to `host`.
+/// Reads the ClientHello of a connection that may lead only to `host`.
 ///
 /// # Errors
-/// Why the connection has to be dropped.
+/// Returns the reason for dropping the connection.
 pub async fn read<R: AsyncRead + Unpin>(
     checker: &mut R,
     host: &Host,
@@ -87,7 +90,7 @@ async fn read_unhurried<R: AsyncRead + Unpin>(
         hello.extend_from_slice(new);
         let mut rest = new;
         while !rest.is_empty() {
-            // Reading from a slice fails only when the acceptor's own buffer is full.
+            // Reading from a slice fails only if the acceptor's own buffer is full.
             if !matches!(acceptor.read_tls(&mut rest), Ok(1..)) {
                 return Err(HelloError::TooLarge);
             }
@@ -112,12 +115,13 @@ async fn read_unhurried<R: AsyncRead + Unpin>(
     }
 }
 
-/// Whether the ClientHello, which rustls has found sound, carries the extension that encrypts another one. What can't be followed counts as such.
+/// Whether the ClientHello, which rustls accepted, has the extension for an encrypted one. A hello
+/// that can't be parsed counts as such.
 fn hides_its_name(hello: &[u8]) -> bool {
     extension_types(&handshake(hello)).is_none_or(|types| types.contains(&ENCRYPTED_CLIENT_HELLO))
 }
 
-/// The payloads of all records, joined: a ClientHello may be cut anywhere.
+/// The joined payloads of all records, because a ClientHello may be split anywhere.
 fn handshake(hello: &[u8]) -> Vec<u8> {
     let mut joined = Vec::new();
     let mut rest = hello;
@@ -130,7 +134,9 @@ fn handshake(hello: &[u8]) -> Vec<u8> {
     joined
 }
 
-/// RFC 8446 §4.1.2: type, length, version, random, session id, cipher suites, compression methods, extensions.
+/// The types of a ClientHello's extensions. Its fields by RFC 8446 §4.1.2: type, length, version,
+/// random, session id, cipher suites, compression methods, extensions. `None` if it can't be
+/// parsed.
 fn extension_types(handshake: &[u8]) -> Option<Vec<u16>> {
     /// Message type, its length, legacy version and random.
     const FIXED_BYTES: usize = 1 + 3 + 2 + 32;

@@ -1,7 +1,9 @@
-//! Connecting to a host: IPv6 and IPv4 in turn, in their turn, and without blaming a host for our own network.
+//! Connects to a host: IPv6 and IPv4 alternately, within the paces, and without blaming a host for
+//! our own network.
 //!
-//! In: admitted targets. Out: a [`Dialled`]. A light form of RFC 8305: a second attempt begins when the first has failed or is slow; at most
-//! [`DIALS_MAX`] in all. Every attempt is charged to the pace before it is made.
+//! It takes admitted targets and returns a [`Dialled`]. It is a light form of RFC 8305: a second
+//! attempt begins when the first has failed or is slow, with at most [`DIALS_MAX`] in total. Every
+//! attempt is charged to the pace before it is made.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,46 +20,47 @@ use crate::net::pace::{Charged, Late, Pace};
 use crate::settings::Settings;
 use crate::wire::control::{Deferral, Family};
 
-/// Addresses dialled for one open: two of each family tell a dead host from an unlucky one.
+/// Most addresses dialled per open. Two of each family distinguish an unreachable host from an
+/// unlucky one.
 pub const DIALS_MAX: usize = 4;
 
-/// How long the one attempt has before the next joins it (RFC 8305 §5).
+/// How long a single attempt has before the next one joins it (RFC 8305 §5).
 pub const STAGGER: Duration = Duration::from_millis(250);
 
-/// What came of dialling.
+/// The result of dialling.
 #[derive(Debug)]
 pub enum Dialled {
     /// A connection.
     Up(TcpStream, SocketAddr),
-    /// Every address failed by itself.
+    /// Every address failed on its own side.
     Failed {
         /// The families over which an attempt failed.
         families: Vec<Family>,
         /// What went wrong, for people.
         detail: String,
     },
-    /// Not decided: out of turn.
+    /// Undecided: before its turn.
     Late(Late),
-    /// Not decided: the route went away meanwhile.
+    /// Undecided: the route disappeared in the meantime.
     NoRoute,
-    /// Not decided: this machine could not make a socket, or may not use the address.
+    /// Undecided: this machine could not create a socket, or may not use the address.
     Ours(io::Error),
 }
 
-/// What dialling needs, shared by all opens.
+/// The state for dialling, shared by all opens.
 #[derive(Debug)]
 pub struct Dialler<'a> {
     /// Charged before each attempt.
     pub pace: &'a Mutex<Pace>,
-    /// Asked again when an attempt failed for want of a route.
+    /// Queried again when an attempt failed because of a missing route.
     pub routes: &'a dyn Routes,
-    /// Its time-outs.
+    /// The timeouts.
     pub settings: &'a Settings,
-    /// Counts attempts.
+    /// Counter of attempts.
     pub dials_total: &'a AtomicU64,
 }
 
-/// Interleaves the families, IPv6 first, each in the order in which DNS gave it.
+/// Alternates the families, IPv6 first, each in the order of DNS.
 pub fn interleaved(targets: &[SocketAddr]) -> Vec<SocketAddr> {
     let mut v6 = targets.iter().filter(|target| target.is_ipv6());
     let mut v4 = targets.iter().filter(|target| target.is_ipv4());
@@ -78,12 +81,12 @@ struct Attempts {
     tried: Vec<SocketAddr>,
     failures: Vec<(SocketAddr, io::Error)>,
     charged: Charged,
-    /// The last one that was to begin was out of turn.
+    /// Whether the last attempt that should begin was before its turn.
     late: bool,
 }
 
 impl Attempts {
-    /// Time is over: what is still running has failed by being slow.
+    /// The time is over: attempts still in progress have failed because they are slow.
     fn give_up(&mut self) {
         for target in &self.tried {
             if !self.failures.iter().any(|(failed, _)| failed == target) {
@@ -95,7 +98,7 @@ impl Attempts {
 }
 
 impl Dialler<'_> {
-    /// Dials `targets`, all of which have a route, within the setting's time-out.
+    /// Dials `targets`, all of which have a route, within the configured timeout.
     pub async fn dial(&self, targets: &[SocketAddr]) -> Dialled {
         let mut attempts = Attempts {
             waiting: interleaved(targets),
@@ -114,7 +117,8 @@ impl Dialler<'_> {
         self.conclude(attempts, targets)
     }
 
-    /// [`Self::dial`], the `wished` family first. The rest follows when that has failed: a host is not judged by what we wish to learn.
+    /// Like [`Self::dial`], with the `wished` family first. The other family follows if that fails:
+    /// our wish to test a family must not affect the host's verdict.
     pub async fn dial_first(&self, wished: Option<Family>, targets: &[SocketAddr]) -> Dialled {
         let (first, rest): (Vec<_>, Vec<_>) = targets
             .iter()
@@ -141,10 +145,11 @@ impl Dialler<'_> {
         }
     }
 
-    /// Dials one pinned target again, for a later connection of the same check: unpaced, since the check as a whole was charged.
+    /// Dials one pinned target again, for a later connection of the same check. It is not paced,
+    /// because the check as a whole was charged.
     ///
     /// # Errors
-    /// What the attempt ended with, a time-out included.
+    /// Returns the attempt's error, which may be a timeout.
     pub async fn dial_again(&self, target: SocketAddr) -> io::Result<TcpStream> {
         self.dials_total.fetch_add(1, Ordering::Relaxed);
         connect(target, Duration::ZERO, self.settings.dial_address_timeout).await
@@ -157,7 +162,8 @@ impl Dialler<'_> {
             if !starts && attempts.running.is_empty() {
                 return None;
             }
-            // With nothing left to start there is nothing to be staggered either; the address time-out ends the wait.
+            // Without further attempts to start there is no staggering; the timeout per address
+            // ends the wait.
             let patience = if starts {
                 STAGGER
             } else {
@@ -171,7 +177,8 @@ impl Dialler<'_> {
         }
     }
 
-    /// Charges and starts one more attempt; whether there was one to start. One that is out of turn may be in turn when another has failed.
+    /// Charges and starts one more attempt. Returns whether there was one to start. An attempt
+    /// before its turn may be in turn after another has failed.
     fn start_next(&self, attempts: &mut Attempts) -> bool {
         if attempts.waiting.is_empty() {
             return false;
@@ -193,7 +200,8 @@ impl Dialler<'_> {
         true
     }
 
-    /// Invariant I5: what was not tried, or failed on our side, leaves the host undecided.
+    /// Invariant I5: an address that was not tried, or that failed on our side, leaves the host
+    /// undecided.
     fn conclude(&self, attempts: Attempts, targets: &[SocketAddr]) -> Dialled {
         let mut families: Vec<Family> = Vec::new();
         let mut detail = String::new();
@@ -230,8 +238,9 @@ impl Dialler<'_> {
         Dialled::Failed { families, detail }
     }
 
-    /// When to come again. For a host that was tried in part that is when all that one open dials is in turn: told the soonest, it would find
-    /// in turn what was not tried and out of turn what was, time and again, and never get a verdict.
+    /// When to retry. For a host that was tried in part, this is when all dials of one open are in
+    /// turn. With the earliest time, the untried addresses would be in turn and the tried ones not,
+    /// again and again, and the host would never get a verdict.
     fn promise(&self, tried: &[SocketAddr], targets: &[SocketAddr]) -> Late {
         let at_once = if tried.is_empty() { 1 } else { DIALS_MAX };
         self.pace().promise_dial(targets, at_once, now())
@@ -254,9 +263,11 @@ async fn connect(target: SocketAddr, wait: Duration, timeout: Duration) -> io::R
     }
 }
 
-/// Failures in which the host has no part: no descriptors, no memory, no ports, a firewall rule of this machine.
+/// Failures that the host did not cause: no descriptors, no memory, no ports, a firewall rule on
+/// this machine.
 ///
-/// `EACCES` is none of them: a far firewall causes it by an ICMP "administratively prohibited", and could hide its host behind it.
+/// `EACCES` is not among them: a remote firewall can cause it with an ICMP "administratively
+/// prohibited", and could hide its host that way.
 fn is_ours(error: &io::Error) -> bool {
     const OURS: [Errno; 8] = [
         Errno::MFILE,

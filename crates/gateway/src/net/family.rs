@@ -1,7 +1,8 @@
-//! Which address families have a route out of here.
+//! Which address families have a route from this machine.
 //!
-//! In: an address. Out: whether the kernel would know where to send to it. Nothing is sent: connecting a UDP socket only looks the route up.
-//! A route is not yet a working network; what a route alone can't tell, the orchestrator's confirmation does (invariant I5).
+//! It takes an address, and returns whether the kernel has a route to it. Nothing is sent:
+//! connecting a UDP socket only looks up the route. A route does not prove that the network works;
+//! the orchestrator's confirmation of failures covers the rest (invariant I5).
 
 use std::fmt::Debug;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -9,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use crate::settings::Settings;
 use crate::wire::control::Family;
 
-/// A look at the routing table. A trait, so that tests can take a family away.
+/// Access to the routing table. A trait, so that tests can remove a family.
 pub trait Routes: Debug + Send + Sync {
     /// Whether there is a route to `address`.
     fn reaches(&self, address: IpAddr) -> bool;
@@ -31,24 +32,24 @@ impl Routes for SystemRoutes {
     }
 }
 
-/// Any port will do: the discard service's, should a packet ever leave.
+/// Any port is possible. This is the discard service's, in case a packet is sent after all.
 const ROUTE_PORT: u16 = 9;
 
-/// Addresses of the root server a.root-servers.net, which stand for "the Internet" in each family.
+/// Addresses of the root server a.root-servers.net, which represent the Internet in each family.
 const FAR_V4: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 41, 0, 4));
 const FAR_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 2, 0x30));
 
-/// Whether the way out leads to the Internet or, in a lab, no further than the machine itself.
+/// Whether the way out leads to the Internet, or in a lab only to the machine itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Horizon {
-    /// A route to the Internet is wanted.
+    /// A route to the Internet is required.
     Internet,
     /// Lab: loopback is enough.
     Lab,
 }
 
 impl Horizon {
-    /// As far as the settings let it dial.
+    /// The horizon for these settings.
     pub fn of(settings: &Settings) -> Self {
         if settings.allow_private {
             Self::Lab

@@ -1,9 +1,11 @@
-//! The lab's names file, which stands in for DNS (design §10). Never used outside a lab.
+//! The lab's names file, which replaces DNS (design §10). It is never used outside a lab.
 //!
-//! In: lines `NAME ADDRESS PORT`, or `NAME` and one of `nxdomain`, `nodata`, `servfail`, `timeout` to play DNS trouble; `#` begins a comment; the
-//! first label may be `*`, for any one or more labels; the last match wins. `_LABEL.NAME txt WORD` adds a TXT record to a name that texts are asked
-//! of; such a name may play trouble too, and else is not there. The file is read again when it changes. Out: what a name leads to.
-//! Refused: a file over [`FILE_BYTES_MAX`]; a bad line is logged with its number and skipped.
+//! A line is `NAME ADDRESS PORT`, or `NAME` with one of `nxdomain`, `nodata`, `servfail` and
+//! `timeout` to simulate DNS failures. `#` begins a comment. The first label may be `*`, for any
+//! one or more labels. The last match wins. `_LABEL.NAME txt WORD` adds a TXT record to a name;
+//! such a name may also simulate a failure, and otherwise does not exist. The file is read again
+//! when it changes. A file over [`FILE_BYTES_MAX`] is rejected; a bad line is logged with its
+//! number and skipped.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -21,10 +23,10 @@ use crate::wire::text_name::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
 /// Largest file: a crowd of 250 000 names takes about 12 MiB.
 pub const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Bad lines that are logged at each reading; the rest is counted.
+/// Most bad lines that are logged per reading; the rest is counted.
 const BAD_LINES_LOGGED_MAX: u64 = 20;
 
-/// What a name in the file leads to.
+/// The result of a name in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
     /// An address and a port.
@@ -33,31 +35,31 @@ pub enum Entry {
     NoSuchName,
     /// The name has no address.
     NoAddress,
-    /// Its servers fail.
+    /// Its servers return an error.
     ServerFailure,
     /// Its servers don't answer.
     Silence,
 }
 
-/// The file can't be used now.
+/// Why the file can't be used now.
 #[derive(Debug, Error)]
 pub enum NamesFileError {
     /// It can't be read.
     #[error("the names file can't be read")]
     Read(#[source] io::Error),
-    /// It is over [`FILE_BYTES_MAX`].
+    /// It exceeds [`FILE_BYTES_MAX`].
     #[error("the names file is over {FILE_BYTES_MAX} bytes")]
     TooLarge,
 }
 
-/// The file and what was last read from it.
+/// The file, with the content last read.
 #[derive(Debug)]
 pub struct NamesFile {
     path: PathBuf,
     read: Option<(Stamp, Names)>,
 }
 
-/// By what a change is seen.
+/// Detects changes of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -76,15 +78,15 @@ impl Stamp {
 }
 
 impl NamesFile {
-    /// A file that is read at the first look-up.
+    /// A names file at this path. The first look-up reads it.
     pub fn new(path: PathBuf) -> Self {
         Self { path, read: None }
     }
 
-    /// What the last line that matches `host` says; `None` when none does.
+    /// The entry of the last line that matches `host`. `None` if no line does.
     ///
     /// # Errors
-    /// When the file is missing, unreadable or too large: trouble of our own, never the host's.
+    /// Fails if the file is missing, unreadable or too large. This is our fault, never the host's.
     pub fn look_up(&mut self, host: &Host) -> Result<Option<Entry>, NamesFileError> {
         let stamp = std::fs::metadata(&self.path)
             .map(|metadata| Stamp::of(&metadata))
@@ -100,12 +102,12 @@ impl NamesFile {
 }
 
 impl NamesFile {
-    /// What the file says of a name's texts.
+    /// The TXT records of a name.
     ///
     /// # Errors
-    /// As [`Self::look_up`].
+    /// Fails like [`Self::look_up`].
     pub fn texts(&mut self, name: &TextName) -> Result<Texts, NamesFileError> {
-        // Reads the file when it has changed.
+        // Reads the file if it has changed.
         self.look_up(name.domain())?;
         let known = self
             .read
@@ -133,7 +135,7 @@ fn read(path: &Path) -> Result<(Stamp, Names), NamesFileError> {
     Ok((stamp, names))
 }
 
-/// The parsed lines; each entry with its line's number, so that the last match wins.
+/// The parsed lines. Each entry has its line's number, so that the last match wins.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     exact: HashMap<Box<str>, (u64, Entry)>,
@@ -142,7 +144,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The good lines, and how many bad ones there were.
+    /// Parses a file. Returns the good lines, and the number of bad ones.
     pub(crate) fn parse(bytes: &[u8]) -> (Self, u64) {
         let mut names = Self::default();
         let mut bad_lines: u64 = 0;
@@ -172,7 +174,7 @@ impl Names {
         (names, bad_lines)
     }
 
-    /// Adds what a line says of a name's texts, if that is what it does.
+    /// Adds a line about a name's TXT records. `None` if it is not such a line.
     fn add_text(&mut self, code: &[u8]) -> Option<()> {
         let text = std::str::from_utf8(code).ok()?;
         let mut words = text.split_ascii_whitespace();
@@ -249,7 +251,7 @@ fn parse_pattern(word: &str) -> Option<Pattern> {
     let Some(parent) = word.strip_prefix("*.") else {
         return Some(Pattern::Exact(Host::parse(word).ok()?.as_str().into()));
     };
-    // A parent may be a single label, such as `*.test`, so it is parsed as a name below itself.
+    // A parent may be a single label, such as `*.test`, so it is parsed with a label in front.
     let below = Host::parse(&format!("x.{parent}")).ok()?;
     Some(Pattern::Below(below.as_str().strip_prefix("x.")?.into()))
 }

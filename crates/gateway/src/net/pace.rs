@@ -1,10 +1,11 @@
-//! Whose turn it is (invariant I8): spacing by group, address, block and for all dials together.
+//! Paces visits (invariant I8): by group, address, block, and for all dials together.
 //!
-//! In: a moment and whom to visit. Out: go, or exactly how long to wait. Pure: the caller owns the clock. Memory is bounded by
-//! [`PACED_MAX`] visits and [`PROVEN_MAX`] proven addresses; a table that is full forgets its oldest entry.
+//! It takes a time and a target, and returns either permission or the exact wait. Pure: the caller
+//! passes the time. Memory is bounded by [`PACED_MAX`] visits and [`PROVEN_MAX`] proven addresses.
+//! A full table forgets its oldest entry.
 //!
-//! Whoever is out of turn is promised a slot of its own, behind all that were promised before: were all of a wildcard farm's names told the
-//! same moment, each turn would be fought over by all of them.
+//! A visitor before its turn is promised its own slot, behind all earlier promises. If all names of
+//! a wildcard farm got the same time, all of them would compete for each turn.
 
 mod table;
 
@@ -17,41 +18,44 @@ use crate::settings::Paces;
 use crate::wire::control::Deferral;
 use table::Table;
 
-/// Visits remembered in each table. At 20 dials a second and 10 s of memory some 200 are live; groups grow with opens alone.
+/// Most visits remembered in each table. At 20 dials a second and a memory of 10 s, about 200 are
+/// current; groups grow only with opens.
 pub const PACED_MAX: usize = 65_536;
 
-/// Addresses remembered as proven: about twice as many as the Fediverse has.
+/// Most addresses remembered as proven: about twice as many as the Fediverse has.
 pub const PROVEN_MAX: usize = 65_536;
 
-/// For how long an address stays proven: a fortnight, after which nothing at it is listed either (I11).
+/// How long an address stays proven: a fortnight, after which no host at it is listed either (I11).
 pub const PROVEN_FOR: Duration = Duration::from_hours(14 * 24);
 
-/// Longest wait for a dial slot that is taken by waiting instead of being deferred: a second is cheaper than another look-up.
+/// Longest wait for a dial slot. Beyond it the open is deferred: waiting for a second is cheaper
+/// than another look-up.
 pub const DIAL_WAIT_MAX: Duration = Duration::from_secs(1);
 
-/// Least time between two look-ups of texts, all together and before division: ten a second is more than owners and submitters ever ask, and
-/// no flood for a resolver.
+/// Least time between two look-ups of TXT records, for all together and before division. Ten a
+/// second is more than owners and submitters ever need, and harmless for a resolver.
 pub const TEXT_PACE: Duration = Duration::from_millis(100);
 
-/// Out of turn.
+/// A refusal before the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Late {
-    /// Which pace.
+    /// The pace that refuses.
     pub why: Deferral,
-    /// When it will be their turn, from now.
+    /// Time until its turn.
     pub retry_after: Duration,
 }
 
 /// A dial that may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Position in the candidates.
+    /// Index in the candidates.
     pub index: usize,
-    /// Wait this long first: the dial slot that is reserved begins then. At most [`DIAL_WAIT_MAX`].
+    /// Wait before the dial, until the reserved dial slot begins. At most [`DIAL_WAIT_MAX`].
     pub wait: Duration,
 }
 
-/// What one open has charged: its own attempts don't delay each other, since what is paced is checks.
+/// What one open has charged. Its own attempts don't delay each other, because checks are paced,
+/// not dials.
 #[derive(Debug, Default)]
 pub struct Charged {
     addresses: Vec<IpAddr>,
@@ -74,7 +78,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Empty tables: everybody is in turn. All paces and promises are divided by `divisor`; 0 leaves them as they are.
+    /// Empty tables: every visit is in turn. All paces and promises are divided by `divisor`; 0
+    /// leaves them unchanged.
     pub fn new(paces: Paces, divisor: u32) -> Self {
         let paces = paces.divided(divisor);
         Self {
@@ -96,7 +101,8 @@ impl Pace {
     /// Charges a look-up to `group`.
     ///
     /// # Errors
-    /// When the group was looked up less than its pace ago: nothing is charged then, and a slot is promised.
+    /// Fails if the group's last look-up was less than its pace ago. Nothing is charged then, and a
+    /// slot is promised.
     pub fn charge_group(&mut self, group: &str, now: Instant) -> Result<(), Late> {
         let (pace, within) = (self.paces.group, self.promised_within);
         if let Some(slot) = self.groups.slot(group, pace, within, now) {
@@ -110,10 +116,10 @@ impl Pace {
         Ok(())
     }
 
-    /// As [`Self::charge_group`], for one who comes back by itself: nothing is promised.
+    /// Like [`Pace::charge_group`], for a caller that retries anyway: no slot is promised.
     ///
     /// # Errors
-    /// When the group was looked up less than its pace ago: nothing is charged then.
+    /// Fails if the group's last look-up was less than its pace ago. Nothing is charged then.
     pub fn charge_group_unpromised(&mut self, group: &str, now: Instant) -> Result<(), Late> {
         let retry_after = self.groups.wait(group, self.paces.group, now);
         if !retry_after.is_zero() {
@@ -126,10 +132,12 @@ impl Pace {
         Ok(())
     }
 
-    /// Chooses the first candidate whose address and block are in turn, or were charged by this open before, and charges them and a dial slot.
+    /// Selects the first candidate whose address and block are in turn, or were charged by this
+    /// open before, and charges them and a dial slot.
     ///
-    /// - `Some(turn)` when there is one
-    /// - `None` when none is in turn, or the dial slots are taken; nothing is charged then, and [`Self::promise_dial`] says when to come again
+    /// - `Some(turn)` if there is one
+    /// - `None` if none is in turn, or the dial slots are taken; nothing is charged then, and
+    ///   [`Self::promise_dial`] returns when to retry
     pub fn charge_dial(
         &mut self,
         candidates: &[SocketAddr],
@@ -147,7 +155,7 @@ impl Pace {
             .enumerate()
             .find(|(_, address)| self.in_turn(*address, charged, now))?;
         self.next_dial = slot.checked_add(self.paces.dial);
-        // Charged at the slot, not now: what is spaced is the dials.
+        // Charged at the slot's time, not now, because the dials are spaced.
         if !charged.addresses.contains(&address) {
             charged.addresses.push(address);
             self.addresses.note(address, slot);
@@ -160,9 +168,10 @@ impl Pace {
         Some(Turn { index, wait })
     }
 
-    /// Promises the moment from which `at_once` of the `targets` can be dialled by one open; all of them when they are fewer.
+    /// Promises the time from which one open can dial `at_once` of the `targets`, or all if they
+    /// are fewer.
     ///
-    /// A wait of zero means that they are in turn by now.
+    /// A wait of zero means that they are in turn now.
     pub fn promise_dial(&mut self, targets: &[SocketAddr], at_once: usize, now: Instant) -> Late {
         let mut slots: Vec<_> = targets
             .iter()
@@ -202,13 +211,16 @@ impl Pace {
         }
     }
 
-    /// Charges a look-up of the text at `label` below `group`; gives how long to wait for the slot that is reserved, at most [`DIAL_WAIT_MAX`].
+    /// Charges a look-up of the TXT record at `label` below `group`. Returns the wait for the
+    /// reserved slot, at most [`DIAL_WAIT_MAX`].
     ///
-    /// Checks are not charged, nor is this look-up by what they charged: whoever may ask for texts must not be able to put off the checks of a
-    /// domain. Each label is paced by itself, since a token's form may ask two of them one after the other.
+    /// Checks and look-ups of TXT records don't charge each other: a client that requests TXT
+    /// records must not be able to delay a domain's checks. Each label has its own pace, because a
+    /// token's form may need two labels one after the other.
     ///
     /// # Errors
-    /// When it was looked up less than the group's pace ago, or too many were in all: nothing is charged then, and nothing promised.
+    /// Fails if the last look-up was less than the group's pace ago, or if there were too many in
+    /// total. Nothing is charged or promised then.
     pub fn charge_text(
         &mut self,
         label: &str,
@@ -236,8 +248,8 @@ impl Pace {
         Ok(wait)
     }
 
-    /// A living instance answered at `address`: it is paced by its block alone from now on, since
-    /// large hosters hold thousands behind one.
+    /// Records that an instance responded at `address`. From now on only its block paces it,
+    /// because large hosters have thousands of instances at one address.
     pub fn prove(&mut self, address: IpAddr, now: Instant) {
         self.proven.note(address, now);
     }
@@ -255,7 +267,7 @@ impl Pace {
         address_in_turn && block_in_turn
     }
 
-    /// The slot to promise for `address`, and whether it or its block makes it wait that long.
+    /// The slot to promise for `address`, and whether the address or its block determines it.
     fn dial_slot(&self, address: IpAddr, now: Instant) -> (Instant, Deferral) {
         let within = self.promised_within;
         let by_address = if self.is_proven(address, now) {
@@ -267,7 +279,7 @@ impl Pace {
         let by_block = self
             .blocks
             .slot(&Block::of(address), self.paces.block, within, now);
-        // The later one governs; a promise of the other too would leave holes that nobody fills.
+        // The later one decides. Promising the other one too would leave unused slots.
         if by_block > by_address {
             (by_block.unwrap_or(now), Deferral::BlockPace)
         } else {

@@ -1,10 +1,10 @@
-//! Names to addresses: DNS, or in a lab the names file.
+//! Resolves names to addresses, with DNS or in a lab with the names file.
 //!
-//! In: a host. Out: a [`Resolution`]; addresses are as DNS gave them, [`crate::net::address`]
-//! judges them. NXDOMAIN and no data are the host's own; SERVFAIL and silence count against a name
-//! only at the third in a row, and only when other names were answered between them, since a
-//! resolver of ours that fails looks just the same. Bounded: addresses an answer, names in the
-//! cache, names in the table of failures, time.
+//! It takes a host and returns a [`Resolution`]. Addresses are as DNS returned them;
+//! [`crate::net::address`] checks them. NXDOMAIN and no data count against the host. SERVFAIL and
+//! silence count against a name only at the third time in a row, and only if other names were
+//! answered in between, because a failing resolver of ours looks the same. Addresses per answer,
+//! names in the cache, names in the table of failures, and time are bounded.
 
 use std::collections::HashMap;
 use std::io;
@@ -29,22 +29,24 @@ use crate::settings::Settings;
 pub mod once;
 pub mod text;
 
-/// Names remembered with their answer; with the daily rhythm of checks a cache serves retries, not the next day.
+/// Most names in the cache. With a daily rhythm of checks, the cache serves retries, not the next
+/// day's check.
 pub const CACHE_NAMES_MAX: usize = 65_536;
 
-/// Names whose look-ups failed lately.
+/// Most names remembered because their look-ups failed lately.
 pub const FAILING_NAMES_MAX: usize = 16_384;
 
-/// Addresses kept of an answer: four are dialled, the rest lets pace choose.
+/// Most addresses kept per answer: four are dialled, and the rest gives the pace a choice.
 pub const ADDRESSES_MAX: usize = 16;
 
-/// An answer is kept at least this long, lest a name with a TTL of 0 be asked for at each retry.
+/// Shortest time for which an answer is kept. Otherwise a name with a TTL of 0 would be looked up
+/// at each retry.
 pub const TTL_MIN: Duration = Duration::from_secs(10);
 
-/// An answer is kept at most this long: whoever moves should be found.
+/// Longest time for which an answer is kept, so that a moved host is found.
 pub const TTL_MAX: Duration = Duration::from_hours(1);
 
-/// "No such name" is kept at most this long: a new name's first visitor may come early.
+/// Longest time for which "no such name" is kept: a new name's first check may come early.
 pub const NEGATIVE_TTL_MAX: Duration = Duration::from_mins(15);
 
 /// Failures in a row after which a name's DNS counts as broken (design §8).
@@ -53,55 +55,57 @@ pub const FAILURES_MAX: u32 = 3;
 /// HTTPS's port: the only one that is dialled outside a lab.
 pub const HTTPS_PORT: u16 = 443;
 
-/// Requests in flight on one connection to a resolver: more than two for each open check, so that none is told "busy".
+/// Most requests in progress on one connection to a resolver: more than two per open check, so that
+/// none is rejected as "busy".
 const ACTIVE_REQUESTS_MAX: usize = 1024;
 
-/// What a name leads to.
+/// The result of resolving a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolution {
     /// At least one address; at most [`ADDRESSES_MAX`].
     Found {
-        /// With their port: [`HTTPS_PORT`], or the names file's.
+        /// The addresses with their port: [`HTTPS_PORT`], or the names file's.
         targets: Vec<SocketAddr>,
-        /// Asked of DNS now, not remembered.
+        /// Whether DNS was queried now, instead of the cache.
         fresh: bool,
     },
-    /// NXDOMAIN.
+    /// NXDOMAIN: the name does not exist.
     NoSuchName {
-        /// Asked of DNS now, not remembered.
+        /// Whether DNS was queried now, instead of the cache.
         fresh: bool,
     },
-    /// The name is there, without an address.
+    /// The name exists, but has no address.
     NoAddress {
-        /// Asked of DNS now, not remembered.
+        /// Whether DNS was queried now, instead of the cache.
         fresh: bool,
     },
-    /// No usable answer, and not yet to be held against the name.
+    /// There is no usable answer, which does not count against the name yet.
     Failing {
-        /// What came instead.
+        /// What happened instead.
         detail: String,
     },
-    /// No usable answer for at least the third time in a row, while other names are answered.
+    /// There is no usable answer for at least the third time in a row, although other names are
+    /// answered.
     Broken {
-        /// What came instead.
+        /// What happened instead.
         detail: String,
     },
-    /// The resolver can't be reached for want of a route.
+    /// There is no route to the resolver.
     Offline,
 }
 
-/// The resolver can't be set up.
+/// Why the resolver can't be set up.
 #[derive(Debug, Error)]
 pub enum ResolverError {
-    /// `/etc/resolv.conf` is missing or names nobody.
+    /// `/etc/resolv.conf` is missing or names no resolver.
     #[error("no resolver: /etc/resolv.conf can't be used")]
     SystemConfig(#[source] Box<NetError>),
-    /// The library refused the configuration.
+    /// The library rejected the configuration.
     #[error("the resolver can't be set up")]
     Build(#[source] Box<NetError>),
 }
 
-/// Resolves names, remembering answers and failures.
+/// Resolves names, and remembers answers and failures.
 #[derive(Debug)]
 pub struct Resolver {
     source: Source,
@@ -116,12 +120,12 @@ enum Source {
     File(Mutex<NamesFile>),
 }
 
-/// One look-up's outcome before memory is asked what to make of it.
+/// The outcome of one look-up, before earlier look-ups are considered.
 enum Answer {
     Known(Known, Duration),
-    /// The name's servers or ours.
+    /// A failure of the name's servers or ours.
     Failure(String),
-    /// Ours for certain: nothing is counted.
+    /// Certainly our failure: nothing is counted.
     OwnFailure(String),
     NoRoute,
 }
@@ -144,10 +148,10 @@ impl Known {
 }
 
 impl Resolver {
-    /// Sets up what `settings` name: the names file, the resolvers, or `/etc/resolv.conf`.
+    /// Sets up the source in `settings`: the names file, the resolvers, or `/etc/resolv.conf`.
     ///
     /// # Errors
-    /// When there is no usable resolver.
+    /// Fails if there is no usable resolver.
     pub fn new(settings: &Settings) -> Result<Self, ResolverError> {
         let source = match &settings.names_file {
             Some(path) => Source::File(Mutex::new(NamesFile::new(path.clone()))),
@@ -161,7 +165,7 @@ impl Resolver {
         })
     }
 
-    /// Looks `host` up, IPv4 and IPv6 together, within the setting's time-out.
+    /// Looks `host` up, IPv4 and IPv6 together, within the configured timeout.
     pub async fn resolve(&self, host: &Host) -> Resolution {
         let answer = match &self.source {
             Source::File(file) => self.ask_file(file, host).await,
@@ -191,8 +195,9 @@ impl Resolver {
         }
     }
 
-    /// Drops what is remembered of `host`, because it led to nothing: whoever asks again is told what DNS says by then. Invariant I5: else an
-    /// answer from an outage of our resolver would count against hosts for as long as it is remembered.
+    /// Removes `host` from the cache because its address did not work, so that the next look-up
+    /// queries DNS. Invariant I5: otherwise an answer from an outage of our resolver would count
+    /// against hosts as long as it is cached.
     pub fn forget(&self, host: &Host) {
         self.memory().cache.remove(host);
     }
@@ -209,7 +214,7 @@ impl Resolver {
                 return Answer::OwnFailure(error_text(&error));
             }
         };
-        // The file itself always answers, so a failure that it plays is the name's own.
+        // The file itself always answers, so a simulated failure is the name's own.
         self.memory().resolver_works(now());
         match entry {
             Some(Entry::At(target)) => Answer::Known(Known::Found(vec![target]), TTL_MIN),
@@ -233,7 +238,7 @@ impl Resolver {
 
 const SILENCE: &str = "no answer in time";
 
-/// Tokio's clock, so that tests can stop it.
+/// Tokio's clock, which tests can stop.
 fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
@@ -276,17 +281,19 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
     NameServerConfig::new(address.ip(), true, connections)
 }
 
-/// Options from resolv.conf are not taken over: names are complete (no search list, no `ndots`), and the time-out is the setting's.
+/// Options from resolv.conf are not used: names are fully qualified (no search list, no `ndots`),
+/// and the timeout is the setting's.
 fn options(timeout: Duration) -> ResolverOpts {
     let mut options = ResolverOpts::default();
     options.ndots = 0;
-    // The first try and one more, both within the whole time-out.
+    // Two attempts, both within the whole timeout.
     options.attempts = 1;
     options.timeout = timeout.checked_div(2).unwrap_or(timeout);
     options.use_hosts_file = ResolveHosts::Never;
     options.edns0 = true;
     options.max_active_requests = ACTIVE_REQUESTS_MAX;
-    // The library's cache can't tell whether an answer is fresh, so ours replaces it; what it may still hold expires before ours does.
+    // The library's cache can't tell whether an answer is fresh, so ours replaces it. Whatever the
+    // library still caches expires before ours does.
     options.cache_size = 0;
     options.positive_max_ttl = Some(TTL_MAX);
     options.negative_max_ttl = Some(NEGATIVE_TTL_MAX);
@@ -296,7 +303,7 @@ fn options(timeout: Duration) -> ResolverOpts {
 async fn ask_dns(resolver: &TokioResolver, host: &Host, timeout: Duration) -> Answer {
     let mut name = match Name::from_ascii(host.as_str()) {
         Ok(name) => name,
-        // Not reached: a Host is a DNS name.
+        // Unreachable: a Host is a DNS name.
         Err(error) => return Answer::OwnFailure(error.to_string()),
     };
     name.set_fqdn(true);
@@ -312,7 +319,7 @@ async fn ask_dns(resolver: &TokioResolver, host: &Host, timeout: Duration) -> An
     combine(vec![half(v6), half(v4)])
 }
 
-/// One record type's answer.
+/// The answer for one record type.
 enum Half {
     Found(Vec<IpAddr>, Duration),
     None { exists: bool, ttl: Duration },
@@ -351,7 +358,8 @@ fn half(answer: Result<hickory_resolver::lookup::Lookup, NetError>) -> Half {
     }
 }
 
-/// Addresses of one type are enough, whatever became of the other; "there is none" needs both to say so.
+/// Addresses of one type are enough, whatever the other's result. "There is none" needs both
+/// answers.
 fn combine(halves: Vec<Half>) -> Answer {
     let mut found = Vec::new();
     let mut exists = true;
@@ -379,7 +387,7 @@ fn combine(halves: Vec<Half>) -> Answer {
         }
     }
     match failure {
-        // Kept as shortly as can be: the missing half may come back.
+        // Kept for the shortest time, because the missing half may return.
         Some(_) if !found.is_empty() => Answer::Known(Known::Found(found), TTL_MIN),
         Some(error) => judge(&error),
         None if !found.is_empty() => Answer::Known(Known::Found(found), ttl.max(TTL_MIN)),
@@ -388,7 +396,8 @@ fn combine(halves: Vec<Half>) -> Answer {
     }
 }
 
-/// Whose failure it is. Only an answer with an error code and silence may be the name's; all else happened on our side of the resolver.
+/// Decides whose failure an error is. Only an error code or silence may be the name's; all other
+/// errors happened between us and the resolver.
 fn judge(error: &NetError) -> Answer {
     let text = protocol::escaped(error.to_string().as_bytes(), 120);
     if let NetError::Io(io_error) = error {
@@ -413,12 +422,12 @@ fn judge(error: &NetError) -> Answer {
     Answer::Failure(text)
 }
 
-/// What is known of names from before.
+/// What is remembered about names.
 #[derive(Debug, Default)]
 struct Memory {
     cache: HashMap<Host, (Known, Instant)>,
     failing: HashMap<Host, Streak>,
-    /// When a proper answer for any name last came.
+    /// When a valid answer for any name last arrived.
     last_answer: Option<Instant>,
 }
 
@@ -449,7 +458,7 @@ impl Memory {
             self.cache.retain(|_, (_, until)| *until > now);
         }
         if self.cache.len() >= CACHE_NAMES_MAX {
-            // Everything in it is still good: what is worth least is what ends next.
+            // All entries are still valid: the one that expires first is worth least.
             let next = self.cache.iter().min_by_key(|(_, (_, until))| *until);
             if let Some(host) = next.map(|(host, _)| host.clone()) {
                 self.cache.remove(&host);
@@ -468,7 +477,8 @@ impl Memory {
         self.failing.remove(host);
     }
 
-    /// Invariant I5: a failure counts only when some name was answered since the one before; while our resolver is down, none is.
+    /// Invariant I5: a failure counts only if some name was answered since the one before. While
+    /// our resolver is down, none is.
     fn failed(&mut self, host: &Host, now: Instant) -> Verdict {
         if let Some(streak) = self.failing.get_mut(host) {
             let others_answered = self

@@ -9,31 +9,31 @@ use thiserror::Error;
 use crate::net::resolve::ResolverError;
 use crate::settings::SettingsError;
 
-/// The gateway can't begin, or can't go on.
+/// Why the gateway can't start or continue.
 #[derive(Debug, Error)]
 pub enum GatewayError {
     /// A setting can't be used.
     #[error("a setting can't be used")]
     Settings(#[from] SettingsError),
-    /// There is no resolver.
+    /// There is no usable resolver.
     #[error("no names can be resolved")]
     Resolver(#[from] ResolverError),
-    /// The egress root is missing or not ours.
+    /// The egress root is missing, or belongs to another user.
     #[error(
         "the egress directory {path} can't be used: it must be there and belong to the gateway's user"
     )]
     EgressRoot {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// The control socket can't be bound.
     #[error("the control socket {path} can't be bound")]
     ControlSocket {
-        /// Which.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: io::Error,
     },
     /// Another gateway answers at the control socket.

@@ -1,19 +1,19 @@
-//! Logs a failure of this machine when it begins and when it is over, instead of once a check.
+//! Logs a failure of this machine when it begins and when it is over, instead of once per check.
 //!
-//! Pure: takes what failed, or that nothing did, and the time; answers whether that is news.
+//! Pure: it takes a failure or a success and the time, and returns whether that should be logged.
 
 use std::time::{Duration, Instant};
 
-/// How long nothing may fail before a failure is over. On a full disk every second check goes well,
-/// in the room that the one before it gave back.
+/// Time without failures after which a failure is over. On a full disk every second check succeeds,
+/// in the space that the one before it freed.
 pub(crate) const QUIET: Duration = Duration::from_mins(1);
 
-/// A failure that was logged, and when it was last seen.
+/// A logged failure, and when it last happened.
 #[derive(Debug, Default)]
 pub(crate) struct LogOnce(Option<(String, Instant)>);
 
 impl LogOnce {
-    /// It failed for this reason. Returns whether that is not logged yet.
+    /// Records a failure with this reason. Returns whether that is not logged yet.
     pub(crate) fn seen(&mut self, reason: &str, now: Instant) -> bool {
         let known = self.0.take().map(|(known, _)| known);
         let is_news = known.as_deref() != Some(reason);
@@ -21,7 +21,7 @@ impl LogOnce {
         is_news
     }
 
-    /// It went well. Returns whether a failure is over now.
+    /// Records a success. Returns whether a failure is over now.
     pub(crate) fn absent(&mut self, now: Instant) -> bool {
         let quiet = |(_, last): &(String, Instant)| now.saturating_duration_since(*last) >= QUIET;
         let is_over = self.0.as_ref().is_some_and(quiet);
@@ -44,7 +44,7 @@ mod tests {
         assert!(log.seen("full", begin));
         for second in 1..600 {
             let now = begin + Duration::from_secs(second);
-            // Every second one goes well.
+            // Every second attempt succeeds.
             assert!(!log.absent(now));
             assert!(!log.seen("full", now));
         }

@@ -1,6 +1,7 @@
-//! Opening a way to a host: pace, resolve, filter, dial, pin. The first step that says no ends it.
+//! Opens a way to a host: pace, resolve, filter, dial, pin. The first step that fails ends it.
 //!
-//! In: an `open` request. Out: an egress, or the answer that says why not and whose failure that is (invariants I2, I5, I8).
+//! It takes an `open` request, and returns an egress or the answer with the reason and whose
+//! failure it is (invariants I2, I5, I8).
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
@@ -19,19 +20,20 @@ use crate::net::resolve::Resolution;
 use crate::service::state::Shared;
 use crate::wire::control::{Answer, Deferral, Family, Wish};
 
-/// When to ask again for a name whose DNS failed: three in a row then span ten minutes, longer than a restart of its servers.
+/// Retry interval for a name whose DNS failed: three failures in a row then span ten minutes,
+/// longer than a restart of its servers.
 pub(crate) const DNS_RETRY: Duration = Duration::from_mins(5);
 
-/// When to ask again for a host of a family that we lack: such things take an operator's hand.
+/// Retry interval for a host of a family that this machine lacks: only an operator can change that.
 pub(crate) const NO_FAMILY_RETRY: Duration = Duration::from_hours(1);
 
-/// When to ask again after a failure of this machine's own.
+/// Retry interval after a failure of this machine.
 pub(crate) const OWN_FAILURE_RETRY: Duration = Duration::from_secs(30);
 
-/// Longest group: a registered domain is a name.
+/// Longest group, which is a registered domain.
 const GROUP_BYTES_MAX: usize = 253;
 
-/// Bytes of a detail before the mark of a cut: with it the wire's 200.
+/// Bytes of a detail before the ellipsis: together the wire's 200.
 const DETAIL_BYTES_MAX: usize = limits::TEXT_BYTES_MAX - '…'.len_utf8();
 
 /// An `open` request's fields.
@@ -44,12 +46,12 @@ pub(crate) struct Wanted {
     pub(crate) wish: Wish,
 }
 
-/// What came of an `open`.
+/// The result of an `open`.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// An egress, and the `ready` that announces it.
+    /// An egress, and the `ready` answer for it.
     Ready(Egress, Answer),
-    /// None, and why.
+    /// No egress, and the answer with the reason.
     Not(Answer),
 }
 
@@ -67,16 +69,16 @@ pub(crate) async fn open(shared: &Arc<Shared>, wanted: &Wanted) -> Opened {
     }
 }
 
-/// A living instance answered at `address`.
+/// Records that an instance responded at `address`.
 pub(crate) fn prove(shared: &Shared, address: IpAddr) {
     pace(shared).prove(address, now());
 }
 
-/// The answer to one who has to wait.
+/// The answer to a request that has to wait.
 pub(crate) fn deferred(why: Deferral, retry_after: Duration) -> Answer {
     Answer::Deferred {
         why,
-        // Rounded up: whoever waits exactly as long is in turn.
+        // Rounded up, so that a client that waits exactly this long is in turn.
         retry_after_ms: u64::try_from(retry_after.as_micros().div_ceil(1000)).unwrap_or(u64::MAX),
     }
 }
@@ -90,7 +92,7 @@ async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answ
     if families.is_empty() && shared.settings.names_file.is_none() {
         return Err(Answer::Offline {});
     }
-    // Charged before DNS is asked, so that a wildcard farm can't make us ask its servers at will.
+    // Charged before the look-up, so that a wildcard farm can't make us query its servers at will.
     pace(shared)
         .charge_group(&wanted.group, now())
         .map_err(late)?;
@@ -138,7 +140,8 @@ async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answ
         }
         Err(EgressError::Exists) => Err(refused("a check with this id is open")),
         Err(error @ (EgressError::Io(_) | EgressError::ExtraCa { .. } | EgressError::Order(_))) => {
-            // Every check would fail of it, each with a connection to its host made for nothing: the orchestrator has to know.
+            // Every check would fail for this reason, each after a useless connection to its host,
+            // so the orchestrator has to know.
             let message = no_egress(shared, &error);
             shared.tell_of_egress(Some(&message));
             Err(refused(&message))
@@ -171,7 +174,7 @@ async fn resolve(shared: &Shared, wanted: &Wanted) -> Result<(Vec<SocketAddr>, b
     }
 }
 
-/// Invariant I2.
+/// Keeps the addresses that may be dialled (invariant I2).
 fn admit(shared: &Shared, targets: &[SocketAddr], fresh: bool) -> Result<Vec<SocketAddr>, Answer> {
     let private = if shared.settings.allow_private {
         PrivateAddresses::Allow
@@ -201,7 +204,8 @@ fn admit(shared: &Shared, targets: &[SocketAddr], fresh: bool) -> Result<Vec<Soc
     Ok(admitted)
 }
 
-/// Invariant I5: a host is not asked over a family that we don't have, nor judged for it.
+/// Invariant I5: a host is neither dialled over a family that this machine lacks, nor judged
+/// because of it.
 fn with_route(shared: &Shared, targets: &[SocketAddr]) -> Result<Vec<SocketAddr>, Answer> {
     let routed: Vec<_> = targets
         .iter()
@@ -224,7 +228,7 @@ fn without_route(shared: &Shared) -> Answer {
     }
 }
 
-/// The answer to one whose name can't be judged now: DNS failed.
+/// The answer for a name that can't be judged now, because DNS failed.
 pub(crate) fn dns_failed(shared: &Shared) -> Answer {
     let divisor = shared.settings.pace_divisor;
     let retry = DNS_RETRY.checked_div(divisor).unwrap_or(DNS_RETRY);
@@ -245,7 +249,7 @@ fn unreachable(reason: DeadReason, detail: &str, families: Vec<Family>, fresh: b
     }
 }
 
-/// The answer to one who came too early.
+/// The answer to a request before its turn.
 pub(crate) fn late(late: Late) -> Answer {
     deferred(late.why, late.retry_after)
 }

@@ -1,8 +1,8 @@
-//! Serves the control socket, and the socket on which only texts are answered.
+//! Serves the control socket, and the socket that answers only requests for TXT records.
 //!
 //! A connection carries one request; one that opens a host stays until its `close`. Rejects
 //! settings that can't be used, a second gateway on the same socket, and requests out of order.
-//! Connections beyond [`CONTROL_SPARE`] more than may be open wait.
+//! Connections over [`CONTROL_SPARE`] more than the open limit wait.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -24,44 +24,44 @@ use crate::settings::Settings;
 use crate::wire::control::{Answer, Deferral, Request};
 use crate::wire::lines::{self, LineError};
 
-/// Control connections beyond `open_max`: those that ask for the status or are about to be told
-/// that all places are taken.
+/// Control connections in addition to `open_max`: requests for the status, and those that are
+/// rejected because all slots are taken.
 const CONTROL_SPARE: usize = 32;
 
-/// Connections to the socket for texts: as many requests as the intake serves at once.
+/// Most connections to the socket for TXT records: as many requests as the intake serves at once.
 const TEXT_CONNECTIONS_MAX: usize = 64;
 
-/// From the connection to its first whole line. The orchestrator is on this machine and speaks
-/// first.
+/// Longest time from the connection to its first complete line. The orchestrator is on this machine
+/// and sends first.
 const FIRST_LINE_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How long after the time budget's end an account still waits to be asked for.
+/// How long after the end of the time budget the account is still available.
 const CLOSE_GRACE: Duration = Duration::from_secs(60);
 
-/// An answer that nobody reads for this long ends the connection.
+/// A connection ends if its answer is not read for this long.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Mode of the control socket: whoever has its volume may use it.
+/// Mode of the control socket. Access to its volume is the permission.
 const CONTROL_MODE: u32 = 0o666;
 
-/// What to say to one whose place is taken: checks last some seconds.
+/// Retry interval for a client without a slot: checks last a few seconds.
 const FULL_RETRY: Duration = Duration::from_secs(2);
 
 /// Pause after a failed accept, so that a lack of descriptors doesn't burn the processor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Serves until `shutdown`: every egress is closed and its directory removed before this returns.
+/// Serves until `shutdown`. Before it returns, it closes every egress and removes its directory.
 ///
 /// # Errors
-/// Why it could not begin. Once it serves, it goes on until told otherwise.
+/// Fails if it can't start. Once it serves, it runs until `shutdown`.
 pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<(), GatewayError> {
     serve_over(settings, Box::new(SystemRoutes), shutdown).await
 }
 
-/// [`serve`] with the routing table handed in, for tests that take a family away.
+/// [`serve`] with a given routing table, for tests that remove a family.
 ///
 /// # Errors
-/// As [`serve`].
+/// Fails like [`serve`].
 pub async fn serve_over(
     settings: Settings,
     routes: Box<dyn Routes>,
@@ -70,8 +70,8 @@ pub async fn serve_over(
     settings.validate()?;
     warn_lab_mode(&settings);
     let path = settings.control_socket.clone();
-    // First of all: what a former life left behind may only be swept by the one gateway that
-    // serves.
+    // First of all: only the one gateway that serves may remove what an earlier process left
+    // behind.
     let listener = local_socket::bind(&path, CONTROL_MODE)?;
     let texts = match &settings.text_socket {
         Some(path) => Some(local_socket::bind(path, CONTROL_MODE)?),
@@ -110,12 +110,12 @@ pub async fn serve_over(
     Ok(())
 }
 
-/// What may be asked at a socket.
+/// The requests that a socket accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Asked {
-    /// All of the wire.
+    /// All of the wire's requests.
     Anything,
-    /// Texts alone.
+    /// Requests for TXT records only.
     Texts,
 }
 
@@ -131,12 +131,13 @@ async fn accept(
         connections_max,
         accept_pause: ACCEPT_PAUSE,
     };
-    // At the end, dropping a conversation drops its egress, and that its directory.
+    // At the end, dropping a conversation drops its egress and the egress's directory.
     let handle = |stream| Box::pin(converse(Arc::clone(shared), stream, asked));
     local_socket::serve(listener, limits, shutdown, handle).await;
 }
 
-/// Each lab setting by itself, loudly: none of them belongs into a census of the real Fediverse.
+/// Warns about each lab setting separately, because none of them belongs in a census of the real
+/// Fediverse.
 fn warn_lab_mode(settings: &Settings) {
     if let Some(path) = &settings.names_file {
         tracing::warn!(path = %path.display(), "LAB: ADDRESSES COME FROM A FILE, NOT FROM DNS");
@@ -155,7 +156,7 @@ fn warn_lab_mode(settings: &Settings) {
     }
 }
 
-/// One control connection, logged once if it ends badly.
+/// Handles one control connection, and logs it if it ends badly.
 async fn converse(shared: Arc<Shared>, stream: UnixStream, asked: Asked) {
     let Connection {
         mut reader,
@@ -238,7 +239,7 @@ async fn answer_first(
     }
 }
 
-/// Opens, answers, and holds the egress until it is closed or the orchestrator is gone.
+/// Opens, answers, and holds the egress until it is closed or the orchestrator disconnects.
 async fn hold_open(
     shared: &Arc<Shared>,
     wanted: Wanted,

@@ -14,7 +14,7 @@ use crate::service::log_once::LogOnce;
 use crate::settings::Settings;
 use crate::wire::control::{Family, Status};
 
-/// What all connections share.
+/// State shared by all connections.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
@@ -24,20 +24,20 @@ pub(crate) struct Shared {
     pub(crate) egresses: Arc<Root>,
     pub(crate) dials_total: AtomicU64,
     pub(crate) opens_total: AtomicU64,
-    /// A permit for each check that is open.
+    /// One permit per open check.
     pub(crate) slots: Arc<Semaphore>,
-    /// The families that had a route when last looked at, so that a change is told once.
+    /// The families that had a route at the last check, so that each change is logged once.
     families: Mutex<Vec<Family>>,
-    /// Why no egress can be made.
+    /// The reason why no egress can be created.
     no_egress: Mutex<LogOnce>,
 }
 
 impl Shared {
-    /// Opens the egress volume and the resolver. Removes the egress directories that a former
+    /// Opens the egress volume and the resolver. Removes the egress directories that an earlier
     /// process left, so only the one gateway that serves may call it.
     ///
     /// # Errors
-    /// When the volume or the resolver can't be used.
+    /// Fails if the volume or the resolver can't be used.
     pub(crate) fn prepare(
         settings: Settings,
         routes: Box<dyn Routes>,
@@ -76,7 +76,7 @@ impl Shared {
         Horizon::of(&self.settings)
     }
 
-    /// Tells when a family came or went: one line, and not one a host.
+    /// Logs that a family appeared or disappeared, once and not per host.
     pub(crate) fn tell_of(&self, families: &[Family]) {
         let mut known = self.families.lock().unwrap_or_else(PoisonError::into_inner);
         for family in [Family::V4, Family::V6] {
@@ -92,8 +92,7 @@ impl Shared {
         families.clone_into(&mut known);
     }
 
-    /// Tells when no egress can be made, for one of this machine's own reasons, and when they can
-    /// be made again.
+    /// Logs when no egress can be created, because of this machine, and when it is possible again.
     pub(crate) fn tell_of_egress(&self, failure: Option<&str>) {
         let now = tokio::time::Instant::now().into_std();
         let mut told = self

@@ -1,8 +1,8 @@
-//! Looks up the TXT records by which owners speak to the census.
+//! Looks up the TXT records that owners publish for the census.
 //!
-//! Takes a [`TextName`] and the registered domain that it lies in. Answers with what DNS says,
-//! bounded in number and bytes, remembered for as long as DNS allows; nothing in the records is
-//! looked at here. Look-ups that are out of turn are deferred.
+//! It takes a [`TextName`] and its registered domain. It returns the DNS answer, bounded in number
+//! and bytes and cached as long as DNS allows, without interpreting the records. Look-ups before
+//! their turn are deferred.
 
 use std::sync::PoisonError;
 
@@ -12,7 +12,7 @@ use crate::service::state::Shared;
 use crate::wire::control::{Answer, Deferral};
 use crate::wire::text_name::TextName;
 
-/// Answers a request for texts: from memory, or in its turn from DNS.
+/// Answers a request for TXT records: from the cache, or in its turn from DNS.
 pub(crate) async fn look_up(shared: &Shared, name: &TextName, group: &str) -> Answer {
     if !group.contains('.') || !name.domain().is_within(group) {
         return Answer::Refused {

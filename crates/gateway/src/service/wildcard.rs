@@ -1,8 +1,9 @@
-//! Whether any name below a domain resolves, and to the same place.
+//! Finds out whether all names below a domain resolve, and to the same place.
 //!
-//! In: a registered domain. Out: what DNS says of two made-up names below it, by which wildcard DNS is known; no address is told, and nothing is
-//! dialled. Refused: nothing; one whose turn does not come in time is deferred. The names are made up here, so that nobody can use this to ask DNS for
-//! names of his own choice.
+//! It takes a registered domain, and returns the DNS results of two invented names below it, which
+//! reveal wildcard DNS. It reports no address and dials nothing. A request whose turn does not come
+//! in time is deferred. The gateway invents the names, so that no client can use this to look up
+//! names of its choice.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,16 +19,18 @@ use crate::service::open::{OWN_FAILURE_RETRY, deferred, dns_failed, has_no_famil
 use crate::service::state::Shared;
 use crate::wire::control::{Answer, Deferral, Wildcard, WildcardTrouble};
 
-/// Chance in a made-up label: nobody has a name like this, nor can prepare for it.
+/// Random bytes in an invented label: no host has such a name or can prepare for it.
 const LABEL_BYTES: usize = 16;
 
-/// Longest wait for the turns of one domain, all together: six at the pace that is the default. Under a pace slower than this nothing is found out.
+/// Longest total wait for one domain's turns: six at the default pace. With a slower pace nothing
+/// is found out.
 pub(crate) const TURNS_TIME_MAX: Duration = Duration::from_mins(1);
 
-/// What a wait for a turn counts at least, however short it is.
+/// Least time that a wait for a turn counts, however short it is.
 const TURN_LEAST: Duration = Duration::from_millis(1);
 
-/// Looks two made-up names below `domain` up, each in the domain's turn: the second only if the first leads somewhere.
+/// Looks up two invented names below `domain`, each in the domain's turn; the second only if the
+/// first resolves.
 pub(crate) async fn look_up(shared: &Shared, domain: &Host) -> Answer {
     match find(shared, domain).await {
         Ok(wildcard) => Answer::Wildcard(wildcard),
@@ -84,9 +87,11 @@ fn unknown(why: WildcardTrouble) -> Wildcard {
     Wildcard::Unknown { why }
 }
 
-/// Whether our resolver leads all names somewhere, as some providers' do to show advertisements. Invariant I5: that says nothing of a domain.
+/// Whether our resolver resolves all names, as some providers' resolvers do to show advertisements.
+/// Invariant I5: then the result proves nothing about the domain.
 async fn leads_everywhere(shared: &Shared) -> Result<bool, Answer> {
-    // No such top level is there. Those that are reserved for this (RFC 6761) are answered by resolvers themselves, without asking anybody.
+    // An invented top-level domain. The reserved ones (RFC 6761) are unsuitable, because resolvers
+    // answer them without a query.
     let top_level = label().map_err(|error| no_chance(&error))?;
     let Ok(name) = made_up(&top_level).map_err(|error| no_chance(&error))? else {
         return Ok(false);
@@ -95,7 +100,8 @@ async fn leads_everywhere(shared: &Shared) -> Result<bool, Answer> {
     Ok(matches!(found, Once::Found(_)))
 }
 
-/// A name that nobody has, directly below `domain`; none when that has no room for it.
+/// An unused name directly below `domain`. The inner result is an error if the name would be too
+/// long.
 fn made_up(domain: &str) -> io::Result<Result<Host, HostError>> {
     Ok(Host::parse(&format!("{}.{domain}", label()?)))
 }
@@ -114,7 +120,8 @@ fn no_chance(error: &io::Error) -> Answer {
     deferred(Deferral::Full, OWN_FAILURE_RETRY)
 }
 
-/// Waits until `domain` may be looked up, and charges that. Invariant I8: made-up names are paced like those of checks.
+/// Waits until `domain` may be looked up, and charges that. Invariant I8: invented names are paced
+/// like those of checks.
 async fn wait_for_turn(shared: &Shared, domain: &Host, left: &mut Duration) -> Result<(), Answer> {
     loop {
         let charged = shared
@@ -125,7 +132,8 @@ async fn wait_for_turn(shared: &Shared, domain: &Host, left: &mut Duration) -> R
         let Err(lateness) = charged else {
             return Ok(());
         };
-        // Each turn that others take meanwhile costs some of it, so that this ends.
+        // Each turn that another request takes in between reduces the remaining time, so that this
+        // ends.
         let Some(rest) = left.checked_sub(lateness.retry_after.max(TURN_LEAST)) else {
             return Err(late(lateness));
         };
@@ -155,7 +163,7 @@ mod tests {
     fn a_domain_without_room_for_another_label_has_no_made_up_name() {
         let labels =
             |last: usize| format!("{0}.{0}.{0}.{1}.test", "a".repeat(60), "b".repeat(last));
-        // 33 bytes for the label and its dot, of 253.
+        // The label and its dot take 33 of 253 bytes.
         let longest = labels(32);
         assert_eq!(longest.len(), 220);
         assert!(made_up(&longest).unwrap().is_ok());

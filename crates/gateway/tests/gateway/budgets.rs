@@ -50,7 +50,8 @@ async fn connections_are_counted_refused_ones_included() {
     assert_eq!(account.budget_hit, Some(Budget::Connections));
 }
 
-/// I4: whatever the checker and its host do, their way ends in time; the account is still there to be asked for.
+/// I4: whatever the checker and its host do, their connections end in time, and the account is
+/// still available.
 #[tokio::test(start_paused = true)]
 async fn time_ends_every_connection_of_the_check() {
     const TIME: Duration = Duration::from_secs(60);
@@ -74,7 +75,7 @@ async fn time_ends_every_connection_of_the_check() {
         tls.read_exact(&mut back).await.unwrap();
         assert_eq!(&back, b"still here");
     }
-    // Before the time is over that a client without a hello has.
+    // Before the time limit for a client without a hello.
     let ends = begun + TIME + LAST;
     for tls in &mut connections {
         let ended = tokio::time::timeout_at(ends, tls.read(&mut [0; 16])).await;
@@ -86,7 +87,7 @@ async fn time_ends_every_connection_of_the_check() {
     assert_eq!(account.budget_hit, Some(Budget::Time));
 }
 
-/// I5: how long a host waited for a place among the containers is not its own time.
+/// I5: the time that a host waits for a container slot does not count against it.
 #[tokio::test(start_paused = true)]
 async fn time_runs_from_the_first_connection_not_from_the_open() {
     let host = FakeHost::start("127.0.0.1:0").await;
@@ -96,7 +97,7 @@ async fn time_runs_from_the_first_connection_not_from_the_open() {
     })
     .await;
     let egress = rig.ready(1, "a.lab.test").await;
-    // The socket still takes a connection long after `time_max`, which only then begins.
+    // The socket accepts a connection long after `time_max`, which begins only then.
     let unused = tokio::time::timeout(Duration::from_millis(100), std::future::pending::<()>());
     assert!(unused.await.is_err());
     let connection = UnixStream::connect(rig.directory(1).join("https.sock")).await;

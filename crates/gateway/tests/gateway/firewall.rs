@@ -1,5 +1,6 @@
-//! The firewall behind the gateway refuses what the gateway refuses (invariant I2): `deploy/nftables/fedicensus.nft` and the tables of
-//! `gateway::address` can't drift apart. That its rules do what they say is shown by the scenarios' `firewall`.
+//! The firewall behind the gateway refuses what the gateway refuses (invariant I2):
+//! `deploy/nftables/fedicensus.nft` and the tables of `gateway::address` can't diverge. The
+//! scenarios' `firewall` tests that its rules work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -33,7 +34,7 @@ fn network(text: &str) -> IpNet {
         .unwrap_or_else(|_| panic!("{text:?} is no network"))
 }
 
-/// What the chain `from_gateway` does with a connection to port 443.
+/// How the chain `from_gateway` treats a connection to port 443.
 fn passes(sets: &BTreeMap<&str, Vec<IpNet>>, address: IpAddr) -> bool {
     let holds = |name: &str| sets[name].iter().any(|net| net.contains(&address));
     match address {
@@ -72,7 +73,8 @@ fn the_firewall_blocks_what_the_gateway_refuses_and_nothing_else() {
         .chain(sets.values().flatten().copied())
         .flat_map(borders)
         .collect();
-    // Every block of IPv4, so that no range is forgotten on either side; and what each of them is when it is translated.
+    // Every block of IPv4, so that both sides cover every range; and each of them in translated
+    // form.
     asked.extend((0..=u16::MAX).map(|block| IpAddr::V4((u32::from(block) << 16 | 0x0102).into())));
     let embedded: Vec<_> = asked
         .iter()
@@ -87,7 +89,7 @@ fn the_firewall_blocks_what_the_gateway_refuses_and_nothing_else() {
         .extend((0..=u16::MAX).map(|block| IpAddr::V6((u128::from(block) << 112 | 0x0102).into())));
     let mut refused = 0;
     for address in asked {
-        // On the wire there are no mapped addresses: the kernel takes them for IPv4 first.
+        // Mapped addresses don't occur on the wire: the kernel treats them as IPv4.
         if matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some()) {
             continue;
         }
@@ -102,7 +104,7 @@ fn the_firewall_blocks_what_the_gateway_refuses_and_nothing_else() {
     assert!(refused > 50_000, "only {refused} were refused");
 }
 
-/// A chain's rules, in their order.
+/// A chain's rules in order.
 fn rules(chain: &str) -> Vec<&'static str> {
     RULES
         .split_once(&format!("chain {chain} {{\n"))
@@ -115,7 +117,7 @@ fn rules(chain: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// The test above looks at sets; these are the rules that make something of them, in this order.
+/// The test above checks sets; this one checks the rules that use them, in this order.
 #[test]
 fn the_firewalls_chain_uses_its_sets() {
     assert_eq!(
@@ -157,7 +159,7 @@ fn the_firewall_lets_nothing_through_before_it_has_looked_for_floods() {
     );
 }
 
-/// Whoever denies a network of IPv4 has to know of its second name.
+/// An operator who denies an IPv4 network has to deny its translated form too.
 #[test]
 fn the_firewalls_example_of_a_denied_network_is_right_in_both_families() {
     let example = |set: &str| {

@@ -1,4 +1,4 @@
-//! The gateway as its neighbours see it: control socket, egress sockets, hosts.
+//! The gateway from the outside: control socket, egress sockets, hosts.
 
 #[cfg(test)]
 mod budgets;

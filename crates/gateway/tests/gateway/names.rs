@@ -1,4 +1,5 @@
-//! What a farm of names costs the name servers of its domain (invariant I8), counted at a DNS server, in paused time and at the real pace.
+//! What a farm of names costs its domain's name servers (invariant I8), counted at a DNS server, in
+//! paused time and at the real pace.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -30,7 +31,8 @@ impl Routes for Everywhere {
     }
 }
 
-/// A DNS server that knows no name, or leads all to one address, and remembers who was asked for when.
+/// A DNS server that knows no name, or resolves all to one address, and records each query with its
+/// time.
 pub(crate) struct NameServer {
     pub(crate) address: SocketAddr,
     pub(crate) asked: Arc<Mutex<BTreeMap<String, Vec<Instant>>>>,
@@ -41,7 +43,7 @@ impl NameServer {
         Self::start_by(move |_name| leads_to).await
     }
 
-    /// One that leads each name where `leads_to` says; one that it leads nowhere is not there.
+    /// A server that resolves names by `leads_to`; names without a result don't exist.
     pub(crate) async fn start_by(
         leads_to: impl Fn(&str) -> Option<Ipv4Addr> + Send + 'static,
     ) -> Self {
@@ -118,7 +120,8 @@ async fn a_farm_of_names_costs_its_name_servers_one_look_up_a_pace() {
     assert!(opens <= 3 * NAMES as u128, "{opens} opens");
 }
 
-/// What is remembered of a canary, or of who failed before, shows nothing of DNS (invariant I5). The pace of its domain holds all the same (I8).
+/// A cached answer for a canary, or for a host that failed before, proves nothing about DNS
+/// (invariant I5). The pace of its domain applies nevertheless (I8).
 #[tokio::test]
 async fn a_wish_for_a_fresh_look_up_passes_over_what_is_remembered_and_over_no_pace() {
     let server = NameServer::start(Some(Ipv4Addr::new(127, 0, 77, 1))).await;
@@ -148,7 +151,8 @@ async fn a_wish_for_a_fresh_look_up_passes_over_what_is_remembered_and_over_no_p
             .get("a.test.")
             .map_or(0, Vec::len)
     };
-    // Nobody listens there, but the address is taken for an hour: what comes after is looked up and put off.
+    // Nothing listens there, but the address is occupied for an hour: later hosts are looked up and
+    // deferred.
     let first = rig.open(1, "other.test").await.unwrap();
     assert!(matches!(first, Opened::Unreachable { .. }), "{first:?}");
     let none = Wish::default();

@@ -1,4 +1,4 @@
-//! What `open` answers, and what the control socket refuses.
+//! The answers to `open`, and what the control socket rejects.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ async fn a_hosts_own_failures_have_their_reasons() {
     );
 }
 
-/// I2: outside the lab no private address is dialled, nor one that the operator denies in it.
+/// I2: outside the lab no private address is dialled, and in the lab none that the operator denies.
 #[tokio::test]
 async fn private_and_denied_addresses_are_never_dialled() {
     let host = FakeHost::start("127.0.0.1:0").await;
@@ -168,7 +168,7 @@ impl Routes for Nothing {
     }
 }
 
-/// I5: a family that we lack, or all of them, is ours.
+/// I5: a missing family, or a missing network, is our fault.
 #[tokio::test]
 async fn without_its_family_a_host_is_deferred_and_without_any_we_are_offline() {
     let rig = Rig::start_over("a.lab.test ::1 443", Box::new(OnlyV4), |_| ()).await;
@@ -223,7 +223,8 @@ async fn an_extra_ca_is_laid_beside_the_socket() {
     let missing = file.path().display().to_string();
     drop(file);
     match rig.open(2, "a.lab.test").await {
-        // Our own failure: every check has it, so the orchestrator is told and not one host.
+        // Our own failure, which affects every check: reported to the orchestrator, not counted
+        // against a host.
         Err(ClientError::Refused(why)) => assert!(why.contains(&missing), "{why}"),
         other => panic!("{other:?}"),
     }
@@ -232,7 +233,7 @@ async fn an_extra_ca_is_laid_beside_the_socket() {
 
 async fn raw(rig: &Rig, sent: &[u8]) -> Answer {
     let mut stream = UnixStream::connect(&rig.control).await.unwrap();
-    // The gateway may hang up before it has read all.
+    // The gateway may close the connection before it has read everything.
     stream.write_all(sent).await.ok();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.ok();
@@ -318,7 +319,8 @@ async fn only_one_gateway_serves_and_a_former_lifes_remains_go() {
     );
 }
 
-/// Denies every name and counts the questions. No record but the question goes back, so that it is remembered for as short as can be.
+/// Denies every name and counts the queries. The answer has no record except the question, so it is
+/// cached for the shortest time.
 async fn denying_resolver() -> (SocketAddr, Arc<AtomicUsize>) {
     let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
@@ -336,7 +338,8 @@ async fn denying_resolver() -> (SocketAddr, Arc<AtomicUsize>) {
     (address, questions)
 }
 
-/// Invariant I5: else an outage of the resolver would count against hosts for a quarter of an hour after its end.
+/// Invariant I5: otherwise an outage of the resolver would count against hosts for a quarter of an
+/// hour after its end.
 #[tokio::test]
 async fn a_denial_is_never_remembered_beyond_its_verdict() {
     let (resolver, questions) = denying_resolver().await;

@@ -1,4 +1,4 @@
-//! A gateway of our own on loopback, with hosts that it may reach.
+//! A gateway on loopback, with hosts that it may reach.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use tokio_util::sync::CancellationToken;
 
-/// A gateway in lab mode. Names stand in its file; nothing is paced unless a test wants it.
+/// A gateway in lab mode. Its file contains the names; nothing is paced unless a test wants it.
 pub(crate) struct Rig {
     pub(crate) client: GatewayClient,
     pub(crate) control: PathBuf,
@@ -114,7 +114,7 @@ impl Rig {
         self.root.join(CheckId::from_random(id).as_str())
     }
 
-    /// What a checker does: connects to its socket.
+    /// Connects to a check's socket, as a checker does.
     pub(crate) async fn checker(&self, id: u128) -> UnixStream {
         UnixStream::connect(self.directory(id).join("https.sock"))
             .await
@@ -131,7 +131,7 @@ pub(crate) fn order() -> CheckOrder {
     }
 }
 
-/// Longest wait for what a busy machine does late: it only ends a test that has failed.
+/// Longest wait on a busy machine. It only ends a failed test.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// Waits until `happened`, at most [`PATIENCE`].
@@ -150,7 +150,7 @@ where
         .expect("it never happened");
 }
 
-/// A TLS host: answers `big` with a MiB and anything else with the same.
+/// A TLS host: it answers `big` with a MiB, and echoes everything else.
 pub(crate) struct FakeHost {
     pub(crate) address: SocketAddr,
     pub(crate) connections: Arc<AtomicUsize>,
@@ -221,7 +221,7 @@ impl FakeHost {
         )
     }
 
-    /// TLS over what leads here, as a checker does it.
+    /// TLS over a check's socket, as a checker does it.
     pub(crate) async fn tls(
         &self,
         stream: UnixStream,
@@ -240,7 +240,7 @@ impl FakeHost {
             .await
     }
 
-    /// Says `text` over a new connection of check `id` and reads the same back.
+    /// Sends `text` over a new connection of check `id` and reads the same text back.
     pub(crate) async fn echo(&self, rig: &Rig, id: u128, sni: &str, text: &str) {
         let mut tls = self.tls(rig.checker(id).await, sni).await.unwrap();
         tls.write_all(text.as_bytes()).await.unwrap();

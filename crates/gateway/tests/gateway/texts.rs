@@ -1,4 +1,4 @@
-//! The socket at which texts alone are answered.
+//! The socket that answers only requests for TXT records.
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ async fn texts_are_answered_at_both_sockets() {
     }
 }
 
-/// What an intake that was taken over could do with its socket.
+/// What a compromised intake could do with its socket.
 #[tokio::test]
 async fn the_socket_for_texts_opens_no_way_out() {
     let (rig, client) = rig(|_| {}).await;

@@ -82,7 +82,7 @@ async fn another_name_or_no_tls_never_reaches_the_host() {
     assert_eq!((account.connections, account.sni_refused), (1, 2));
 }
 
-/// I2: resolved once a check, pinned.
+/// I2: a name is resolved once per check, and pinned.
 #[tokio::test]
 async fn a_name_that_moves_within_a_check_is_still_asked_at_its_first_address() {
     let host = FakeHost::start("127.0.0.1:0").await;
@@ -106,7 +106,8 @@ async fn a_first_connection_that_the_host_closed_meanwhile_is_dialled_again() {
     let (first, _) = closing.accept().await.unwrap();
     drop((first, closing));
     let host = FakeHost::start(&address.to_string()).await;
-    // The end of the first connection must have arrived; loopback delivers it within the close itself.
+    // The end of the first connection must have arrived; loopback delivers it within the close
+    // itself.
     tokio::task::yield_now().await;
     host.echo(&rig, 1, "a.lab.test", "again").await;
     assert_eq!(host.seen(), (1, 1));
@@ -152,7 +153,7 @@ impl Routes for Cable {
     }
 }
 
-/// I5: a check during which the network went away is told apart.
+/// I5: a check during which the network disappeared is recognised.
 #[tokio::test]
 async fn the_account_says_that_the_network_went_away() {
     let host = FakeHost::start("127.0.0.1:0").await;

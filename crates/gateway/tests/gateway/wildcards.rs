@@ -1,4 +1,4 @@
-//! Whether any name below a domain resolves, as the orchestrator asks for it.
+//! The orchestrator's request whether all names below a domain resolve.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -58,7 +58,7 @@ async fn names_that_each_lead_elsewhere_are_told_from_those_that_lead_to_one_pla
             let [a, b, c, ..] = name.as_bytes() else {
                 return None;
             };
-            // The made-up label is chance.
+            // The invented label is random.
             Some(Ipv4Addr::new(first, *a, *b, *c))
         } else {
             None
@@ -73,7 +73,7 @@ async fn names_that_each_lead_elsewhere_are_told_from_those_that_lead_to_one_pla
         let found = below(&rig, domain).await;
         assert_eq!(found, LookedBelow::Answered(expect), "{domain}");
     }
-    // Two names in thousands begin alike: not three times in a row.
+    // A few names in a thousand begin alike, but not three times in a row.
     let mut found = Vec::new();
     for _ in 0..3 {
         found.push(below(&rig, "each.test").await);
@@ -94,7 +94,7 @@ async fn trouble_of_our_own_says_nothing_of_a_domain() {
     let server = NameServer::start_by(|_name| Some(Ipv4Addr::new(192, 0, 2, 1))).await;
     let rig = over_dns(&server, u32::MAX).await;
     check_deferred_by_dns(&below(&rig, "farm.test").await);
-    // One that never answered anybody.
+    // A resolver that never answered.
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let resolver = silent.local_addr().unwrap();
     let rig = Rig::start_over("", Box::new(Everywhere), |settings| {

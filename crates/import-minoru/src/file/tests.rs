@@ -4,7 +4,8 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// As the crawler makes it; `OLD` with the time of the last check, `NEW` with the state before.
+/// Tables as the crawler creates them: `OLD` has the time of the last check, `NEW` the state
+/// before.
 const OLD: &str = "
     CREATE TABLE states(id INTEGER PRIMARY KEY NOT NULL, state TEXT UNIQUE NOT NULL);
     CREATE TABLE instances(id INTEGER PRIMARY KEY NOT NULL, hostname TEXT UNIQUE NOT NULL, state REFERENCES states(id) NOT NULL DEFAULT 0,

@@ -64,7 +64,7 @@ fn a_million_clients_take_no_more_memory_than_their_places() {
 }
 
 proptest! {
-    /// Whatever is asked by whom and when, no window of any client holds more than the limit.
+    /// For any clients and times, no window of any client holds more than the limit.
     #[test]
     fn never_more_than_the_limit_in_any_window(
         limit in 1_usize..5,

@@ -1,7 +1,7 @@
-//! The file at a host's own [`PATH`]: the same words as in DNS, one a line.
+//! The file at [`PATH`] on a host: the same texts as in DNS, one per line.
 //!
-//! In: a host and what is wanted of the census. Out: whether its file says the same. The intake has no network: the daemon has a container read the
-//! file, within its own bounds on how often.
+//! It takes a host and a purpose, and returns whether the host's file has that wish. The intake has
+//! no network: the daemon lets a container read the file, within its own limits on the frequency.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::daemon;
 use crate::problem::Problem;
 use crate::wire::{Answer, Census, Request};
 
-/// Where the file lies on its host.
+/// The file's path on its host.
 pub const PATH: &str = "/.well-known/fedicensus";
 
-/// A file at [`PATH`] of the host, which the daemon has read.
+/// Reads a file at [`PATH`] of the host through the daemon.
 #[derive(Debug)]
 pub struct FileProof(pub Census);
 
@@ -72,7 +72,7 @@ mod tests {
 
     use super::*;
 
-    /// What an answer of the daemon's comes to for somebody who wants to opt out.
+    /// Checks the result of a daemon's answer for a client that wants to opt out.
     fn check(answer: Answer, expect: Result<&str, (u16, Option<u64>)>) {
         let wanted = Wanted {
             host: Host::parse("a.example").unwrap(),

@@ -46,7 +46,7 @@ async fn a_body_that_comes_too_slowly_is_given_up_on() {
     assert_eq!(started.elapsed(), BODY_TIME_MAX);
 }
 
-/// A body of which nothing more comes.
+/// A body that never ends and sends nothing.
 struct NeverEnds;
 
 impl hyper::body::Body for NeverEnds {

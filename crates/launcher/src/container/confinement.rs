@@ -2,28 +2,27 @@
 
 use crate::container::seccomp::SeccompProfile;
 
-/// The limits of a container. The defaults are the design's; anything weaker is the operator's own
-/// decision.
+/// The limits of a container. The defaults are the design's. Only the operator can weaken them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Confinement {
-    /// User id: our own, not `nobody`'s, which others share.
+    /// User id. Not `nobody`, which other programs use too.
     pub user: u32,
     /// Group id.
     pub group: u32,
-    /// Memory in bytes, and no swap. A check takes some 10 MiB; NodeInfo may be 2 MiB of JSON.
+    /// Memory in bytes, without swap. A check needs about 10 MiB, and NodeInfo may be 2 MiB of
+    /// JSON.
     pub memory_bytes: u32,
-    /// Processes and threads.
+    /// Highest number of processes and threads.
     pub pids_max: u32,
-    /// Thousandths of a CPU.
+    /// CPU share in thousandths of a CPU.
     pub cpu_milli: u32,
-    /// Open files. Podman up to 5.4 ignores it; the checker lowers its own.
+    /// Highest number of open files. Podman up to 5.4 ignores it; the checker lowers its own limit.
     pub nofile: u32,
-    /// `RLIMIT_NPROC` for Podman. It counts a user's processes over all containers, so it is no
-    /// limit on a check: set it only, and to Podman's own hard limit, where Podman refuses to start
-    /// a container because its default is higher than that.
+    /// `RLIMIT_NPROC` for Podman. The kernel counts a user's processes over all containers, so this
+    /// does not limit a check. Set it only if Podman refuses to start a container because its
+    /// default exceeds its hard limit, and then to that hard limit.
     pub podman_nproc: Option<u32>,
-    /// System calls; `None` leaves the engine's own profile in force, with which the probe lets no
-    /// check start.
+    /// Allowed system calls. `None` keeps the engine's own profile; the probe then allows no check.
     pub seccomp: Option<SeccompProfile>,
     /// `SELinux` level for all our containers, such as `s0:c100,c200`, so that they can share the
     /// volumes of sockets.

@@ -1,8 +1,10 @@
-//! One container's life: create → attach → start → stream → wait (invariant I4). Its removal is the caller's, after the report.
+//! Runs one container: create → attach → start → stream → wait (invariant I4). The caller removes
+//! it after the report.
 //!
-//! In: a [`Spec`], the signals that may end it early, the reader of its output. Out: an [`Outcome`]. Nothing here waits without a bound: the
-//! calls have the settings' time-outs, and from the start on the deadline stands over reading, writing and waiting alike, so that neither a
-//! container that never ends nor a reader that stands still holds it.
+//! It takes a [`Spec`], the signals that may end the container early, and the reader of its output,
+//! and returns an [`Outcome`]. Every wait is bounded. Calls have the settings' timeouts. From the
+//! start on, one deadline covers reading, writing and waiting, so that neither a container that
+//! never ends nor a stalled reader can block it.
 
 use futures_util::StreamExt as _;
 use protocol::escaped;
@@ -16,37 +18,37 @@ use crate::settings::Settings;
 use crate::wire::frames::{FrameWriter, ReaderGone};
 use crate::wire::{End, FaultKind, Killed, LaunchFault};
 
-/// The exit code of a process that SIGKILL ended: 128 + 9. Where we didn't send it, the kernel did, for the memory.
+/// The exit code of a process that SIGKILL ended: 128 + 9. If we didn't send the signal, the kernel
+/// did, because of the memory limit.
 pub(crate) const EXIT_CODE_KILLED: i64 = 137;
 
-/// Longest message of a fault: an engine's answers may be long, an operator's patience is not.
+/// Longest message of a fault in bytes. An engine's answers may be much longer than an operator
+/// wants to read.
 const MESSAGE_BYTES_MAX: usize = 500;
 
-/// What may end a container before its time.
+/// What may end a container early.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Signals {
-    /// A `kill` request.
+    /// A `kill` request came.
     pub(crate) asked: CancellationToken,
-    /// The reader has gone.
+    /// The reader has disconnected.
     pub(crate) gone: CancellationToken,
-    /// The launcher itself is ending.
+    /// The launcher is shutting down.
     pub(crate) ending: CancellationToken,
 }
 
-/// How a launch came out.
+/// How a launch ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The container ran and ended.
     End(End),
-    /// The engine refused to make or to start it, so nothing ran: our fault.
+    /// The engine refused to create or start the container, so nothing ran: our fault.
     NotStarted(LaunchFault),
-    /// It could not be run, or not to its end: our fault.
+    /// The container could not be run, or not until its end: our fault.
     Fault(LaunchFault),
-    /// Nobody is there to be told.
+    /// The reader has disconnected, so there is nobody to report to.
     Gone,
 }
 
-/// Why a container is ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
     Deadline,
@@ -55,7 +57,8 @@ enum Stop {
     Ending,
 }
 
-/// Runs a container to its end. `container` holds its id as soon as it has one: whatever the outcome, the caller removes it.
+/// Runs a container to its end. `container` holds the id as soon as it is known, because the caller
+/// removes the container whatever the outcome.
 pub(crate) async fn run<E: Engine, W: AsyncWrite + Unpin>(
     engine: &E,
     settings: &Settings,
@@ -80,9 +83,10 @@ pub(crate) async fn run<E: Engine, W: AsyncWrite + Unpin>(
         Ok(output) => output,
         Err(error) => return not_started(&error),
     };
-    // Not interrupted half-way: a start that was let go of may still happen. A stop that came meanwhile is seen right after.
+    // Not interrupted half-way, because an abandoned start may still happen. A stop that came
+    // during the start is noticed right after it.
     if let Err(error) = bounded("start", settings.start_timeout, engine.start(&id)).await {
-        // The time-out may have cut off a start that goes on. The removal, which is by force, ends it.
+        // The start may go on after its timeout. The forced removal ends it.
         return not_started(&error);
     }
     let started = Instant::now();
@@ -104,14 +108,15 @@ pub(crate) async fn run<E: Engine, W: AsyncWrite + Unpin>(
     let millis = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     Outcome::End(End {
         exit_code,
-        // A check is one process: the kernel kills it for its memory by this signal or not at all. The engine's own flag says no more.
+        // A check is one process, so the kernel enforces the memory limit with this signal only.
+        // The engine's own flag adds nothing.
         out_of_memory: exit_code == EXIT_CODE_KILLED && killed.is_none(),
         killed,
         millis,
     })
 }
 
-/// A failure of the engine as the orchestrator and the operator see it.
+/// Turns an engine error into the fault that the orchestrator and the operator see.
 pub(crate) fn fault(error: &EngineError) -> LaunchFault {
     let (kind, source) = match error {
         EngineError::Down { source, .. } => (FaultKind::EngineDown, Some(source)),
@@ -122,7 +127,7 @@ pub(crate) fn fault(error: &EngineError) -> LaunchFault {
     };
     let mut text = error.to_string();
     let mut cause = source.map(|source| -> &(dyn std::error::Error + 'static) { source.as_ref() });
-    // A client's errors are nested three deep; the bound is for one that is nested in itself.
+    // A client's errors are nested three deep. The bound is for an error that contains itself.
     for _ in 0..8 {
         let Some(error) = cause else { break };
         text.push_str(": ");
@@ -135,7 +140,7 @@ pub(crate) fn fault(error: &EngineError) -> LaunchFault {
     }
 }
 
-/// The fault of a launcher that is on its way out.
+/// The fault of a launcher that is shutting down.
 pub(crate) fn ending() -> LaunchFault {
     LaunchFault {
         kind: FaultKind::EngineDown,
@@ -143,7 +148,7 @@ pub(crate) fn ending() -> LaunchFault {
     }
 }
 
-/// The fault of an engine without the checker image.
+/// The fault of an engine that lacks the checker image.
 pub(crate) fn image_missing(image: &str) -> LaunchFault {
     LaunchFault {
         kind: FaultKind::ImageMissing,
@@ -151,8 +156,8 @@ pub(crate) fn image_missing(image: &str) -> LaunchFault {
     }
 }
 
-/// The fault of a failed create. The engine is asked whether the image is missing, because Docker
-/// and Podman report that in different ways.
+/// The fault of a failed create. It queries the engine for the image, because Docker and Podman
+/// report a missing one in different ways.
 pub(crate) async fn create_failed<E: Engine>(
     engine: &E,
     settings: &Settings,
@@ -168,8 +173,8 @@ pub(crate) async fn create_failed<E: Engine>(
     fault(&error)
 }
 
-/// The outcome of a failed attach or start. Only a refusal says that nothing runs: after a lost
-/// connection or a time-out the container may have started.
+/// The outcome of a failed attach or start. Only a refusal means that nothing runs: after a lost
+/// connection or a timeout the container may have started.
 fn not_started(error: &EngineError) -> Outcome {
     match error {
         EngineError::Refused { .. } => Outcome::NotStarted(fault(error)),
@@ -189,15 +194,15 @@ async fn stop(signals: &Signals, deadline: Instant) -> Stop {
     }
 }
 
-/// How a container that was started came to its end.
+/// How a started container ended.
 enum Ended {
-    /// With this exit code, or the engine failed while it ran.
+    /// The container ended with this exit code, or the engine failed while it ran.
     Itself(Result<i64, EngineError>),
-    /// Not yet: it has to be killed. Its output has been dropped.
+    /// The container has to be killed. Its output has been dropped.
     Stopped(Stop),
 }
 
-/// Passes the output on and then waits, until the container has ended or is to be stopped.
+/// Passes the output on and then waits, until the container has ended or has to be stopped.
 async fn until_end<E: Engine, W: AsyncWrite + Unpin>(
     engine: &E,
     id: &ContainerId,
@@ -212,8 +217,9 @@ async fn until_end<E: Engine, W: AsyncWrite + Unpin>(
             Passed::NoReader => Ended::Stopped(Stop::Gone),
         }
     };
-    // A stop goes first, so that a flood can't outrun it. The output is dropped with `itself`, hence before any kill: an engine that is asked to
-    // kill a container whose attached stream is held and not read never answers.
+    // The stop comes first, so that a flood can't outrun it. `itself` holds the output and is
+    // dropped before any kill: an engine never answers a kill while an attached stream is held open
+    // and not read.
     tokio::select! {
         biased;
         stop = stop => Ended::Stopped(stop),
@@ -227,7 +233,8 @@ enum Passed {
     NoReader,
 }
 
-/// Passes the output on, chunk by chunk. A reader that is slow slows the container down: nothing is kept but one chunk.
+/// Passes the output on, chunk by chunk. Only one chunk is held, so a slow reader slows the
+/// container down.
 async fn pass_on<W: AsyncWrite + Unpin>(mut output: Output, frames: &mut FrameWriter<W>) -> Passed {
     while let Some(chunk) = output.next().await {
         match chunk {
@@ -241,7 +248,7 @@ async fn pass_on<W: AsyncWrite + Unpin>(mut output: Output, frames: &mut FrameWr
     Passed::All
 }
 
-/// Kills, and waits for the exit code.
+/// Kills the container and waits for its exit code.
 async fn kill<E: Engine>(
     engine: &E,
     settings: &Settings,
@@ -251,7 +258,8 @@ async fn kill<E: Engine>(
     tracing::info!(container = %id, ?why, "a check's container is ended");
     let killed = bounded("kill", settings.call_timeout, engine.kill(id)).await;
     if let Err(error) = killed {
-        // It may have ended by itself meanwhile, which is refused in different ways; the wait shows.
+        // The container may have ended in between. The engines refuse that kill in different ways,
+        // and the wait shows what happened.
         tracing::debug!(container = %id, error = %fault(&error).message, "the kill failed");
     }
     bounded("wait", settings.call_timeout, engine.wait(id)).await

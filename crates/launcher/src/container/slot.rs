@@ -1,22 +1,22 @@
-//! How many containers there may be at once: those that run, and those that are not removed yet.
+//! Bounds the number of containers: those that run, and those that are not removed yet.
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Containers that are not removed yet, for each that may run. An engine that starts containers but
-/// doesn't remove them would pile them up.
+/// Containers that are not removed yet, per running check. Without this bound, an engine that
+/// starts containers and doesn't remove them would pile them up.
 pub(crate) const CONTAINERS_PER_SLOT: usize = 4;
 
 /// The slots of all checks.
 #[derive(Debug)]
 pub(crate) struct Slots {
     checks_max: usize,
-    /// A permit for each check that runs.
+    /// One permit per running check.
     running: Semaphore,
-    /// A permit for each container until it is removed.
+    /// One permit per container until it is removed.
     containers: Semaphore,
 }
 
-/// A check's slot, until it is dropped: after its container was removed.
+/// A check's slot. It is freed when dropped, after the removal of the check's container.
 #[derive(Debug)]
 pub(crate) struct Slot<'a> {
     running: Option<SemaphorePermit<'a>>,
@@ -24,7 +24,7 @@ pub(crate) struct Slot<'a> {
 }
 
 impl Slots {
-    /// Slots for this many checks at once.
+    /// Slots for this many checks at the same time.
     pub(crate) fn new(checks_max: usize) -> Self {
         Self {
             checks_max,
@@ -33,7 +33,8 @@ impl Slots {
         }
     }
 
-    /// A slot for a check; `None` if all are taken, or too many containers are not removed yet.
+    /// Takes a slot for a check. `None` if all are taken, or if too many containers are not removed
+    /// yet.
     pub(crate) fn take(&self) -> Option<Slot<'_>> {
         Some(Slot {
             _container: self.containers.try_acquire().ok()?,
@@ -41,7 +42,7 @@ impl Slots {
         })
     }
 
-    /// Checks that run.
+    /// Number of running checks.
     pub(crate) fn running(&self) -> usize {
         self.checks_max
             .saturating_sub(self.running.available_permits())
@@ -57,7 +58,8 @@ impl Slots {
 }
 
 impl Slot<'_> {
-    /// The check has ended: the next may run while this one's container is removed.
+    /// Frees the running permit, so that the next check may run while this check's container is
+    /// removed.
     pub(crate) fn ended(&mut self) {
         self.running = None;
     }

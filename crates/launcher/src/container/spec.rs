@@ -1,8 +1,7 @@
-//! A check's container, limit by limit (design §4, invariant I1).
+//! The specification of a check's container, limit by limit (design §4, invariant I1).
 //!
-//! A [`Spec`] is made of settings, an image, and a check's id and host. The id and the host are the
-//! only things in it that come from a request: one names a directory and a label, the other is the
-//! last argument.
+//! A [`Spec`] is built from settings, an image, and a check's id and host. Only the id and the host
+//! come from a request. The id names a directory and a label; the host is the last argument.
 
 use std::collections::BTreeMap;
 
@@ -13,51 +12,51 @@ pub use crate::container::seccomp::SeccompProfile;
 use crate::engine::ContainerId;
 use crate::settings::{EgressSource, Settings};
 
-/// Label of everything that belongs to an installation; its value is the installation's name.
+/// Label of everything that belongs to an installation. Its value is the installation's name.
 pub const LABEL_INSTANCE: &str = "org.fedicensus";
 
-/// Label of a check's container; its value is the check's id. Services of the installation don't
+/// Label of a check's container. Its value is the check's id. The installation's services don't
 /// carry it and are never reaped.
 pub const LABEL_CHECK: &str = "org.fedicensus.check";
 
 /// Label with the check's host, for people who look at the engine's list.
 pub const LABEL_HOST: &str = "org.fedicensus.host";
 
-/// Label of the probe container, beside [`LABEL_CHECK`].
+/// Label of the probe container, in addition to [`LABEL_CHECK`].
 pub const LABEL_PROBE: &str = "org.fedicensus.probe";
 
-/// Label of a holder, beside [`LABEL_CHECK`].
+/// Label of a holder, in addition to [`LABEL_CHECK`].
 pub const LABEL_HOLDER: &str = "org.fedicensus.holder";
 
-/// A runtime that takes less of the processor's time than Docker's own, runc: a program in C
-/// instead of one in Go, which keeps the compiled list of system calls.
+/// A runtime that uses less processor time than Docker's default, runc. It is written in C instead
+/// of Go, and caches the compiled list of system calls.
 pub const CRUN: &str = "crun";
 
-/// A container's network namespace. Either kind has no interface but the loopback, and no route.
+/// A container's network namespace. Either kind has only the loopback interface and no route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Network {
-    /// Its own.
+    /// The container's own namespace.
     Own,
-    /// A slot's: that of this container, its holder.
+    /// A slot's namespace, which this container, its holder, keeps.
     Slot(ContainerId),
 }
 
 /// A container to be created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
-    /// Image, by its id: a name may be another image's by the next check.
+    /// The image's id. A name may refer to another image by the next check.
     pub image: String,
     /// Arguments to the image's entry point.
     pub argv: Vec<String>,
-    /// Labels.
+    /// Labels of the container.
     pub labels: BTreeMap<String, String>,
-    /// What is mounted, read-only, at [`limits::EGRESS_MOUNT`]; the probe has nothing there.
+    /// What is mounted, read-only, at [`limits::EGRESS_MOUNT`]. The probe has no mount.
     pub egress: Option<EgressSource>,
     /// Its limits.
     pub confinement: Confinement,
     /// Its network namespace.
     pub network: Network,
-    /// The engine's runtime that runs it; `None` for the engine's default.
+    /// The engine's runtime that runs it. `None` for the engine's default.
     pub runtime: Option<&'static str>,
 }
 
@@ -85,8 +84,8 @@ impl Spec {
         }
     }
 
-    /// The container that looks at its own limits: a check's, but for the arguments, a label and
-    /// the mount.
+    /// The container that checks its own limits. It differs from a check's container in the
+    /// arguments, a label and the mount.
     pub fn probe(settings: &Settings, image: &str, check: &CheckId, network: Network) -> Self {
         Self {
             network,
@@ -94,8 +93,8 @@ impl Spec {
         }
     }
 
-    /// The container that keeps a network namespace for the checks of a slot: a check's, but for
-    /// the arguments, a label and the mount. It waits until it is killed.
+    /// The container that keeps a network namespace for the checks of a slot. It differs from a
+    /// check's container in the arguments, a label and the mount, and waits until it is killed.
     pub fn holder(settings: &Settings, image: &str, check: &CheckId) -> Self {
         Self::without_host(settings, image, check, "--hold", (LABEL_HOLDER, "network"))
     }
@@ -123,11 +122,10 @@ impl Spec {
     }
 }
 
-/// A check's arguments.
 fn argv(settings: &Settings, check: &CheckId, host: &Host) -> Vec<String> {
     let egress = format!("{}/{check}", limits::EGRESS_MOUNT);
     let extra_roots = settings.extra_roots.then(|| "--extra-roots".to_owned());
-    // `--` because no name may ever be read as an option.
+    // After `--`, because a host name must never be read as an option.
     let last = ["--".to_owned(), host.to_string()];
     ["--egress".to_owned(), egress]
         .into_iter()
@@ -136,7 +134,7 @@ fn argv(settings: &Settings, check: &CheckId, host: &Host) -> Vec<String> {
         .collect()
 }
 
-/// The labels by which all containers of an installation's checks are found, and no others.
+/// The labels that all containers of an installation's checks carry, and no other containers.
 pub fn check_labels(instance: &str) -> [String; 2] {
     [
         format!("{LABEL_INSTANCE}={instance}"),

@@ -1,8 +1,9 @@
-//! The output of a container, as the engines send it over an attached connection.
+//! Parses a container's output, as the engines send it over an attached connection.
 //!
-//! In: bytes in frames of one byte that names the stream, three of nothing and four of length, big-endian. Out: chunks, as soon as there is a
-//! byte of one. Refused: streams other than stdout and stderr, and an end in the middle of a frame. A frame is never waited for whole, so the
-//! length that it claims costs nothing (invariant I9).
+//! A frame is one byte that names the stream, three zero bytes, four bytes of length (big-endian)
+//! and the payload. The parser returns a chunk as soon as one byte of it is there. It rejects
+//! streams other than stdout and stderr, and an end within a frame. It never buffers a whole frame,
+//! so the length that a frame claims costs nothing (invariant I9).
 
 use std::path::Path;
 
@@ -16,13 +17,13 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use crate::engine::transport::{ANSWER_BYTES_MAX, Allowance, Refusal, refusal, send};
 use crate::engine::{Chunk, ContainerId, EngineError, Output};
 
-/// Taken from the connection at once: what Docker puts into a frame at most.
+/// Bytes per read: the most that Docker puts into a frame.
 const READ_BYTES: usize = 32 * 1024;
 
 /// Bytes of a frame before its payload.
 const HEAD_BYTES: usize = 8;
 
-/// Attaches to the stdout and stderr of a container. Nothing is ever said to it.
+/// Attaches to stdout and stderr of a container. Nothing is written to its stdin.
 pub(crate) async fn attach(socket: &Path, id: &ContainerId) -> Result<Output, Refusal> {
     let request = Request::post(format!(
         "/containers/{id}/attach?stream=true&stdin=false&stdout=true&stderr=true"
@@ -58,7 +59,6 @@ fn chunks<R: AsyncRead + Send + Unpin + 'static>(reader: R) -> Output {
     }))
 }
 
-/// The streams of a container.
 #[derive(Debug, Clone, Copy)]
 enum Source {
     Stdout,
@@ -68,15 +68,15 @@ enum Source {
 #[derive(Debug)]
 struct Frames<R> {
     reader: R,
-    /// At most a reading and a part of a head.
+    /// At most one read and a part of a frame's head.
     buffer: BytesMut,
-    /// The frame that was begun, and how much of it is to come.
+    /// The current frame's stream, and the bytes of it that are still missing.
     open: Option<(Source, usize)>,
 }
 
 impl<R: AsyncRead + Unpin> Frames<R> {
-    /// - `Ok(Some(chunk))` with what there is of a frame
-    /// - `Ok(None)` at the end, which may be between two frames only
+    /// - `Ok(Some(chunk))` with the available part of a frame
+    /// - `Ok(None)` at the end, which is valid only between two frames
     async fn next(&mut self) -> Result<Option<Chunk>, EngineError> {
         loop {
             if let Some(chunk) = self.piece() {
@@ -104,7 +104,7 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         }
     }
 
-    /// As much of the open frame as is there.
+    /// The available part of the current frame.
     fn piece(&mut self) -> Option<Chunk> {
         let (source, left) = self
             .open
@@ -115,7 +115,6 @@ impl<R: AsyncRead + Unpin> Frames<R> {
         (!bytes.is_empty()).then(|| source.chunk(bytes))
     }
 
-    /// The head of the next frame.
     fn head(&mut self) -> Result<(Source, usize), EngineError> {
         let source = match self.buffer.get_u8() {
             1 => Source::Stdout,

@@ -1,7 +1,7 @@
-//! Docker and Podman, over their common API, by bollard.
+//! Docker and Podman over their common API, with the crate bollard.
 //!
-//! In: the path of the engine's socket, which need not be there yet. Refused: status codes (but for a missing image's), auto-remove and events,
-//! on which the two engines don't agree, and answers over their bound.
+//! The socket need not exist yet. Status codes (except for a missing image), auto-remove and events
+//! are not used, because the two engines differ there. Answers over their bound are rejected.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,8 @@ use crate::engine::podman;
 use crate::engine::transport::{Allowance, Refusal, answer_bytes_max, get, is_too_long, send};
 use crate::engine::{ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output};
 
-/// The client's own time-out for an answer's head, in seconds: longer than any that the launcher sets, which is the one that counts.
+/// The client's own timeout for an answer's head, in seconds. Longer than any timeout of the
+/// launcher, so that the launcher's applies.
 const CLIENT_TIMEOUT_S: u64 = 300;
 
 /// The engine behind a socket.
@@ -42,7 +43,8 @@ struct Connected {
 }
 
 impl BollardEngine {
-    /// The engine that listens, now or later, on the Unix socket at `socket`. Nothing is connected before [`Engine::identify`].
+    /// An engine that listens, now or later, on the Unix socket at `socket`. Nothing connects
+    /// before [`Engine::identify`].
     pub fn new(socket: impl Into<PathBuf>) -> Self {
         Self {
             socket: socket.into(),
@@ -50,7 +52,7 @@ impl BollardEngine {
         }
     }
 
-    /// What the engine tells at a path.
+    /// The parsed answer of a GET request.
     async fn told<T: DeserializeOwned>(
         &self,
         call: &'static str,
@@ -77,7 +79,8 @@ impl BollardEngine {
     }
 
     async fn connect(&self) -> Result<Identity, EngineError> {
-        // By ourselves, because the client would ask twice: Podman answers only when it has had the lock of every container.
+        // Our own request, because the client would send two: Podman answers this call only after
+        // it has taken the lock of every container.
         let version: SystemVersion = self.told("version", "/version").await?;
         let docker =
             client(&self.socket, &spoken(&version)?).map_err(|error| named("version", error))?;
@@ -99,8 +102,9 @@ impl BollardEngine {
     }
 }
 
-/// What we want to know of a container in a list. Nothing of its state by name: just after an end, and for a while on a busy machine, Podman calls it
-/// `stopped`, which the client does not know, so that it would refuse all of the answer.
+/// The used fields of a listed container. The state is left out: just after an end, and for longer
+/// on a busy machine, Podman reports `stopped`, which the client does not know, so that it would
+/// reject the whole answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Summary {
@@ -108,7 +112,7 @@ struct Summary {
     labels: Option<HashMap<String, String>>,
 }
 
-/// What we want to know of an engine's runtimes: their names.
+/// The used field of an engine's information: the names of its runtimes.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Info {
@@ -118,10 +122,10 @@ struct Info {
     default_runtime: String,
 }
 
-/// The default runtime of a Docker whose operator chose none.
+/// Docker's default runtime, unless its operator chose another.
 const RUNC: &str = "runc";
 
-/// What we want to know of an image.
+/// The used field of an image.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Found {
@@ -156,7 +160,7 @@ impl Engine for BollardEngine {
             .list_volumes(Some(options))
             .await
             .map_err(|error| named("volumes", error))?;
-        // The filter matches parts of names too.
+        // The filter also matches parts of names.
         Ok(list
             .volumes
             .unwrap_or_default()
@@ -170,7 +174,7 @@ impl Engine for BollardEngine {
                 let info: Info = self.told("info", "/info").await?;
                 Ok(info.default_runtime == RUNC && info.runtimes.contains_key(runtime))
             }
-            // It lists the runtimes that it knows, installed or not.
+            // Podman lists the runtimes that it knows, installed or not.
             EngineKind::Podman => Ok(false),
         }
     }
@@ -187,7 +191,7 @@ impl Engine for BollardEngine {
     }
 
     async fn attach(&self, id: &ContainerId) -> Result<Output, EngineError> {
-        // By a reader of our own: the client's keeps a frame until it is whole, however long it claims to be.
+        // Our own parser: the client's buffers a whole frame, however long the frame claims to be.
         self.connected("attach")?;
         attach(&self.socket, id)
             .await
@@ -203,7 +207,8 @@ impl Engine for BollardEngine {
     }
 
     async fn wait(&self, id: &ContainerId) -> Result<i64, EngineError> {
-        // `not-running`, asked after the start: it can't miss an end, whereas Podman's `next-exit` looks at events from some time on.
+        // `not-running`, called after the start, can't miss an end. Podman's `next-exit` sees only
+        // the events after some moment.
         let options = WaitContainerOptionsBuilder::default()
             .condition("not-running")
             .build();
@@ -232,7 +237,8 @@ impl Engine for BollardEngine {
             .await;
         match answer.map_err(|error| named("remove", error)) {
             Ok(()) => Ok(()),
-            // Refused is fine when it is gone; the two engines have different numbers for that, so it is looked up.
+            // A refusal is fine if the container is gone. The two engines use different codes for
+            // that, so this looks it up.
             Err(error @ EngineError::Refused { .. }) => {
                 let label = crate::container::spec::LABEL_CHECK.to_owned();
                 let there = self
@@ -265,7 +271,7 @@ fn refused(call: &'static str, refusal: Refusal) -> EngineError {
     }
 }
 
-/// The API's version that both sides speak.
+/// The newest API version that both sides support.
 fn spoken(version: &SystemVersion) -> Result<ClientVersion, EngineError> {
     let text = version.api_version.as_deref().unwrap_or_default();
     let parsed = text.split_once('.').and_then(|(major, minor)| {
@@ -287,7 +293,7 @@ fn spoken(version: &SystemVersion) -> Result<ClientVersion, EngineError> {
     })
 }
 
-/// A client whose every call has a connection of its own.
+/// A client that opens a connection for each call.
 fn client(socket: &Path, version: &ClientVersion) -> Result<Docker, Error> {
     let socket: Arc<Path> = Arc::from(socket);
     let transport = move |request: BollardRequest| {
@@ -301,8 +307,9 @@ fn client(socket: &Path, version: &ClientVersion) -> Result<Docker, Error> {
     Docker::connect_with_custom_transport(transport, address, CLIENT_TIMEOUT_S, version)
 }
 
-/// Whether an engine refused because there is nothing of that name. The one status code that is looked at, for the one call for which both
-/// engines use it: whatever else is wrong with an engine must not send its operator looking for an image.
+/// Whether an engine refused because the image does not exist. This is the only status code in use,
+/// for the only call on which both engines agree: no other engine failure may send an operator
+/// looking for an image.
 fn says_not_found(refusal: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     matches!(
         refusal.downcast_ref(),
@@ -322,7 +329,7 @@ fn image_id(text: String) -> Result<String, EngineError> {
     })
 }
 
-/// An id becomes part of a path in later calls, among them the one that removes.
+/// A container's id, which becomes part of a path in later calls, including the one that removes.
 fn container_id(text: String) -> Result<ContainerId, EngineError> {
     if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Ok(ContainerId(text));
@@ -340,7 +347,7 @@ fn listed(summary: Summary) -> Option<Listed> {
     })
 }
 
-/// A text as a part of a query.
+/// Percent-encodes a text for a query.
 fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
@@ -361,7 +368,7 @@ fn exit_code(
             let error = response.error.and_then(|error| error.message);
             (response.status_code, error.unwrap_or_default())
         }
-        // The client makes an error of every code but 0.
+        // The client returns every exit code except 0 as an error.
         Some(Err(Error::DockerContainerWaitError { code, error })) => (code, error),
         Some(Err(error)) => return Err(named("wait", error)),
         None => {
@@ -372,14 +379,14 @@ fn exit_code(
         }
     };
     if !error.is_empty() {
-        // The engine lost sight of the container: the code beside it is one that nobody returned.
+        // The engine lost track of the container, so the exit code in this answer is invalid.
         return Err(EngineError::Refused {
             call: "wait",
             source: error.into(),
         });
     }
     if code < 0 {
-        // Podman's answer when it is being stopped itself.
+        // Podman answers this while it is shutting down.
         return Err(EngineError::Garbled {
             call: "wait",
             source: format!("exit code {code}").into(),
@@ -388,7 +395,7 @@ fn exit_code(
     Ok(code)
 }
 
-/// Sorts a client's error by what we can do about it.
+/// Classifies a client's error by what we can do about it.
 fn named(call: &'static str, error: Error) -> EngineError {
     let down = matches!(
         error,

@@ -13,18 +13,19 @@ use crate::container::spec::{Network, Spec};
 use crate::engine::{EngineKind, docker, podman};
 use crate::settings::EgressSource;
 
-/// Writable even with a read-only root, so something read-only lies over them: on Podman the first four, on both engines the last, in which
-/// everybody may make message queues.
+/// Paths that are writable even with a read-only root, so each is covered by a read-only mount. The
+/// first four are writable on Podman. The last is writable on both engines: any process may create
+/// message queues there.
 const COVERED_PATHS: [&str; 5] = ["/tmp", "/run", "/var/tmp", "/dev/shm", "/dev/mqueue"];
 
-/// The smallest tmpfs there is: a page.
+/// Options of the covering mount, with the smallest tmpfs possible: one page.
 pub(crate) const COVER_OPTIONS: &str = "ro,noexec,nosuid,nodev,size=4k";
 
 /// The body of the engines' create call.
 pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
     let confinement = &spec.confinement;
-    // A container that joins a namespace has the host name and the resolvers of that one's holder,
-    // and engines refuse others.
+    // A container that joins a namespace has its holder's host name and resolvers, and the engines
+    // refuse others.
     let has_names = spec.network == Network::Own;
     ContainerCreateBody {
         image: Some(spec.image.clone()),
@@ -32,7 +33,8 @@ pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
         env: Some(Vec::new()),
         labels: Some(spec.labels.clone().into_iter().collect()),
         user: Some(format!("{}:{}", confinement.user, confinement.group)),
-        // The engine would otherwise name it by its id, which nothing inside needs to know.
+        // Otherwise the engine uses the container's id as host name, which nothing inside needs to
+        // know.
         hostname: has_names.then(|| "check".to_owned()),
         domainname: has_names.then(String::new),
         attach_stdin: Some(false),
@@ -40,7 +42,7 @@ pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
         attach_stderr: Some(true),
         open_stdin: Some(false),
         stdin_once: Some(false),
-        // With a terminal there would be one stream instead of two.
+        // A terminal would merge the two streams into one.
         tty: Some(false),
         healthcheck: match kind {
             EngineKind::Docker => Some(docker::no_health_check()),
@@ -51,7 +53,7 @@ pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
     }
 }
 
-/// The part of the body that confines.
+/// The part of the body that sets the limits.
 fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
     let confinement = &spec.confinement;
     let memory = i64::from(confinement.memory_bytes);
@@ -73,13 +75,13 @@ fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
         cap_drop: Some(vec!["ALL".to_owned()]),
         security_opt: Some(security_options(confinement, kind)),
         memory: Some(memory),
-        // Memory and swap together: equal to memory, there is no swap.
+        // The sum of memory and swap. Equal to memory means no swap.
         memory_swap: Some(memory),
         pids_limit: Some(i64::from(confinement.pids_max)),
         nano_cpus: Some(i64::from(confinement.cpu_milli).saturating_mul(1_000_000)),
         ulimits: Some(ulimits(confinement, kind)),
         ipc_mode: Some("none".to_owned()),
-        // A log driver would write to the disk what hosts make checkers print.
+        // A log driver would write checkers' output, which hosts can influence, to the disk.
         log_config: Some(HostConfigLogConfig {
             typ: Some("none".to_owned()),
             config: None,
@@ -88,7 +90,8 @@ fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
             name: Some(RestartPolicyNameEnum::NO),
             maximum_retry_count: None,
         }),
-        // Removed by us: with auto-remove, exit codes and the out-of-memory flag get lost.
+        // The launcher removes containers. Auto-remove would lose exit codes and the out-of-memory
+        // flag.
         auto_remove: Some(false),
         init: Some(false),
         runtime: spec.runtime.map(str::to_owned),
@@ -109,10 +112,10 @@ fn covers(kind: EngineKind) -> HashMap<String, String> {
         .collect()
 }
 
-/// All egress directories at once, because nothing below their root may be a mount's source: it is
-/// the gateway's, which could put a link to any directory of the machine there, and engines follow
-/// it. What a check is not told the name of, 128 bits of chance, it can't find in a directory of
-/// mode 0711.
+/// Mounts the root of all egress directories. A directory below the root can't be a mount's source:
+/// the gateway owns the root and could put a link to any directory of the machine there, which
+/// engines follow. A check can't find the directories of others, because their names are 128 random
+/// bits and the root has mode 0711.
 fn mount(egress: &EgressSource) -> Mount {
     let common = Mount {
         target: Some(limits::EGRESS_MOUNT.to_owned()),
@@ -129,7 +132,7 @@ fn mount(egress: &EgressSource) -> Mount {
             }),
             ..common
         },
-        // A mount, not an entry of `Binds`: for those, Docker makes a directory that is not there.
+        // A mount instead of an entry of `Binds`, for which Docker creates a missing directory.
         EgressSource::Directory(path) => Mount {
             typ: Some(MountType::BIND),
             source: Some(path.display().to_string()),
@@ -155,7 +158,7 @@ fn security_options(confinement: &Confinement, kind: EngineKind) -> Vec<String> 
 fn ulimits(confinement: &Confinement, kind: EngineKind) -> Vec<ResourcesUlimits> {
     let mut all = vec![
         ulimit("nofile", confinement.nofile),
-        // A core dump would go wherever the engine's machine sends core dumps.
+        // The engine's machine decides where core dumps go, possibly out of the container.
         ulimit("core", 0),
     ];
     match kind {
@@ -167,7 +170,6 @@ fn ulimits(confinement: &Confinement, kind: EngineKind) -> Vec<ResourcesUlimits>
     all
 }
 
-/// An rlimit whose soft and hard values are the same.
 fn ulimit(name: &str, value: u32) -> ResourcesUlimits {
     ResourcesUlimits {
         name: Some(name.to_owned()),

@@ -1,8 +1,9 @@
-//! One connection to the engine's socket for each call, with a bound on what comes back (invariant I9).
+//! Opens one connection to the engine's socket per call, and bounds the answer (invariant I9).
 //!
-//! In: a request and the most that its answer may hold. Out: the answer, whose bytes are counted as they are read. Refused: the first byte over
-//! the bound, which breaks the connection off. The client that builds the requests keeps a whole answer in memory and knows no bound: an engine
-//! that is out of order, or a program that took its place, could fill the launcher's memory within the time-out of one call.
+//! It counts the bytes of an answer while reading, and breaks the connection off at the first byte
+//! over the bound. The HTTP client that builds the requests keeps a whole answer in memory and has
+//! no bound. Without this one, a faulty engine, or a program in its place, could fill the
+//! launcher's memory within the timeout of one call.
 
 use std::fmt;
 use std::io;
@@ -23,19 +24,20 @@ use thiserror::Error as ThisError;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 
-/// Longest answer to a call about one thing, head and body. The longest known are under 10 KiB.
+/// Longest answer to a call about a single object, head and body. The longest known are under 10
+/// KiB.
 pub(crate) const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Longest answer that lists containers or volumes: over four thousand, at 1 to 4 KiB each.
 pub(crate) const LIST_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Longest head of an answer. Both engines' are under 1 KiB.
+/// Longest head of an answer. Both engines' heads are under 1 KiB.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
-/// How much of an error's text is taken: the rest would not be shown.
+/// Bytes of an error's text that are read. More would not be shown.
 const REFUSAL_BYTES_MAX: usize = 4096;
 
-/// Host header of a socket that has no host.
+/// Host header for a socket that has no host.
 const HOST_OF_NONE: HeaderValue = HeaderValue::from_static("engine");
 
 /// The answer was longer than its bound.
@@ -43,7 +45,7 @@ const HOST_OF_NONE: HeaderValue = HeaderValue::from_static("engine");
 #[error("the answer is longer than {0} bytes")]
 pub(crate) struct TooLong(u64);
 
-/// The bytes that an answer may still have.
+/// The remaining bytes that an answer may have.
 #[derive(Debug, Clone)]
 pub(crate) struct Allowance {
     most: u64,
@@ -58,7 +60,7 @@ impl Allowance {
         }
     }
 
-    /// From here on it is no answer any more but a stream, whose reader keeps nothing of it.
+    /// Removes the bound: from here on the answer is a stream, and its reader does not keep it.
     pub(crate) fn lift(&self) {
         self.left.store(u64::MAX, Ordering::Relaxed);
     }
@@ -73,10 +75,10 @@ pub(crate) fn answer_bytes_max(path: &str) -> u64 {
     }
 }
 
-/// Sends a request over a connection of its own, which ends with the answer's body or when that is dropped.
+/// Sends a request over a new connection, which ends when the answer's body ends or is dropped.
 ///
 /// # Errors
-/// When nobody listens, the connection breaks, or what comes is no HTTP.
+/// Fails if nothing listens, the connection breaks, or the answer is not HTTP.
 pub(crate) async fn send<B>(
     socket: &Path,
     mut request: Request<B>,
@@ -93,7 +95,7 @@ where
         .max_buf_size(HEAD_BYTES_MAX)
         .handshake(metered)
         .await?;
-    // It ends when the answer does: sender and answer are its only other holders.
+    // It ends with the answer: only sender and answer hold it.
     tokio::spawn(async move {
         if let Err(error) = connection.with_upgrades().await {
             tracing::debug!(%error, "a connection to the engine broke");
@@ -106,16 +108,15 @@ where
     Ok(sender.send_request(request).await?)
 }
 
-/// Why there is not what was asked for.
+/// Why a call has no result.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// The call failed.
     Client(Error),
-    /// The engine answered with something else.
+    /// The engine answered with an error.
     Answer {
-        /// How.
+        /// The status code of the answer.
         status: StatusCode,
-        /// With these words.
+        /// The text of the answer.
         text: String,
     },
 }
@@ -133,7 +134,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What an answer says that is another than was asked for: the start of its text, as far as that comes.
+/// The refusal in an answer without success: as much of its text as arrives.
 pub(crate) async fn refusal(answer: Response<Incoming>) -> Refusal {
     let status = answer.status();
     let mut body = answer.into_body();
@@ -153,10 +154,10 @@ pub(crate) async fn refusal(answer: Response<Incoming>) -> Refusal {
     }
 }
 
-/// What the engine tells at this path, whole.
+/// The whole answer to a GET request for this path.
 ///
 /// # Errors
-/// When the call fails or is answered with anything but success.
+/// Fails if the call fails or is not answered with success.
 pub(crate) async fn get(socket: &Path, path: &str) -> Result<Vec<u8>, Refusal> {
     let request = Request::get(path)
         .body(String::new())
@@ -183,9 +184,9 @@ async fn next(body: &mut Incoming) -> Option<Result<Frame<Bytes>, hyper::Error>>
     std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await
 }
 
-/// Whether what broke a connection was the bound of its answer.
+/// Whether a connection broke because its answer exceeded the bound.
 pub(crate) fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
-    // Either the reader's own error or, one level deeper, the HTTP client's.
+    // The reader's own error, or the HTTP client's error that contains it.
     [Some(error), error.source()]
         .into_iter()
         .flatten()
@@ -193,7 +194,7 @@ pub(crate) fn is_too_long(error: &(dyn std::error::Error + 'static)) -> bool {
         .any(|inner| inner.is::<TooLong>())
 }
 
-/// A connection whose incoming bytes are counted.
+/// A connection that counts its incoming bytes.
 #[derive(Debug)]
 struct Metered {
     stream: UnixStream,

@@ -1,7 +1,7 @@
-//! One container from its start to its end, in a network namespace of its own or in a slot's.
+//! Runs one container from start to end, in its own network namespace or in a slot's.
 //!
-//! The supervisor chooses the [`Way`]. What has to be removed afterwards is left in [`Leftovers`],
-//! since the last frame need not wait for a removal.
+//! The supervisor chooses the [`Way`]. Containers to be removed afterwards are returned in
+//! [`Leftovers`], because the last frame need not wait for a removal.
 
 use protocol::CheckId;
 use tokio::io::AsyncWrite;
@@ -18,40 +18,39 @@ use crate::wire::frames::FrameWriter;
 /// Where containers have their network namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Namespaces {
-    /// Each has its own.
+    /// Each container has its own.
     Own,
-    /// Each joins that of its slot.
+    /// Each container joins its slot's.
     Slots,
 }
 
 /// How containers are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
-    /// Where they have their network namespace.
     pub(crate) namespaces: Namespaces,
-    /// What runs them; `None` for the engine's default.
+    /// The runtime. `None` for the engine's default.
     pub(crate) runtime: Option<&'static str>,
 }
 
-/// Containers to be removed once somebody has been told how the guest ended.
+/// Containers to be removed after the report of how the guest ended.
 #[derive(Debug, Default)]
 pub(crate) struct Leftovers {
     guest: Option<ContainerId>,
-    /// After the guest: Podman removes no container whose namespace another one has.
+    /// Removed after the guest, because Podman removes no container while another one shares its
+    /// namespace.
     holder: Option<Holder>,
 }
 
 impl Leftovers {
-    /// Whether the guest was created.
     pub(crate) fn has_guest(&self) -> bool {
         self.guest.is_some()
     }
 }
 
 impl<E: Engine> Shared<E> {
-    /// Runs a container to its end. Whatever the outcome, the caller clears `left` away.
+    /// Runs a container to its end. The caller clears `left` away, whatever the outcome.
     ///
-    /// A holder that has died costs one retry, with a namespace of its own: nothing had run yet.
+    /// A holder that has died costs one retry in a new namespace, because nothing had run yet.
     pub(crate) async fn run<W: AsyncWrite + Unpin>(
         &self,
         settings: &Settings,
@@ -76,7 +75,8 @@ impl<E: Engine> Shared<E> {
             let outcome = run(engine, settings, &spec, signals, frames, &mut left.guest).await;
             left.holder = match outcome {
                 Outcome::End(_) => self.holders.give_back(holder),
-                // Its guest may still be in there, or the holder itself be out of order.
+                // The guest may still be in the holder's namespace, or the holder itself may be
+                // broken.
                 Outcome::NotStarted(_) | Outcome::Fault(_) | Outcome::Gone => Some(holder),
             };
             if !matches!(outcome, Outcome::NotStarted(_)) {
@@ -88,7 +88,7 @@ impl<E: Engine> Shared<E> {
         run(engine, settings, &own, signals, frames, &mut left.guest).await
     }
 
-    /// Removes what a container left.
+    /// Removes what a container left behind.
     pub(crate) async fn clear(&self, left: Leftovers) {
         self.remove(left.guest).await;
         if let Some(holder) = left.holder {
@@ -97,22 +97,22 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Starts a holder unless one waits for a guest.
+    /// Starts a holder unless a free one exists.
     ///
     /// # Errors
-    /// When the engine can't start it.
+    /// Fails if the engine can't start it.
     pub(crate) async fn ready_holder(&self, image: &str) -> Result<(), LaunchFault> {
         let holder = self.holder(image).await?;
         self.holders.put(holder);
         Ok(())
     }
 
-    /// A holder without a guest, a new one if need be.
+    /// A holder without a guest, started if there is none.
     async fn holder(&self, image: &str) -> Result<Holder, LaunchFault> {
         if let Some(holder) = self.holders.take() {
             return Ok(holder);
         }
-        // Read before the start, so that one given up during its start is of the old generation.
+        // Read before the start, so that a holder given up during its start has the old generation.
         let generation = self.holders.generation();
         let (check, entry) = loop {
             let check = CheckId::from_random(rand::random());
@@ -146,7 +146,7 @@ mod tests {
         Shared::new(Settings::default(), FakeEngine::new(script))
     }
 
-    /// Runs a check in a slot, and clears away what it left.
+    /// Runs a check in a slot, and removes what it left behind.
     async fn checked(shared: &Shared<FakeEngine>, number: u128, signals: &Signals) -> Outcome {
         let (settings, check) = (&shared.settings, CheckId::from_random(number));
         let host = Host::parse("a.example").unwrap();
@@ -217,7 +217,7 @@ mod tests {
         assert_ne!(networks[3], networks[0]);
     }
 
-    /// Its guest may still be in there.
+    /// The guest may still be in the holder's namespace.
     #[tokio::test(start_paused = true)]
     async fn a_holder_whose_guest_did_not_end_in_order_is_not_used_again() {
         let shared = shared(Script::Silent);
@@ -225,7 +225,7 @@ mod tests {
         signals.gone.cancel();
         assert_eq!(checked(&shared, 1, &signals).await, Outcome::Gone);
         assert!(shared.engine.names().is_empty(), "both are removed");
-        // Calls of the next check: create and start of its holder, create, attach, start, wait.
+        // The next check's calls: create and start of its holder, then create, attach, start, wait.
         shared.engine.set_script(Script::Print(0));
         shared.engine.go_wrong(5, Mishap::Down);
         let outcome = checked(&shared, 2, &Signals::default()).await;

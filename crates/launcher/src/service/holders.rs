@@ -1,11 +1,11 @@
 //! The containers that keep a network namespace for each slot.
 //!
-//! Making a namespace is half of what Docker does for a container, so a check may join one that is
-//! kept: that of a holder, a container of the checker's image under a check's limits, which only
-//! waits. There are as many holders as checks have run at once.
+//! Creating a network namespace is half of Docker's work for a container, so a check may join an
+//! existing one. A holder keeps it: a container of the checker's image, under a check's limits,
+//! that only waits. There are as many holders as checks have run at the same time.
 //!
 //! Invariant: a holder has one guest at a time. [`Holders::take`] hands it out, and it comes back
-//! only when the engine has said that its guest's process ended.
+//! only after the engine has reported the end of its guest's process.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,13 +13,13 @@ use crate::container::spec::Network;
 use crate::engine::ContainerId;
 use crate::service::registry::Entry;
 
-/// Guests of a holder before it is replaced: whatever the kernel might keep of each, it can't pile
-/// up. A replacement costs as much as a check, so this is a thousandth of the work.
+/// Guests of a holder before it is replaced. This bounds whatever the kernel might keep of each
+/// guest. A replacement costs as much as a check, so it adds a thousandth of the work.
 const GUESTS_MAX: u32 = 1000;
 
-/// The holders that have no guest.
+/// The holders without a guest.
 ///
-/// All are given up whenever the engine is probed, which is once an hour: that bounds their age.
+/// All are given up whenever the engine is probed. That happens once an hour and bounds their age.
 #[derive(Debug, Default)]
 pub(crate) struct Holders {
     free: Mutex<Free>,
@@ -28,7 +28,7 @@ pub(crate) struct Holders {
 #[derive(Debug, Default)]
 struct Free {
     holders: Vec<Holder>,
-    /// How often all were given up. A holder of an earlier generation is not taken back.
+    /// How often all holders were given up. A holder of an earlier generation is not taken back.
     generation: u64,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Holder {
 }
 
 impl Holder {
-    /// A holder that was just started, of the generation from before its start.
+    /// A holder that was just started, with the generation from before its start.
     pub(crate) fn new(container: ContainerId, generation: u64, entry: Entry) -> Self {
         Self {
             container,
@@ -53,27 +53,26 @@ impl Holder {
         }
     }
 
-    /// The namespace, for a guest's specification.
     pub(crate) fn network(&self) -> Network {
         Network::Slot(self.container.clone())
     }
 }
 
 impl Holders {
-    /// A holder without a guest, if there is one.
+    /// Takes a holder without a guest, if there is one.
     pub(crate) fn take(&self) -> Option<Holder> {
         self.free().holders.pop()
     }
 
-    /// The generation of a holder that is made from now on.
+    /// The generation of a holder that is created from now on.
     pub(crate) fn generation(&self) -> u64 {
         self.free().generation
     }
 
-    /// Takes a holder back whose guest has ended.
+    /// Takes back a holder whose guest has ended.
     ///
-    /// - `None` if it waits for its next guest
-    /// - `Some(holder)` if it is not to be used again
+    /// - `None` if the holder waits for its next guest
+    /// - `Some(holder)` if the caller has to remove it
     pub(crate) fn give_back(&self, mut holder: Holder) -> Option<Holder> {
         holder.guests = holder.guests.saturating_add(1);
         if holder.guests >= GUESTS_MAX {
@@ -82,7 +81,7 @@ impl Holders {
         self.put(holder)
     }
 
-    /// Takes a holder that has no guest, like [`Self::give_back`].
+    /// Adds a holder that has had no guest yet. Returns the same as [`Self::give_back`].
     pub(crate) fn put(&self, holder: Holder) -> Option<Holder> {
         let mut free = self.free();
         if holder.generation != free.generation {
@@ -92,8 +91,9 @@ impl Holders {
         None
     }
 
-    /// Gives all up: those without a guest are left to the next sweep, the others are not taken
-    /// back. An engine that was restarted has ended them, and one that is left keeps none.
+    /// Gives all holders up. The next sweep removes those without a guest; the others are not taken
+    /// back. A restarted engine has already ended them, and the launcher keeps none on an engine
+    /// that it leaves.
     pub(crate) fn give_up(&self) {
         let mut free = self.free();
         free.generation = free.generation.saturating_add(1);

@@ -14,16 +14,16 @@ use crate::service::state::{Condition, Shared};
 use crate::wire::frames::FrameWriter;
 use crate::wire::{FaultKind, FrameKind, Killed, LaunchFault};
 
-/// Launches in a row that the engine refuses before the supervisor looks whether it refuses all.
-/// One alone may be that check's own bad luck.
+/// Launches in a row that the engine may refuse before the supervisor checks whether it refuses
+/// all. A single refusal may concern that check only.
 const REFUSALS_IN_A_ROW_MAX: u32 = 3;
 
-/// Checks in a row whose container had ended while its output had not, before the supervisor looks
-/// at the engine. One alone says nothing: a checker that was taken over can end by itself in the
-/// very moment of its deadline, and must not be able to have the engine probed for it.
+/// Checks in a row whose container ended without the end of its output, before the supervisor looks
+/// at the engine. One alone proves nothing: a compromised checker can end in the very moment of its
+/// deadline, and must not be able to trigger a probe.
 pub(crate) const UNENDED_IN_A_ROW_MAX: u32 = 3;
 
-/// Serves a launch: the frames of the check, while nothing more may come from the other side.
+/// Serves a launch: writes the frames of the check. The client may send nothing more.
 pub(crate) async fn launch<E: Engine, S: AsyncRead + AsyncWrite>(
     shared: &Shared<E>,
     mut reader: tokio::io::ReadHalf<S>,
@@ -33,8 +33,8 @@ pub(crate) async fn launch<E: Engine, S: AsyncRead + AsyncWrite>(
 ) {
     let gone = CancellationToken::new();
     let watching = async {
-        // Its end, or a byte that nobody may send: either way there is no reader that we
-        // understand.
+        // An end of the stream or an unexpected byte: either way the reader is gone or unknown to
+        // us.
         let mut byte = [0];
         if reader.read(&mut byte).await.is_ok_and(|count| count > 0) {
             tracing::warn!(check.id = %check, "bytes after a launch request");
@@ -83,7 +83,7 @@ async fn launched<E: Engine, W: AsyncWrite + Unpin>(
     if left.has_guest() {
         shared.launches_total.fetch_add(1, Ordering::Relaxed);
     }
-    // Before the report: whoever has read it may launch the next check at once.
+    // Before the report, because its reader may launch the next check at once.
     if let Some(slot) = &mut slot {
         slot.ended();
     }
@@ -93,8 +93,7 @@ async fn launched<E: Engine, W: AsyncWrite + Unpin>(
     drop((entry, slot));
 }
 
-/// Queues the last frame, logs what happened, and has the supervisor look at the engine if that
-/// failed.
+/// Queues the last frame, logs what happened, and wakes the supervisor if the engine failed.
 fn conclude<E: Engine, W: AsyncWrite + Unpin>(
     shared: &Shared<E>,
     outcome: &Outcome,
@@ -127,8 +126,8 @@ fn conclude<E: Engine, W: AsyncWrite + Unpin>(
     }
 }
 
-/// Says why a check could not be run, and sends the supervisor to look when it was the engine.
-/// Trouble that is known was said already, and has pauses of its own.
+/// Logs why a check could not be run, and wakes the supervisor if the engine is the cause. Known
+/// trouble is already logged, and has its own pauses.
 fn complain<E: Engine>(shared: &Shared<E>, fault: &LaunchFault, check: &CheckId, host: &Host) {
     if !matches!(*shared.condition.borrow(), Condition::Ready(_)) {
         tracing::debug!(check.id = %check, %host, kind = ?fault.kind, "no check can be launched");
@@ -146,8 +145,7 @@ fn complain<E: Engine>(shared: &Shared<E>, fault: &LaunchFault, check: &CheckId,
     }
 }
 
-/// Counts one more in a row, and says whether these are as many as `most`; then the count begins
-/// anew.
+/// Counts one more in a row. Returns whether `most` is reached, and then starts again from zero.
 fn is_enough(in_a_row: &AtomicU32, most: u32) -> bool {
     let enough = in_a_row.fetch_add(1, Ordering::Relaxed).saturating_add(1) >= most;
     if enough {
@@ -156,7 +154,7 @@ fn is_enough(in_a_row: &AtomicU32, most: u32) -> bool {
     enough
 }
 
-/// The fault of a request that was not understood or may not be.
+/// The fault of a request that is malformed or not allowed.
 pub(crate) fn bad_request(message: String) -> LaunchFault {
     LaunchFault {
         kind: FaultKind::BadRequest,

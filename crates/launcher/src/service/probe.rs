@@ -1,7 +1,9 @@
-//! Are the limits in force? A container is asked that looks at its own (design §4, invariant I1).
+//! Are the limits in force? A container examines its own limits and reports them (design §4,
+//! invariant I1).
 //!
-//! In: the report of the checker image's `--probe`. Out: what is missing and required, so that no check may run, and what is missing and only
-//! said. [`judge`] is a pure function.
+//! [`judge`] is a pure function. It takes the report of the checker image's `--probe` and returns
+//! the missing limits: those that are required, without which no check may run, and those that only
+//! cause a warning.
 
 use protocol::ProbeReport;
 use protocol::probe::CALLS_TRIED;
@@ -10,50 +12,51 @@ use crate::container::confinement::Confinement;
 use crate::container::seccomp::MARK;
 use crate::engine::EngineKind;
 
-/// What a report says about an engine.
+/// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Judgement {
-    /// Required limits that are not in force, each with what was found.
+    /// Required limits that are not in force, each with what the probe found.
     pub(crate) missing: Vec<String>,
-    /// Others.
+    /// Missing limits that are not required.
     pub(crate) warnings: Vec<String>,
 }
 
-/// Interfaces of a network namespace that has none: the kernel makes the rest in every new one when their modules are loaded. They have no
-/// address, no route, and nobody inside may give them one.
+/// Interfaces that an isolated network namespace may have. Besides `lo`, the kernel creates them in
+/// every new namespace once their modules are loaded. They have no address and no route, and no
+/// process inside may configure them.
 const INTERFACES_OF_NONE: [&str; 11] = [
     "lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0",
     "ip6gre0", "teql0",
 ];
 
-/// What an operator can do about limits that rootless engines don't have by themselves.
+/// Advice on limits that rootless engines lack by default.
 const DELEGATION: &str = "a rootless engine needs them delegated: put `[Service]` and `Delegate=cpu memory pids` into \
 /etc/systemd/system/user@.service.d/delegate.conf, then `systemctl daemon-reload`, and `systemctl restart user@UID.service` with the id of the engine's user, which ends all that this user runs, or reboot";
 
-/// What else may keep limits from a container of Podman's.
+/// Another reason why a container of Podman's may lack limits.
 const GROUPS_OF_PODMAN: &str =
     "; Podman must make control groups: no `cgroups=\"disabled\"` in containers.conf";
 
-/// What an operator can do when Docker does not apply our profile.
+/// Advice for a Docker that does not apply our profile.
 const SECCOMP_DOCKER: &str = "Docker 20.10.10 or newer, on a kernel with seccomp, applies the profile that it is sent: `docker info` must \
 list seccomp among its security options";
 
-/// What an operator can do on Podman, which takes a profile only as a file.
+/// Advice for Podman, which takes a profile only as a file.
 const SECCOMP_PODMAN: &str = "Podman takes the profile only from a file on its own machine: write it there with \
 `fedicensus seccomp-profile > FILE`, again after each update, and set FEDICENSUS_SECCOMP_PATH to the file's whole path";
 
-/// What an operator can do about an image that was built in another way than ours.
+/// Advice on an image that was not built like ours.
 const PROGRAM: &str = "in the checker's image it must be root's, executable and not readable (mode 0111), as `Containerfile.checker` builds it: \
 build the image again, and don't let anything change modes on the way";
 
-/// What an operator can do about an engine that writes its machine's names and addresses into every container.
+/// Advice for an engine that writes its machine's names and addresses into every container.
 const NAMES: &str = "with Podman, put `[containers]`, `base_hosts_file=\"none\"` and `host_containers_internal_ip=\"none\"` into \
 ~/.config/containers/containers.conf";
 
-/// A tolerance for CPU shares, which the kernel keeps as two whole numbers of microseconds.
+/// Tolerance for CPU shares, which the kernel keeps as two whole numbers of microseconds.
 const CPU_TOLERANCE: f64 = 0.01;
 
-/// Compares what a probe found with what was asked for.
+/// Compares what a probe found with the configured limits.
 pub(crate) fn judge(report: &ProbeReport, asked: &Confinement, kind: EngineKind) -> Judgement {
     let mut found = Judgement::default();
     control_groups(report, asked, &mut found);
@@ -78,7 +81,7 @@ pub(crate) fn judge(report: &ProbeReport, asked: &Confinement, kind: EngineKind)
     found
 }
 
-/// What to tell an operator whose engine lacks required limits.
+/// Advice for an operator whose engine lacks required limits.
 pub(crate) fn advice(missing: &[String], kind: EngineKind) -> String {
     let begins = |words: &[&str]| {
         missing
@@ -104,7 +107,7 @@ pub(crate) fn advice(missing: &[String], kind: EngineKind) -> String {
     advice
 }
 
-/// What to tell an operator whose engine does not limit what it should, or refuses to.
+/// Advice for an operator whose engine does not enforce control group limits, or refuses to.
 pub(crate) fn control_groups_advice(kind: EngineKind) -> String {
     let further = match kind {
         EngineKind::Docker => "",
@@ -132,7 +135,7 @@ fn control_groups(report: &ProbeReport, asked: &Confinement, found: &mut Judgeme
         Some(bytes) => found
             .missing
             .push(format!("memory: {bytes} bytes of swap on top")),
-        // Kernels that don't account for swap can't limit it, and say nothing about it.
+        // Kernels without swap accounting can't limit swap, and do not report that.
         None => found
             .warnings
             .push("swap: can't be limited here; turn it off on this machine".to_owned()),
@@ -179,7 +182,8 @@ fn privileges(report: &ProbeReport, asked: &Confinement, found: &mut Judgement) 
     system_calls(report, found);
 }
 
-/// The engine's own profile is a filter as well, and so is what we shipped a version ago: ours is told by what it refuses, and by its mark.
+/// Checks the system call filter. The engine's own profile is a filter too, and so is our profile
+/// of an earlier version. Ours is recognised by the calls that it refuses and by its mark.
 fn system_calls(report: &ProbeReport, found: &mut Judgement) {
     let allowed: Vec<_> = CALLS_TRIED
         .into_iter()
@@ -202,7 +206,7 @@ fn system_calls(report: &ProbeReport, found: &mut Judgement) {
         found,
     );
     if allowed.is_empty() {
-        // Else it is another one anyway.
+        // Without this mark the profile is a different one.
         require(
             report.profile_mark == Some(MARK),
             format!(
@@ -308,7 +312,7 @@ mod tests {
         }
     }
 
-    /// Expects this many missing and these warnings' first words.
+    /// Expects this number of missing limits, and warnings that begin with these words.
     fn check(change: impl FnOnce(&mut ProbeReport), missing: &[&str], warnings: &[&str]) {
         let mut report = sound();
         change(&mut report);
@@ -408,7 +412,8 @@ mod tests {
     fn missing_control_groups_come_with_the_way_out() {
         let podman = |limit: &str| advice(&[limit.to_owned()], EngineKind::Podman);
         assert!(podman("memory: None").contains("Delegate=cpu memory pids"));
-        // A user who lingers is never logged out, and keeps what systemd gave at the boot.
+        // A user with lingering enabled is never logged out, and keeps the delegation that systemd
+        // gave at boot.
         assert!(podman("memory: None").contains("restart user@UID.service"));
         assert!(podman("pids: None").contains("containers.conf"));
         let docker = advice(&["pids: None".to_owned()], EngineKind::Docker);

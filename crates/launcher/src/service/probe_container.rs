@@ -1,4 +1,4 @@
-//! The container that looks at its own limits: runs it and reads its report.
+//! Runs the container that examines its own limits, and reads its report.
 
 use std::time::Duration;
 
@@ -15,20 +15,21 @@ use crate::settings::Settings;
 use crate::wire::frames::FrameWriter;
 use crate::wire::{FaultKind, LaunchFault};
 
-/// A probe's time: it reads a dozen files and tries to write four. The slowest engine needed 3 s.
+/// Deadline of a probe, which reads a dozen files and tries to write four. The slowest engine
+/// needed 3 s.
 const PROBE_SECONDS_MAX: u64 = 15;
 
 /// Bytes that a probe may print, frames included. A program that prints more blocks until the
 /// probe's deadline.
 const PROBE_BYTES_MAX: usize = 64 * 1024;
 
-/// How much of a failed probe's stderr is shown.
+/// Bytes of a failed probe's stderr that are shown.
 const STDERR_SHOWN_BYTES: usize = 300;
 
 /// Runs the probe container from this image in this way.
 ///
 /// - `Ok(warnings)` if all required limits are in force
-/// - `Err(fault)` if one is not, or the container could not be run
+/// - `Err(fault)` if one is missing, or the container could not be run
 pub(crate) async fn probe<E: Engine>(
     shared: &Shared<E>,
     kind: EngineKind,
@@ -91,7 +92,7 @@ fn with_remedy(fault: LaunchFault, settings: &Settings, kind: EngineKind) -> Lau
     }
     let profile = settings.confinement.seccomp.as_ref();
     let path = profile.and_then(|profile| profile.path_on_engine.as_deref());
-    // A hint for people, whatever words they are: nothing is decided by them.
+    // The words only select a hint for people. No decision depends on them.
     let is_of_limits = ["cgroup", "memory.", "pids."].map(|word| fault.message.contains(word));
     let remedy = if is_of_limits.contains(&true) {
         format!("; limits: {}", control_groups_advice(kind))
@@ -112,7 +113,7 @@ struct Printed {
     stderr: Vec<u8>,
 }
 
-/// Takes the frames out of the pipe, which bounds them, up to the first that was cut off.
+/// Reads the frames from the bounded pipe, up to the first incomplete one.
 async fn printed(mut container: Container) -> Printed {
     let mut printed = Printed::default();
     while let Ok(frame) = container.next().await {
@@ -137,7 +138,7 @@ mod tests {
         let refused = |kind| {
             let fault = LaunchFault {
                 kind: FaultKind::EngineError,
-                // As Podman 5.4 says it with crun 1.21.
+                // The message of Podman 5.4 with crun 1.21.
                 message: "attach: the engine refused: crun: opening file `memory.max` for writing: No such file or directory"
                     .to_owned(),
             };

@@ -1,8 +1,8 @@
 //! Removes what a crash left behind (invariant I4).
 //!
-//! In: the containers that carry both the installation's label and a check's, and the registry of
-//! those that somebody sees to. Out: the others, removed, and trouble when too many can't be.
-//! Services of the installation carry no check's label and are never touched.
+//! It lists the containers that carry both the installation's label and a check's label, and
+//! removes all that are not in the registry. Too many failed removals are reported as trouble. The
+//! installation's services carry no check label and are never touched.
 
 use std::collections::HashSet;
 
@@ -13,37 +13,43 @@ use crate::engine::{ContainerId, Engine, EngineError, bounded};
 use crate::service::registry::Registry;
 use crate::settings::Settings;
 
-/// Most removals tried in one sweep; the next goes on. Each takes up to a start's time-out, and checks wait meanwhile only at the start.
+/// Most removals tried in one sweep; the next sweep continues. Each takes up to the start timeout.
+/// Checks wait for a sweep only at the launcher's start.
 const SWEEP_MAX: usize = 256;
 
-/// Removals without an answer before a sweep leaves the rest to the next one: with more of them a sweep would take hours.
+/// Timed-out removals before a sweep leaves the rest to the next one. With more, a sweep could take
+/// hours.
 const TIMEOUTS_MAX: usize = 8;
 
-/// Which containers a sweep takes.
+/// Which containers a sweep removes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sweep {
-    /// All that nobody sees to: at the start, and when the engine has come back.
+    /// All unowned ones: at the start, and when the engine has come back.
     All,
-    /// Those that nobody saw to at the last sweep either. A create whose answer was given up for lost may yet be under way.
+    /// Those that were already unowned at the last sweep. A create that timed out may still be in
+    /// progress.
     Stale,
 }
 
-/// What is remembered from sweep to sweep: containers that were listed, so no more of them than an answer has room for.
+/// What the reaper remembers between sweeps: listed containers only, so the engine's answer bounds
+/// their number.
 #[derive(Debug, Default)]
 pub(crate) struct Reaper {
     unowned_before: HashSet<ContainerId>,
-    /// Those that could not be removed. They come last, so that they keep no other waiting.
+    /// Containers that could not be removed. They come last, so that they delay no others.
     stuck: HashSet<ContainerId>,
 }
 
 impl Reaper {
-    /// Removes left-over containers, and says how many.
+    /// Removes left-over containers and returns their number.
     ///
-    /// One that can't be removed, "dead" with a busy device for instance, is logged and left to the next sweep: checks go on beside it. An engine
-    /// with as many of them as may be under removal at once is out of order, or they would pile up without end.
+    /// A container that can't be removed, for example one that is "dead" with a busy device, is
+    /// logged and left to the next sweep; checks continue. An engine with as many of these as may
+    /// be under removal at once is out of order, because otherwise they would pile up without
+    /// limit.
     ///
     /// # Errors
-    /// When the engine can't be reached, doesn't list, or when too many containers stay.
+    /// Fails if the engine can't be reached or can't list, or if too many containers remain.
     pub(crate) async fn sweep<E: Engine>(
         &mut self,
         engine: &E,
@@ -85,7 +91,8 @@ impl Reaper {
         }
     }
 
-    /// Which containers to remove now, those last that could not be removed before; and remembers all that nobody sees to.
+    /// The containers to remove now, with those that could not be removed before at the end.
+    /// Remembers all unowned ones.
     async fn due<E: Engine>(
         &mut self,
         engine: &E,
@@ -98,7 +105,7 @@ impl Reaper {
         let mut holders = HashSet::new();
         let unowned: HashSet<_> = listed
             .into_iter()
-            // The engine has filtered; what is removed by force is worth a second look.
+            // The engine has filtered already. A forced removal is worth a second check.
             .filter(|found| found.labels.get(LABEL_INSTANCE) == Some(&settings.instance))
             .filter_map(|found| {
                 let check = found.labels.get(LABEL_CHECK)?;
@@ -114,7 +121,7 @@ impl Reaper {
             .filter(|id| which == Sweep::All || self.unowned_before.contains(*id))
             .cloned()
             .collect();
-        // Podman removes no container whose namespace another one has joined.
+        // Podman removes no container while another one shares its namespace.
         due.sort_by_key(|id| (self.stuck.contains(id), holders.contains(id)));
         due.truncate(SWEEP_MAX);
         self.unowned_before = unowned;
@@ -128,7 +135,7 @@ mod tests {
     use crate::tests::fake_engine::{FakeEngine, Mishap, labels};
     use protocol::CheckId;
 
-    /// Containers of checks that nobody sees to. Removals of those with a mishap go wrong.
+    /// Adds unowned containers of checks. If `mishap` is set, their removals fail.
     fn plant(engine: &FakeEngine, name: &str, count: usize, mishap: Option<Mishap>) {
         for number in 0..count {
             let name = format!("{name}{number:03}");
@@ -222,7 +229,7 @@ mod tests {
         let (mut reaper, registry) = (Reaper::default(), Registry::default());
         assert_eq!(sweep(&mut reaper, &engine, &registry, Sweep::All).await, 3);
         assert_eq!(engine.names().len(), stuck_max(), "only the dead stay");
-        // They are tried again for as long as they are there.
+        // The reaper retries them as long as they exist.
         plant(&engine, "dead", stuck_max(), None);
         let freed = sweep(&mut reaper, &engine, &registry, Sweep::Stale).await;
         assert_eq!(usize::try_from(freed), Ok(stuck_max()));

@@ -1,7 +1,7 @@
-//! Which checks are there, and the way to end one.
+//! The registry of running checks, which can also end a check.
 //!
-//! Invariant: a check stands in the registry from before its container is created until after it
-//! was removed, so the reaper never takes what somebody still sees to.
+//! Invariant: a check is in the registry from before its container is created until after it was
+//! removed. The reaper therefore never removes a container that a launch still owns.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,24 +9,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use protocol::CheckId;
 use tokio_util::sync::CancellationToken;
 
-/// The checks that are there.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     checks: Arc<Mutex<HashMap<CheckId, CancellationToken>>>,
 }
 
-/// A check's entry in the registry; leaves with its drop.
+/// A check's entry in the registry. Dropping it removes the check.
 #[derive(Debug)]
 pub(crate) struct Entry {
     check: CheckId,
-    /// Cancelled when a `kill` request asks for the check's end.
+    /// Cancelled when a `kill` request names the check.
     pub(crate) asked: CancellationToken,
     checks: Arc<Mutex<HashMap<CheckId, CancellationToken>>>,
 }
 
 impl Registry {
-    /// - `Some(entry)` if the check is now in the registry
-    /// - `None` if it was there before
+    /// - `Some(entry)` if the check was added
+    /// - `None` if it was already there
     pub(crate) fn enter(&self, check: &CheckId) -> Option<Entry> {
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         if checks.contains_key(check) {
@@ -41,13 +40,13 @@ impl Registry {
         })
     }
 
-    /// Asks for a check's end, and says whether there is one.
+    /// Requests a check's end. Returns whether the check is in the registry.
     pub(crate) fn kill(&self, check: &CheckId) -> bool {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         checks.get(check).inspect(|asked| asked.cancel()).is_some()
     }
 
-    /// Whether the check whose id a label names is there.
+    /// Whether the check with the id in this label is in the registry.
     pub(crate) fn holds(&self, label: &str) -> bool {
         CheckId::parse(label).is_ok_and(|check| {
             self.checks

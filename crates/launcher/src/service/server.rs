@@ -1,8 +1,7 @@
-//! The server of [`crate::wire`]: connections of the orchestrator over a Unix socket, each with one
-//! request.
+//! The server of [`crate::wire`]: one request per connection, over a Unix socket.
 //!
-//! Answers with frames or one line. Rejects request lines that are long, late or not understood, a
-//! check that runs already, and more checks than there are slots.
+//! Answers with frames or one line. Rejects request lines that are too long, late or malformed, a
+//! check that already runs, and more checks than there are slots.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,23 +28,25 @@ use crate::service::supervisor;
 use crate::settings::Settings;
 use crate::wire::{Answer, REQUEST_BYTES_MAX, Request, Status};
 
-/// A request line is written at once by our own client.
+/// Longest wait for a request line. Our own client writes it at once.
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// Connections beside those of launches: `kill`, `list` and `status` of one orchestrator and of
-/// people.
+/// Connections in addition to those of launches: `kill`, `list` and `status` from one orchestrator
+/// and from people.
 const OTHER_CONNECTIONS_MAX: usize = 32;
 
-/// Ids in the answer to `list`: four times the most that an orchestrator may run.
+/// Most ids in the answer to `list`: four times the most checks that an orchestrator may run.
 const LIST_MAX: usize = 1024;
 
-/// After a failed accept, which is for want of file descriptors and passes when connections end.
+/// Pause after a failed accept. The usual cause is a lack of file descriptors, which passes when
+/// connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Everybody who sees the socket's folder may use it: the folder is the lock.
+/// The socket's folder controls the access, so every process that sees the folder may use the
+/// socket.
 const SOCKET_MODE: u32 = 0o666;
 
-/// Launches checks. Clones share everything.
+/// Launches checks. Clones share all state.
 #[derive(Debug)]
 pub struct Launcher<E> {
     shared: Arc<Shared<E>>,
@@ -62,18 +63,18 @@ impl<E> Clone for Launcher<E> {
 /// Why the launcher can't serve.
 #[derive(Debug, Error)]
 pub enum LauncherError {
-    /// Another launcher listens there.
+    /// Another launcher listens on this socket.
     #[error("another launcher listens on {path}")]
     Taken {
         /// The socket's path.
         path: PathBuf,
     },
-    /// The socket can't be made.
+    /// The socket can't be created.
     #[error("can't listen on {path}")]
     Listen {
         /// The socket's path.
         path: PathBuf,
-        /// Why.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
@@ -87,13 +88,13 @@ impl From<BindError> for LauncherError {
     }
 }
 
-/// Makes the socket, and serves until `shutdown`; then ends all checks and removes it.
+/// Creates the socket and serves until `shutdown`. Then it ends all checks and removes the socket.
 ///
-/// The engine need not be there: it is looked for with growing pauses, and checks are answered with
-/// the fault `EngineDown` meanwhile.
+/// The engine need not be reachable: the supervisor retries with growing pauses, and checks are
+/// answered with the fault `EngineDown` until then.
 ///
 /// # Errors
-/// When the socket can't be made.
+/// Fails if the socket can't be created.
 pub async fn serve<E: Engine>(
     settings: Settings,
     engine: E,
@@ -109,7 +110,7 @@ pub async fn serve<E: Engine>(
         () = launcher.keep(shutdown) => {}
         () = launcher.accept(listener) => {}
     }
-    // The next start would clear it away.
+    // The next start would remove it.
     if let Err(error) = tokio::fs::remove_file(&path).await {
         tracing::debug!(path = %path.display(), %error, "the socket could not be removed");
     }
@@ -117,7 +118,7 @@ pub async fn serve<E: Engine>(
 }
 
 impl<E: Engine> Launcher<E> {
-    /// A launcher that does nothing before [`Self::keep`].
+    /// A launcher that is idle until [`Self::keep`] runs.
     pub fn new(settings: Settings, engine: E) -> Self {
         Self {
             shared: Arc::new(Shared::new(settings, engine)),
@@ -129,9 +130,9 @@ impl<E: Engine> Launcher<E> {
         &self.shared.engine
     }
 
-    /// Looks after the engine until `shutdown`, then ends all checks and returns when their
-    /// containers are gone, or after as long as an engine may take to kill and remove one. What is
-    /// left then falls to the next start's reaper.
+    /// Supervises the engine until `shutdown`, then ends all checks. It returns when their
+    /// containers are gone, or after the time that an engine may take to kill and remove one. The
+    /// reaper of the next start removes what is left.
     pub async fn keep(&self, shutdown: CancellationToken) {
         let shared = &self.shared;
         let settings = &shared.settings;
@@ -145,8 +146,8 @@ impl<E: Engine> Launcher<E> {
             shared.connections.close();
             tokio::time::sleep(longest).await;
         };
-        // The supervisor is waited for too: a probe's container that is still being made when
-        // nobody waits for it any more appears after the last sweep.
+        // This also waits for the supervisor: a probe's container whose create was abandoned could
+        // appear after the last sweep.
         tokio::select! {
             () = async { tokio::join!(supervisor::supervise(shared), shared.connections.wait()); } => {}
             () = end => {
@@ -156,7 +157,7 @@ impl<E: Engine> Launcher<E> {
         supervisor::sweep_last(shared).await;
     }
 
-    /// Serves one connection in a task of its own, which [`Self::keep`] waits for.
+    /// Serves one connection in its own task. [`Self::keep`] waits for the task.
     pub(crate) fn spawn_connection<S>(&self, stream: S) -> JoinHandle<()>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
@@ -167,8 +168,8 @@ impl<E: Engine> Launcher<E> {
             .spawn(async move { launcher.serve_connection(stream).await })
     }
 
-    /// Serves one connection, over whatever carries bytes both ways, to its end. For a launch this
-    /// includes the container's removal.
+    /// Serves one connection, over any byte stream, to its end. For a launch this includes the
+    /// container's removal.
     pub async fn serve_connection<S>(&self, stream: S)
     where
         S: AsyncRead + AsyncWrite + Send + Unpin,
@@ -195,7 +196,7 @@ impl<E: Engine> Launcher<E> {
     }
 
     async fn list(&self) -> Answer {
-        // An engine is not asked before it was found.
+        // The engine must have been found before it is queried.
         self.shared.settled().await;
         let labels = check_labels(&self.shared.settings.instance);
         let listed = self.shared.engine.list(&labels);
@@ -203,8 +204,8 @@ impl<E: Engine> Launcher<E> {
             Ok(listed) => Answer::List {
                 checks: listed
                     .iter()
-                    // The engine has filtered; other installations' checks are none of anybody's
-                    // business here.
+                    // The engine has filtered already. Checks of other installations must not be
+                    // reported here.
                     .filter(|found| {
                         found.labels.get(LABEL_INSTANCE) == Some(&self.shared.settings.instance)
                     })
@@ -245,7 +246,7 @@ impl<E: Engine> Launcher<E> {
     }
 
     async fn answer<W: AsyncWrite + Unpin>(&self, mut writer: W, answer: &Answer) {
-        // Our own types: they always have a JSON form.
+        // Serialising our own types can't fail.
         let line = serde_json::to_vec(answer).unwrap_or_default();
         let limit = self.shared.settings.call_timeout;
         let written = async {
@@ -257,8 +258,7 @@ impl<E: Engine> Launcher<E> {
         }
     }
 
-    /// Serves the socket's connections. Those that are open when this is dropped go on:
-    /// [`Self::keep`] waits for them.
+    /// Accepts connections. Open ones continue when this is dropped: [`Self::keep`] waits for them.
     async fn accept(&self, listener: Listener) {
         let connections_max = self
             .shared
@@ -281,12 +281,13 @@ impl<E: Engine> Launcher<E> {
     }
 }
 
-/// The one line of a connection, which has [`REQUEST_BYTES_MAX`] with its newline, and is returned
-/// without. What comes after it in another read is not waited for: [`launch`] treats it as the end
-/// of its reader, and nobody reads it after the other requests.
+/// Reads the only line of a connection: at most [`REQUEST_BYTES_MAX`] with its newline, and
+/// returned without it. Bytes after the line in a later read are not awaited: [`launch`] treats
+/// them as the end of its reader, and the other requests never read them.
 ///
 /// # Errors
-/// What to answer: the line is too long, late or not ended, or more follows it in the same read.
+/// Returns the answer if the line is too long, late or incomplete, or if more follows it in the
+/// same read.
 pub(crate) async fn request_line<R: AsyncRead + Unpin>(
     reader: &mut R,
 ) -> Result<Vec<u8>, &'static str> {

@@ -20,31 +20,30 @@ use crate::wire::{FaultKind, LaunchFault};
 pub(crate) enum Condition {
     /// Not known yet.
     Starting,
-    /// They can.
     Ready(Ready),
-    /// They can't, for this reason.
+    /// Launches are refused for this reason.
     Trouble(LaunchFault),
 }
 
-/// All that a launch needs to know about the engine.
+/// What a launch needs to know about the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ready {
     pub(crate) identity: Identity,
-    /// Id of the image that was probed, from which checks are started.
+    /// Id of the probed image, from which checks start.
     pub(crate) image: String,
-    /// Id of the image that had the setting's name then: another one when its probe failed.
+    /// Id of the image that had the configured name at that time. It differs from `image` if its
+    /// probe failed.
     pub(crate) named: String,
-    /// How checks are run.
     pub(crate) way: Way,
-    /// Why their network namespaces are where they are, for people.
+    /// The reason for the choice of network namespaces, for people.
     pub(crate) namespaces_why: String,
-    /// Sweeps until the next probe.
+    /// Sweeps left until the next probe.
     pub(crate) sweeps: u32,
     pub(crate) warnings: Vec<String>,
 }
 
 impl Ready {
-    /// The engine, and what runs checks there if that is not its default, for people.
+    /// The engine, and the runtime of checks if it is not the engine's default. For people.
     pub(crate) fn engine(&self) -> String {
         match self.way.runtime {
             Some(runtime) => format!("{} with {runtime}", self.identity),
@@ -53,21 +52,21 @@ impl Ready {
     }
 }
 
-/// What the server, the supervisor and the launches share.
+/// State shared by the server, the supervisor and the launches.
 #[derive(Debug)]
 pub(crate) struct Shared<E> {
     pub(crate) settings: Settings,
     pub(crate) engine: E,
     pub(crate) registry: Registry,
     pub(crate) condition: watch::Sender<Condition>,
-    /// Tells the supervisor that a launch found the engine out of order.
+    /// Wakes the supervisor when a launch finds the engine out of order.
     pub(crate) nudge: Notify,
     pub(crate) ending: CancellationToken,
     pub(crate) reaped_total: AtomicU64,
     pub(crate) launches_total: AtomicU64,
-    /// Launches in a row that ended in an error of the engine.
+    /// Launches in a row that ended with an engine error.
     pub(crate) refusals: AtomicU32,
-    /// Checks in a row that were at their deadline though their container had ended.
+    /// Checks in a row that reached their deadline although their container had ended.
     pub(crate) unended: AtomicU32,
     pub(crate) slots: Slots,
     pub(crate) holders: Holders,
@@ -75,7 +74,7 @@ pub(crate) struct Shared<E> {
 }
 
 impl<E: Engine> Shared<E> {
-    /// The state of a launcher that knows nothing of its engine yet.
+    /// The state of a launcher that has not found its engine yet.
     pub(crate) fn new(settings: Settings, engine: E) -> Self {
         Self {
             engine,
@@ -94,7 +93,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// The engine as it was found fit, or why it isn't.
+    /// The engine's state if it can run checks, otherwise the reason why it can't.
     pub(crate) async fn ready(&self) -> Result<Ready, LaunchFault> {
         if self.ending.is_cancelled() {
             return Err(ending());
@@ -107,7 +106,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Waits, but not for ever, until it is known whether checks can be launched.
+    /// Waits, for a bounded time, until it is known whether checks can be launched.
     pub(crate) async fn settled(&self) {
         let mut condition = self.condition.subscribe();
         let known = condition.wait_for(|condition| *condition != Condition::Starting);
@@ -119,7 +118,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Removes a container by force. One that stays is left to the next sweep.
+    /// Removes a container by force. If that fails, the next sweep tries again.
     pub(crate) async fn remove(&self, container: Option<ContainerId>) {
         let Some(id) = container else { return };
         let removed = bounded(
@@ -133,9 +132,8 @@ impl<E: Engine> Shared<E> {
     }
 }
 
-/// The fault of a launch that was not even tried. An engine's refusal that keeps every check from
-/// running must not look like one that hit this check by chance, after which the next is tried at
-/// once.
+/// The fault of a launch that was not tried. If an engine refuses every check, its refusal must not
+/// look like a single check's bad luck, because the orchestrator retries those at once.
 fn lasting(trouble: &LaunchFault) -> LaunchFault {
     let kind = match trouble.kind {
         FaultKind::EngineDown
@@ -151,7 +149,7 @@ fn lasting(trouble: &LaunchFault) -> LaunchFault {
     }
 }
 
-/// The fault of a launcher that does not know its engine yet.
+/// The fault of a launcher that has not found its engine yet.
 pub(crate) fn starting() -> LaunchFault {
     LaunchFault {
         kind: FaultKind::EngineDown,

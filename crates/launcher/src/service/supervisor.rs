@@ -1,8 +1,8 @@
-//! Keeps the launcher fit to launch: finds the engine, reaps, probes, and sweeps from then on (design §4, invariants I1 and I4).
+//! Keeps the launcher able to launch: finds the engine, reaps, probes, and then sweeps regularly
+//! (design §4, invariants I1 and I4).
 //!
-//! Every launch looks at the [`Condition`] that this sets. A failure is logged once for every
-//! change and tried again with a growing pause; launches are answered with the reason while it
-//! lasts.
+//! Every launch reads the [`Condition`] that this sets. A failure is logged once per change and
+//! retried with growing pauses. Until it passes, launches are answered with the reason.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use crate::service::trial::Trial;
 use crate::settings::{EgressSource, Settings, SlotMode};
 use crate::wire::{FaultKind, LaunchFault};
 
-/// Sweeps until the next probe: an hour's by default. An engine may have been restarted with other
+/// Sweeps until the next probe: an hour with the default interval. An engine may restart with other
 /// settings between two sweeps.
 const SWEEPS_PER_PROBE: u32 = 60;
 
-/// Runs until the launcher ends, and then to the end of a probe that is under way.
+/// Runs until the launcher shuts down, and finishes a probe in progress.
 pub(crate) async fn supervise<E: Engine>(shared: &Shared<E>) {
     let mut reaper = Reaper::default();
     let mut pause = shared.settings.backoff_min;
@@ -30,14 +30,14 @@ pub(crate) async fn supervise<E: Engine>(shared: &Shared<E>) {
     let mut trial = None;
     while !shared.ending.is_cancelled() {
         match prepare(shared, &mut reaper, former.as_deref(), &mut trial).await {
-            // It says what it met because it was ending.
+            // The failure was caused by the shutdown.
             _ if shared.ending.is_cancelled() => return,
             Ok(ready) => {
                 pause = shared.settings.backoff_min;
                 former = Some(ready.image.clone());
                 turn(shared, Condition::Ready(ready.clone()));
                 watch(shared, &mut reaper, &ready).await;
-                // A launch that failed sends us here; it must not make us probe in a loop.
+                // A failed launch woke the supervisor. The pause prevents probes in a loop.
                 until_ending(shared, pause).await;
             }
             Err(trouble) => {
@@ -49,14 +49,14 @@ pub(crate) async fn supervise<E: Engine>(shared: &Shared<E>) {
     }
 }
 
-/// A pause that an end cuts short.
+/// Sleeps for `pause`, or until the shutdown.
 async fn until_ending<E>(shared: &Shared<E>, pause: Duration) {
     tokio::time::timeout(pause, shared.ending.cancelled())
         .await
         .ok();
 }
 
-/// Takes on a condition, and says so when it is another than before.
+/// Sets the condition, and logs it if it changed.
 fn turn<E>(shared: &Shared<E>, condition: Condition) {
     shared.condition.send_if_modified(|before| {
         if *before == condition {
@@ -79,16 +79,15 @@ fn turn<E>(shared: &Shared<E>, condition: Condition) {
     });
 }
 
-/// From an unknown engine to one that is fit, or the reason why it isn't.
-/// An image whose probe fails starts no check. The one that checks were started from before it goes
-/// on, if it passes once more.
+/// Examines an unknown engine: it is fit, or the reason why not. An image that fails its probe
+/// starts no check. Checks continue with the previous image, if that passes the probe again.
 async fn prepare<E: Engine>(
     shared: &Shared<E>,
     reaper: &mut Reaper,
     former: Option<&str>,
     trial: &mut Option<Measured>,
 ) -> Result<Ready, LaunchFault> {
-    // Nothing that is let go of here leaves anything behind.
+    // Cancelling these calls leaves nothing behind.
     let (identity, named) = tokio::select! {
         () = shared.ending.cancelled() => return Err(ending()),
         known = survey(shared, reaper) => known?,
@@ -107,7 +106,7 @@ async fn prepare<E: Engine>(
         }
         Err(complaint) => complaint,
     };
-    // An engine that was lost says nothing about the image.
+    // A lost engine proves nothing about the image.
     let is_of_image = complaint.kind != FaultKind::EngineDown;
     let Some(former) = former.filter(|former| is_of_image && *former != named) else {
         return Err(complaint);
@@ -125,7 +124,7 @@ async fn prepare<E: Engine>(
         named,
         way: fit.way,
         namespaces_why: fit.namespaces_why,
-        // Only a report says something lasting about the image.
+        // Only a report is lasting evidence about the image.
         sweeps: if complaint.kind == FaultKind::NotConfined {
             SWEEPS_PER_PROBE
         } else {
@@ -142,15 +141,15 @@ struct Fit {
     warnings: Vec<String>,
 }
 
-/// What a trial measured, and on which engine by which runtime.
+/// What a trial measured, with its engine and runtime.
 struct Measured {
     identity: Identity,
     runtime: Option<&'static str>,
     trial: Trial,
 }
 
-/// Finds the way to run containers of an image: by [`CRUN`] where the engine lists it and it
-/// passes, otherwise by the engine's default runtime.
+/// Finds the way to run containers of an image: with [`CRUN`] if the engine lists it and the probe
+/// passes, otherwise with the engine's default runtime.
 async fn fit<E: Engine>(
     shared: &Shared<E>,
     identity: &Identity,
@@ -205,8 +204,8 @@ async fn fit_with<E: Engine>(
     })
 }
 
-/// Where checks have their network namespace, and why. A trial counts until engine or runtime are
-/// others.
+/// Where checks have their network namespace, and why. A trial's result is kept until the engine or
+/// the runtime changes.
 async fn choose<E: Engine>(
     shared: &Shared<E>,
     identity: &Identity,
@@ -232,7 +231,7 @@ async fn choose<E: Engine>(
                 });
                 measured
             }
-            // What is wrong with every container is found, and reported, by the probe.
+            // The probe finds and reports what is wrong with every container.
             Err(fault) => return (Namespaces::Own, format!("off: {}", fault.message)),
         },
     };
@@ -243,19 +242,20 @@ async fn choose<E: Engine>(
     (namespaces, format!("{word}: {measured}"))
 }
 
-/// What has to be known and cleared away before the probe.
+/// Collects facts and removes leftovers before the probe.
 async fn survey<E: Engine>(
     shared: &Shared<E>,
     reaper: &mut Reaper,
 ) -> Result<(Identity, String), LaunchFault> {
     let (engine, settings) = (&shared.engine, &shared.settings);
     let call_timeout = settings.call_timeout;
-    // No small call on Podman, which answers only when it has had the lock of every container, those among them that are being started or removed.
+    // Uses the start timeout: Podman answers only after it has taken the lock of every container,
+    // including those that are being started or removed.
     let identity = bounded("version", settings.start_timeout, engine.identify())
         .await
         .map_err(|error| fault(&error))?;
-    // Before any check that may fail: leftovers go even if nothing can be started. The holders of
-    // an engine that was restarted have ended.
+    // Before any check that may fail, so that leftovers are removed even if nothing can be started.
+    // A restarted engine has ended its holders.
     shared.holders.give_up();
     sweep(shared, reaper, Sweep::All).await?;
     let image = bounded("image", call_timeout, engine.image_id(&settings.image))
@@ -266,8 +266,8 @@ async fn survey<E: Engine>(
     Ok((identity, image))
 }
 
-/// Sweeps and sees whether engine and image are still those that were probed; returns when that has
-/// to be found out again.
+/// Sweeps, and checks whether engine and image are still those of the probe. Returns once a new
+/// probe is needed.
 async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready) {
     let settings = &shared.settings;
     for _ in 0..ready.sweeps {
@@ -282,8 +282,7 @@ async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready
             return;
         }
         let named = shared.engine.image_id(&settings.image);
-        // An engine that gives no answer does no harm: checks are started by the id that was
-        // probed.
+        // An engine that does not answer is harmless: checks start from the probed id.
         if bounded("image", settings.call_timeout, named)
             .await
             .is_ok_and(|named| named.as_ref() != Some(&ready.named))
@@ -293,7 +292,7 @@ async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready
     }
 }
 
-/// At an orderly end, for what could not be removed before: nobody may come after us.
+/// Sweeps once more at an orderly shutdown, because no other launcher may follow.
 pub(crate) async fn sweep_last<E: Engine>(shared: &Shared<E>) {
     shared.holders.give_up();
     if let Err(error) = sweep(shared, &mut Reaper::default(), Sweep::All).await {
@@ -317,8 +316,8 @@ async fn sweep<E: Engine>(
     Ok(())
 }
 
-/// A volume that is not there would be made by the engine for the first check, in vain and for
-/// good.
+/// For a missing volume, the engine would create a new one at the first check, and that volume
+/// would be useless and permanent.
 async fn egress_present<E: Engine>(engine: &E, settings: &Settings) -> Result<(), LaunchFault> {
     let present = match &settings.egress {
         EgressSource::Directory(_) => true,
@@ -352,7 +351,7 @@ mod tests {
     use tokio::task::JoinHandle;
     use tokio_util::sync::CancellationToken;
 
-    /// A launcher, and what ends it and waits for its end.
+    /// A launcher, the token that ends it, and a handle to wait for its end.
     fn kept(
         settings: Settings,
         engine: FakeEngine,
@@ -381,7 +380,7 @@ mod tests {
         (first.unwrap(), launches)
     }
 
-    /// The status of the slots under this setting, on an engine that needs this time for a
+    /// The status of the slots with this setting, on an engine that takes this time for a
     /// namespace; and the containers that are left after the launcher has ended.
     async fn slots(mode: SlotMode, namespace_takes: Duration) -> (String, Vec<String>) {
         let engine = FakeEngine::new(Script::Print(0));

@@ -1,7 +1,7 @@
-//! Which network namespaces take an engine less time, measured before the first check.
+//! Measures before the first check which network namespaces take the engine less time.
 //!
-//! Probe containers are run both ways in turns. What counts is the shortest time of each way, since
-//! other work on the machine only adds to it.
+//! Probe containers run in both ways in turns. The shortest time of each way counts, because other
+//! work on the machine only adds time.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,14 +14,14 @@ use crate::service::probe_container::probe;
 use crate::service::state::Shared;
 use crate::wire::LaunchFault;
 
-/// Containers of each way at most: one alone may meet a disk that writes back.
+/// Most containers per way. A single one may coincide with a disk that writes back.
 const CONTAINERS: u32 = 3;
 
-/// How many times as long a container with its own namespace has to take before slots are used: for
-/// less, holders aren't worth their memory. Docker 20.10 needs twice as long.
+/// Slots are used if a container with its own namespace takes at least this many times as long. A
+/// smaller gain is not worth the holders' memory. Docker 20.10 takes twice as long.
 const GAIN_MIN: f64 = 1.2;
 
-/// The time a container takes from create to removal, the shortest of several.
+/// The time of a container from create to removal, the shortest of several, for each way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Trial {
     own: Duration,
@@ -29,10 +29,10 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    /// Runs containers from this image, by this runtime, in both ways.
+    /// Runs containers from this image, with this runtime, in both ways.
     ///
     /// # Errors
-    /// When one of them can't be run, or lacks a limit.
+    /// Fails if one of them can't be run or lacks a limit.
     pub(crate) async fn run<E: Engine>(
         shared: &Shared<E>,
         kind: EngineKind,
@@ -43,7 +43,7 @@ impl Trial {
             own: Duration::MAX,
             slots: Duration::MAX,
         };
-        // The holder is started now, or it would count as part of its first guest.
+        // Started now, so that it does not count as part of its first guest.
         shared.ready_holder(image).await?;
         for _ in 0..CONTAINERS {
             for (namespaces, shortest) in [
@@ -58,7 +58,8 @@ impl Trial {
                 probe(shared, kind, image, way).await?;
                 *shortest = start.elapsed().min(*shortest);
             }
-            // The very first container met cold caches. If even that was faster, this is clear.
+            // The very first container met cold caches. If it was faster even so, the result is
+            // clear.
             if shortest.own < shortest.slots {
                 break;
             }
@@ -66,7 +67,6 @@ impl Trial {
         Ok(shortest)
     }
 
-    /// The way that takes less time.
     pub(crate) fn chosen(self) -> Namespaces {
         if self.own.as_secs_f64() >= self.slots.as_secs_f64() * GAIN_MIN && self.own > self.slots {
             Namespaces::Slots

@@ -1,5 +1,5 @@
-//! An engine in memory: prints what it is told to, fails or hangs at a chosen call, and hangs in a kill while its stream is held, as the real
-//! ones do.
+//! An engine in memory. It prints what a test sets, fails or hangs at a chosen call, and hangs in a
+//! kill while its stream is held open, as the real engines do.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,8 @@ use crate::engine::{
     Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output,
 };
 
-/// What a check's container does. The probe's always prints [`FakeEngine::set_report`] and ends.
+/// What a check's container does. The probe's container always prints [`FakeEngine::set_report`]
+/// and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Script {
     /// Prints on both streams and ends with this code.
@@ -31,7 +32,7 @@ pub(crate) enum Script {
     Silent,
     /// Ends with this code, and its output does not end.
     Unended(i64),
-    /// Ends with 137 of its own, and the flag says nothing.
+    /// Ends with 137, and the flag does not report it.
     OutOfMemory,
 }
 
@@ -41,7 +42,6 @@ pub(crate) enum Mishap {
     Down,
     Refused,
     Hang,
-    /// It takes some seconds.
     Slow,
 }
 
@@ -54,7 +54,7 @@ pub(crate) static REPORT: LazyLock<String> = LazyLock::new(|| {
     UNMARKED.replacen(r#""profile_mark":null"#, &mark, 1)
 });
 
-/// The same, under a profile without a mark.
+/// The same report under a profile without a mark.
 const UNMARKED: &str = r#"{"uid":64321,"gid":64321,"capabilities":"0000000000000000","bounding":"0000000000000000","no_new_privileges":true,"seccomp":2,"calls_refused":["socket(AF_INET)","socket(AF_INET6)","socket(AF_NETLINK)","bind","clone (a process)","kill","pidfd_open","memfd_create","inotify_init1","unlinkat"],"calls_missing":[],"profile_mark":null,"memory_max_bytes":67108864,"swap_max_bytes":0,"pids_max":16,"cpu_max":0.5,"nofile":64,"read_only_root":true,"writable":[],"interfaces":["lo"],"routes":0,"addresses_outside_loopback":0,"egress_files":[],"names_told":[]}"#;
 
 #[derive(Debug, Default)]
@@ -66,20 +66,20 @@ pub(crate) struct FakeEngine {
 struct State {
     script: Script,
     report: String,
-    /// Ids of the images, the last of which has the name.
+    /// Ids of the images. The last one has the name.
     images: Vec<&'static str>,
-    /// Images whose probe finds that their program can be read.
+    /// Images whose probe reports a readable program.
     readable: Vec<&'static str>,
     volume: bool,
     calls: Vec<&'static str>,
     mishaps: HashMap<usize, Mishap>,
     down: bool,
     removals_hang: bool,
-    /// How long it takes to start a container with a network namespace of its own.
+    /// How long the start of a container with its own network namespace takes.
     namespace_takes: Duration,
     /// Whether a second runtime, if it is listed, starts containers.
     second_runtime: Option<bool>,
-    /// Containers whose removal goes wrong, each time.
+    /// Containers whose removal fails each time.
     removals: HashMap<String, Mishap>,
     made: u64,
     flooded_chunks: Arc<AtomicU64>,
@@ -154,7 +154,7 @@ impl FakeEngine {
         engine
     }
 
-    /// What the containers made from now on do.
+    /// What containers created from now on do.
     pub(crate) fn set_script(&self, script: Script) {
         self.state().script = script;
     }
@@ -167,12 +167,11 @@ impl FakeEngine {
         self.set_images(if present { &[IMAGE_ID] } else { &[] });
     }
 
-    /// The images that there are by their ids; the last one has the name.
+    /// Sets the ids of the existing images. The last one has the name.
     pub(crate) fn set_images(&self, ids: &[&'static str]) {
         self.state().images = ids.to_vec();
     }
 
-    /// The images whose program can be read.
     pub(crate) fn set_readable(&self, ids: &[&'static str]) {
         self.state().readable = ids.to_vec();
     }
@@ -189,7 +188,7 @@ impl FakeEngine {
         self.state().removals_hang = true;
     }
 
-    /// What happens whenever this container is to be removed.
+    /// What happens at each removal of this container.
     pub(crate) fn set_removal(&self, name: &str, mishap: Option<Mishap>) {
         let removals = &mut self.state().removals;
         match mishap {
@@ -198,17 +197,15 @@ impl FakeEngine {
         };
     }
 
-    /// How long it takes to start a container with a network namespace of its own.
     pub(crate) fn set_namespace_takes(&self, time: Duration) {
         self.state().namespace_takes = time;
     }
 
-    /// Lists every runtime that is asked for, which starts containers or refuses to.
+    /// Lists every runtime that is queried. It starts containers or refuses to.
     pub(crate) fn set_second_runtime(&self, starts: bool) {
         self.state().second_runtime = Some(starts);
     }
 
-    /// Ends all holders, as an operator or the kernel might.
     pub(crate) fn kill_holders(&self) {
         let state = self.state();
         for fake in state.containers.values().filter(|fake| fake.is_holder()) {
@@ -216,14 +213,14 @@ impl FakeEngine {
         }
     }
 
-    /// Holders that run.
+    /// Number of running holders.
     pub(crate) fn holders(&self) -> usize {
         let state = self.state();
         let holders = state.containers.values().filter(|fake| fake.is_holder());
         holders.filter(|fake| fake.ended.borrow().is_none()).count()
     }
 
-    /// Lets the n-th call from now on, counted from 0, go wrong.
+    /// Makes the n-th call from now on fail, counted from 0.
     pub(crate) fn go_wrong(&self, after: usize, mishap: Mishap) {
         let mut state = self.state();
         let at = state.calls.len().saturating_add(after);
@@ -238,7 +235,7 @@ impl FakeEngine {
         self.state().containers.keys().cloned().collect()
     }
 
-    /// Chunks of 32 KiB that were taken from floods.
+    /// Chunks of 32 KiB that were read from floods.
     pub(crate) fn flooded_chunks(&self) -> u64 {
         self.state().flooded_chunks.load(Ordering::Relaxed)
     }
@@ -290,7 +287,7 @@ impl FakeEngine {
         }
     }
 
-    /// Whether a container may join a holder's namespace, as Docker decides it at the start; and
+    /// Checks whether a container may join a holder's namespace, as Docker does at the start, and
     /// that it is the only guest.
     fn join(&self, holder: &ContainerId, guest: &ContainerId) -> Result<(), EngineError> {
         let state = self.state();
@@ -485,7 +482,7 @@ impl Engine for FakeEngine {
 
     async fn list(&self, _labels: &[String]) -> Result<Vec<Listed>, EngineError> {
         self.call("list").await?;
-        // Deliberately all of them: the launcher has to look for itself.
+        // Deliberately all of them: the launcher has to filter itself.
         let state = self.state();
         let listed = state.containers.iter().map(|(name, fake)| Listed {
             id: ContainerId(name.clone()),

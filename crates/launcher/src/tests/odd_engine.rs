@@ -1,8 +1,8 @@
-//! An engine's API on a real Unix socket, sound or out of order at a chosen call: what [`crate::BollardEngine`] and the HTTP client below it
-//! make of that.
+//! An engine's API on a real Unix socket, sound or faulty at a chosen call. It tests how
+//! [`crate::BollardEngine`] and the HTTP client below it react.
 //!
-//! A check's container does what the first label of its host says: `seven` prints and ends with 7, `stay` prints and stays, `flood` prints
-//! without end.
+//! The first label of its host decides what a check's container does: `seven` prints and ends with
+//! 7, `stay` prints and stays, `flood` prints without end.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::tests::fake_engine::REPORT;
 
-/// More than any bound on an answer: a reader that takes this much takes everything.
+/// More than any bound on an answer: a reader that takes this much has no bound.
 pub(crate) const ENDLESS_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A call of the API.
@@ -34,22 +34,22 @@ pub(crate) enum Call {
     Remove,
 }
 
-/// What goes wrong with a call. Unless it is late, the call has no effect.
+/// What goes wrong with a call. Except for `Late`, the call has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mishap {
     /// The right answer, after this long.
     Late(Duration),
-    /// No answer, the connection open.
+    /// No answer, and the connection stays open.
     Never,
-    /// The connection closed without an answer.
+    /// The connection closes without an answer.
     Cut,
-    /// Bytes that are no HTTP.
+    /// Bytes that are not HTTP.
     NoHttp,
     /// A status and a body of this type, complete.
     Answer(u16, &'static str, &'static str),
-    /// A body shorter than it claims, and then the end.
+    /// A body shorter than it claims, then the connection closes.
     CutBody,
-    /// A body shorter than it claims, and then nothing.
+    /// A body shorter than it claims, then silence.
     HalfBody,
     /// Headers without end.
     EndlessHead,
@@ -66,7 +66,6 @@ pub(crate) enum Then {
     Flood,
 }
 
-/// The engine.
 #[derive(Debug)]
 pub(crate) struct OddEngine {
     _folder: tempfile::TempDir,
@@ -141,7 +140,7 @@ impl OddEngine {
         self.state.lock().unwrap().calls.clone()
     }
 
-    /// The most that one answer without end has given out, and forgets it.
+    /// The largest number of bytes that one endless answer has sent. Resets it.
     pub(crate) fn take_endless_bytes(&self) -> u64 {
         std::mem::take(&mut self.state.lock().unwrap().endless_bytes)
     }
@@ -201,7 +200,8 @@ async fn serve(mut stream: UnixStream, state: Arc<Mutex<State>>) {
     }
 }
 
-/// The request, as far as it matters here; `None` when the other side went away before it was whole.
+/// The relevant parts of the request. `None` if the client disconnected before the request was
+/// complete.
 async fn request(stream: &mut UnixStream) -> Option<Request> {
     let mut bytes = Vec::new();
     let head_end = loop {
@@ -305,11 +305,11 @@ async fn soundly(stream: &mut UnixStream, state: &Mutex<State>, request: &Reques
     answer(stream, status, "application/json", &body).await;
 }
 
-/// Deliberately all of them: the launcher has to look for itself.
+/// Deliberately all of them: the launcher has to filter itself.
 fn list(state: &Mutex<State>) -> Value {
     let state = state.lock().unwrap();
     let all = state.containers.iter();
-    // In a state that the client does not know, as Podman has one.
+    // A state that the client does not know, as Podman reports it.
     all.map(|(id, container)| json!({"Id": id, "Labels": container.labels, "State": "stopped"}))
         .collect()
 }
@@ -411,7 +411,7 @@ async fn badly(stream: &mut UnixStream, state: &Mutex<State>, mishap: Mishap) {
     }
 }
 
-/// Until the other side goes away.
+/// Waits until the client disconnects.
 async fn silence(stream: &mut UnixStream) {
     let mut rest = [0; 1024];
     while stream.read(&mut rest).await.unwrap_or(0) > 0 {}

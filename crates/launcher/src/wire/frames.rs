@@ -1,7 +1,8 @@
-//! Frames on their way to a reader who may stand still.
+//! Writes frames of [`crate::wire`] to a reader that may stall.
 //!
-//! In: chunks of a container's output, and one last frame. Out: the bytes of [`crate::wire`]. A frame that was begun can be finished later:
-//! waiting for the reader is given up at a deadline, and the last frame must still stand at a frame's start.
+//! It queues the chunks of a container's output, and one last frame. A frame can be finished later:
+//! the wait for the reader stops at a deadline, and the last frame must still begin at a frame
+//! boundary.
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use serde::Serialize;
@@ -10,14 +11,15 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use crate::engine::Chunk;
 use crate::wire::{FRAME_BYTES_MAX, FrameKind};
 
-/// Writes frames; holds those that the reader has not taken yet, at most one chunk's and the last.
+/// Writes frames. Holds those that the reader has not taken yet: at most one chunk's frames and the
+/// last one.
 #[derive(Debug)]
 pub(crate) struct FrameWriter<W> {
     writer: W,
     pending: BytesMut,
 }
 
-/// The reader is gone.
+/// The reader has disconnected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ReaderGone;
 
@@ -29,7 +31,8 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
         }
     }
 
-    /// Puts a chunk in line. The caller flushes before the next, so that what is pending stays bounded by the engine's chunk.
+    /// Queues a chunk. The caller flushes before the next one, so that the engine's chunk bounds
+    /// the pending bytes.
     pub(crate) fn push(&mut self, chunk: Chunk) {
         let (kind, mut bytes) = match chunk {
             Chunk::Stdout(bytes) => (FrameKind::Stdout, bytes),
@@ -41,17 +44,18 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
         }
     }
 
-    /// Puts a last frame in line.
+    /// Queues a last frame.
     pub(crate) fn push_last<T: Serialize>(&mut self, kind: FrameKind, value: &T) {
-        // Our own types of numbers and bounded text: they always have a JSON form.
+        // Serialising our own numbers and bounded texts can't fail.
         let payload = serde_json::to_vec(value).unwrap_or_default();
         self.put(kind, &Bytes::from(payload));
     }
 
-    /// Hands everything to the reader, however long that takes. May be dropped and called again: no byte is lost or sent twice.
+    /// Writes everything to the reader, with no timeout. The future may be dropped and called again
+    /// without losing or repeating a byte.
     ///
     /// # Errors
-    /// When the reader is gone.
+    /// Fails if the reader has disconnected.
     pub(crate) async fn flush(&mut self) -> Result<(), ReaderGone> {
         while self.pending.has_remaining() {
             match self.writer.write_buf(&mut self.pending).await {
@@ -59,7 +63,7 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
                 Ok(_) => {}
             }
         }
-        // Sockets and pipes keep nothing back.
+        // Sockets and pipes have no buffer to flush.
         self.writer.flush().await.map_err(|_gone| ReaderGone)
     }
 
@@ -69,7 +73,7 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
     }
 
     fn put(&mut self, kind: FrameKind, payload: &Bytes) {
-        // Chunks are split and last frames are short.
+        // Chunks are split, and last frames are short.
         let Ok(length) = u32::try_from(payload.len()) else {
             return;
         };

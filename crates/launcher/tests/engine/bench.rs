@@ -22,11 +22,11 @@ use protocol::container::{End, FaultKind, LaunchFault};
 use protocol::{CheckId, Host};
 use tokio_util::sync::CancellationToken;
 
-/// The names are this run's own: another on the same engine must not take its containers and its image away.
+/// This run's own names: another run on the same engine must not remove its containers and image.
 pub(crate) static IMAGE: LazyLock<String> =
     LazyLock::new(|| format!("localhost/fedicensus-test-victim:{}", std::process::id()));
 
-/// The same with a program that everybody may read, as images commonly have.
+/// An image whose program every user may read, as is common.
 pub(crate) static READABLE_IMAGE: LazyLock<String> =
     LazyLock::new(|| format!("localhost/fedicensus-test-readable:{}", std::process::id()));
 
@@ -39,12 +39,11 @@ pub(crate) const MOVING_REPOSITORY: &str = "localhost/fedicensus-test-moving";
 pub(crate) static VOLUME: LazyLock<String> =
     LazyLock::new(|| format!("fedicensus-test-egress-{}", std::process::id()));
 
-/// The name of an installation in this run.
 pub(crate) fn installation(name: &str) -> String {
     format!("test-{}-{name}", std::process::id())
 }
 
-/// The label of what belongs to it.
+/// The label of everything that belongs to this installation.
 pub(crate) fn of_installation(name: &str) -> String {
     format!("org.fedicensus={}", installation(name))
 }
@@ -55,16 +54,16 @@ pub(crate) struct Bench {
     pub(crate) kind: EngineKind,
     pub(crate) socket: PathBuf,
     pub(crate) folder: tempfile::TempDir,
-    /// How long the engine takes for a container that ends at once, by which its speed is known.
+    /// How long the engine takes for a container that ends at once: the measure of its speed.
     pub(crate) hello: Duration,
 }
 
-/// Longest wait for what an idle machine does within seconds: it only ends a test that has failed,
-/// and says nothing about speed.
+/// Longest wait for what an idle machine does within seconds. It only ends a failed test, and
+/// promises no speed.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
 
-/// A limit, multiplied by the whole number that `FEDICENSUS_TEST_PATIENCE` says, as for an emulated machine: for waits that only end a test which
-/// has failed anyway, and for nothing that is promised.
+/// A limit, multiplied by the whole number in `FEDICENSUS_TEST_PATIENCE`, for example on an
+/// emulated machine. Only for waits that end a failed test, not for anything that is promised.
 pub(crate) fn patient(limit: Duration) -> Duration {
     let factor = std::env::var_os("FEDICENSUS_TEST_PATIENCE")
         .and_then(|text| text.to_str()?.parse().ok())
@@ -107,7 +106,7 @@ impl Bench {
         };
         bench.make_image().await;
         let running = bench.launcher("hello", |_| {});
-        // The first waits for the probe.
+        // The first launch waits for the probe.
         assert_eq!(running.report("hello").await.ended().exit_code, 0);
         let start = Instant::now();
         assert_eq!(running.report("hello").await.ended().exit_code, 0);
@@ -120,7 +119,8 @@ impl Bench {
         bench
     }
 
-    /// Its program may be executed and not read, as the checker's. Where there is no compiler, `FEDICENSUS_TEST_VICTIM` names it.
+    /// The program may be executed and not read, like the checker's. `FEDICENSUS_TEST_VICTIM` names
+    /// it if there is no compiler.
     async fn make_image(&self) {
         let binary = self.folder.path().join("victim");
         if let Some(built) = std::env::var_os("FEDICENSUS_TEST_VICTIM") {
@@ -144,7 +144,8 @@ impl Bench {
         self.import(&IMAGE, "0111").await;
     }
 
-    /// Makes an image of the program that was compiled, with this mode. Built, not imported: the engines understand an import's changes differently.
+    /// Builds an image of the compiled program with this mode. It is built and not imported,
+    /// because the engines handle an import's changes differently.
     pub(crate) async fn import(&self, image: &str, mode: &str) {
         let containerfile =
             "FROM scratch\nADD victim.tar /\nENTRYPOINT [\"/victim\"]\nLABEL org.fedicensus=test\n";
@@ -178,7 +179,7 @@ impl Bench {
         tar.stdout
     }
 
-    /// A profile in both forms: Docker is sent it, Podman is told of a file.
+    /// A profile in both forms: Docker gets the JSON, Podman gets a file name.
     pub(crate) fn profile(&self, name: &str, json: &str) -> SeccompProfile {
         let path = self.folder.path().join(format!("{name}.json"));
         std::fs::write(&path, json).unwrap();
@@ -188,7 +189,8 @@ impl Bench {
         }
     }
 
-    /// Settings with an installation's name, a folder for egress directories and a deadline of its own.
+    /// Settings with an installation's name, and its own folder for egress directories and
+    /// deadline.
     pub(crate) fn settings(&self, name: &str) -> Settings {
         let egress = self.folder.path().join(name);
         std::fs::create_dir_all(&egress).unwrap();
@@ -211,7 +213,7 @@ impl Bench {
         }
     }
 
-    /// A launcher with settings of its own.
+    /// A launcher with changed settings.
     pub(crate) fn launcher(&self, name: &str, change: impl FnOnce(&mut Settings)) -> Running {
         let mut settings = self.settings(name);
         change(&mut settings);
@@ -226,7 +228,7 @@ impl Bench {
     ) -> Running {
         let launcher = Launcher::new(settings, BollardEngine::new(socket));
         let door = egress.with_extension("launcher");
-        // A launcher that was started before under this name has left its own.
+        // An earlier launcher of this name has left its socket.
         std::fs::remove_file(&door).ok();
         let listener = tokio::net::UnixListener::bind(&door).unwrap();
         let client = LauncherClient::socket(door);
@@ -268,13 +270,13 @@ impl Bench {
         }
     }
 
-    /// Waits until nothing but holders is left of an installation whose launcher runs.
+    /// Waits until only holders are left of an installation whose launcher runs.
     pub(crate) async fn until_no_check(&self, name: &str) {
         self.until_gone(&[&of_installation(name), "org.fedicensus.host"])
             .await;
     }
 
-    /// A container that a launcher of a former life might have left.
+    /// Creates a container that an earlier launcher might have left behind.
     pub(crate) async fn leave_behind(&self, labels: &[(&str, &str)]) {
         let body = ContainerCreateBody {
             image: Some(IMAGE.clone()),
@@ -310,14 +312,14 @@ impl Bench {
         for image in [&*MOVING_IMAGE, &*READABLE_IMAGE, &*IMAGE] {
             let force = RemoveImageOptionsBuilder::default().force(true).build();
             let removed = self.docker.remove_image(image, Some(force), None).await;
-            // The others are made by tests that may not have run.
+            // Other tests create the other images, and may not have run.
             assert!(removed.is_ok() || image != &*IMAGE, "{removed:?}");
         }
     }
 }
 
 impl Running {
-    /// Launches a container that behaves so, with an egress directory of its own.
+    /// Launches a container with this behaviour and its own egress directory.
     pub(crate) async fn launch(&self, behaviour: &str) -> (CheckId, Container) {
         let check = check();
         std::fs::create_dir(self.egress.join(check.as_str())).unwrap();
@@ -330,7 +332,8 @@ impl Running {
         self.client.launch(check, &host).await.unwrap()
     }
 
-    /// Waits until the launcher knows what it thinks of the engine: on a slow one, its first probe takes longer than it lets a check wait for.
+    /// Waits until the launcher knows whether the engine is fit. On a slow engine, the first probe
+    /// takes longer than a check's wait for it.
     async fn until_known(&self) {
         let start = Instant::now();
         while start.elapsed() < patient(PATIENCE) {

@@ -1,4 +1,5 @@
-//! A sound engine behind a line that is not: every n-th connection to it is refused, broken off or held up.
+//! A sound engine behind a disturbed line: every n-th connection to it is refused, broken off or
+//! delayed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,10 +13,10 @@ use tokio::net::{UnixListener, UnixStream};
 
 use crate::bench::{Bench, PATIENCE, Running, of_installation, patient};
 
-/// Calls of the launcher have a connection each, so a launch has six.
+/// Each call of the launcher has its own connection, so a launch has six.
 const SWEPT: [usize; 6] = [2, 3, 4, 5, 6, 7];
 
-/// Checks at once.
+/// Number of concurrent checks.
 const PLACES: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +26,7 @@ enum Disturbance {
     Late,
 }
 
-/// The line: it disturbs every n-th connection, and none while n is nought.
+/// Disturbs every n-th connection, or none if n is zero.
 struct Line {
     nth: Arc<AtomicUsize>,
 }
@@ -53,7 +54,7 @@ async fn pass(mut stream: UnixStream, engine: PathBuf, disturbed: Option<Disturb
     match disturbed {
         Some(Disturbance::Cut) => return,
         Some(Disturbance::Status500) => {
-            // Read first: a socket that is closed over unread bytes loses what was written to it.
+            // Reads first: closing a socket with unread bytes loses what was written to it.
             let mut request = vec![0; 64 * 1024];
             if stream.read(&mut request).await.unwrap_or(0) == 0 {
                 return;
@@ -69,7 +70,8 @@ async fn pass(mut stream: UnixStream, engine: PathBuf, disturbed: Option<Disturb
     copy_bidirectional(&mut stream, &mut far).await.ok();
 }
 
-/// Whatever happens on the line, a check ends as it did or with a fault of ours, no container is left and no place is lost.
+/// Whatever happens on the line, a check ends as usual or with a fault of ours, no container is
+/// left, and no slot is lost.
 pub(crate) async fn a_line_that_breaks_at_every_call_costs_no_place(bench: &Bench) {
     for disturbance in [Disturbance::Status500, Disturbance::Cut, Disturbance::Late] {
         let name = format!("line-{disturbance:?}").to_lowercase();
@@ -110,7 +112,7 @@ pub(crate) async fn a_line_that_breaks_at_every_call_costs_no_place(bench: &Benc
     }
 }
 
-/// All places at once: none of them is lost.
+/// Uses all slots at once: none of them is lost.
 async fn until_all_places_work(running: &Running, name: &str) {
     let start = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! The name of the checker's image moves to another image, or goes, while the launcher runs.
+//! The name of the checker's image moves to another image, or disappears, while the launcher runs.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use crate::bench::{
     Bench, IMAGE, MOVING_IMAGE, MOVING_REPOSITORY, PATIENCE, READABLE_IMAGE, Running, patient,
 };
 
-/// Gives the moving name to the image that has this one.
+/// Gives the moving name to this image.
 async fn move_to(bench: &Bench, image: &str) {
     let tag = std::process::id().to_string();
     let options = TagImageOptionsBuilder::default()
@@ -31,7 +31,7 @@ async fn id_of(bench: &Bench, image: &str) -> String {
     bench.docker.inspect_image(image).await.unwrap().id.unwrap()
 }
 
-/// The id of the image that a check runs from which is launched now.
+/// The id of the image of a check that is launched now.
 async fn image_of_a_check(bench: &Bench, running: &Running) -> String {
     let (id, container) = running.launch("stay").await;
     let label = format!("org.fedicensus.check={id}");
@@ -72,7 +72,7 @@ async fn until_status(
 
 pub(crate) async fn no_check_starts_from_an_image_that_was_not_probed(bench: &Bench) {
     bench.import(&READABLE_IMAGE, "0755").await;
-    // Sound as well, and another image.
+    // A second image, sound as well.
     bench.import(&MOVING_IMAGE, "0511").await;
     let (sound, other) = (
         id_of(bench, &IMAGE).await,
@@ -110,7 +110,7 @@ pub(crate) async fn an_image_that_goes_is_a_fault_until_it_comes_again(bench: &B
     assert_eq!(running.report("hello").await.ended().exit_code, 0);
     bench.until_no_check("going").await;
     remove_the_name(bench).await;
-    // A holder that runs keeps the image on Docker until the launcher has missed its name.
+    // On Docker, a running holder keeps the image until the launcher has noticed the missing name.
     until_status(&running, "gone", |status| {
         let trouble = status.trouble.as_deref().unwrap_or_default();
         trouble.contains(&format!("{}: build it", *MOVING_IMAGE))

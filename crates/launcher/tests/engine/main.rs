@@ -1,6 +1,8 @@
-//! The launcher on a real engine, whose socket `FEDICENSUS_TEST_ENGINE` names; without it nothing is tested here.
+//! The launcher on a real engine, whose socket `FEDICENSUS_TEST_ENGINE` names. Without that
+//! variable these tests do nothing.
 //!
-//! It builds an image of its own from `tests/fixtures/victim.rs`, and removes it and all its containers afterwards.
+//! They build an image from `tests/fixtures/victim.rs`, and remove it and all its containers
+//! afterwards.
 
 #[cfg(test)]
 mod bench;

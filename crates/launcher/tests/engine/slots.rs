@@ -1,4 +1,4 @@
-//! Network namespaces that checks join one after the other, on an engine that has them.
+//! Network namespaces that checks join one after the other, on an engine that supports this.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn holders(bench: &Bench, name: &str) -> Vec<String> {
     bench.containers(&[&of_installation(name), HOLDER]).await
 }
 
-/// The network mode of a container, once the engine can tell.
+/// The network mode of a container, once the engine reports it.
 async fn network_mode(bench: &Bench, container: &str) -> String {
     let options = None::<InspectContainerOptions>;
     let inspected = bench.docker.inspect_container(container, options).await;
@@ -50,7 +50,7 @@ pub(crate) async fn checks_join_one_namespace_and_it_leads_nowhere(bench: &Bench
     bench.until_gone(&[&of_installation("joined")]).await;
 }
 
-/// The check that meets a dead holder runs in a new namespace, and the next one in a new slot.
+/// The check that finds its holder ended runs in a new namespace, and the next check in a new slot.
 pub(crate) async fn a_holder_that_died_costs_no_check(bench: &Bench) {
     let running = launcher(bench, "died");
     assert_eq!(running.report("hello").await.ended().exit_code, 0);

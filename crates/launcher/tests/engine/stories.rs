@@ -1,4 +1,4 @@
-//! What the launcher promises, asked of the engine itself.
+//! What the launcher promises, tested on the engine itself.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixListener;
@@ -86,16 +86,17 @@ async fn streams_and_exit_codes_come_through(bench: &Bench) {
     running.shut_down().await;
 }
 
-/// The probe's one purpose that settings can't show: `docker inspect` would say the same of a profile that the kernel never saw.
+/// The probe's one purpose that settings can't show: `docker inspect` prints the same for a profile
+/// that the kernel never received.
 async fn no_check_starts_under_another_profile_than_ours(bench: &Bench) {
     let everything = r#"{"defaultAction":"SCMP_ACT_ALLOW"}"#.to_owned();
-    // Ours, with a door in it.
+    // Ours, with one call too many.
     let ours = SeccompProfile::ours(None).json;
     let with_door = ours.replacen("\"openat\"", "\"openat\",\"bind\"", 1);
     assert_ne!(with_door, ours);
     // Ours, without what threads need.
     let too_narrow = ours.replacen("\"clone\"", "\"getppid\"", 1);
-    // Ours, as it might have been a version ago: nothing that is tried tells it from today's.
+    // Ours, from an earlier version: the tried calls do not distinguish it from today's.
     let mark = format!("\"errnoRet\":{MARK}");
     let former =
         ours.replacen("\"uname\"", "\"sysinfo\"", 1)
@@ -138,8 +139,8 @@ async fn no_check_starts_under_another_profile_than_ours(bench: &Bench) {
     running.shut_down().await;
 }
 
-/// A process writes even its own read-only memory through `/proc/self/mem`, unless its program can't be read: then what runs in a check's
-/// container could be anything.
+/// A process can write its own read-only memory through `/proc/self/mem`, unless its program is
+/// unreadable. Otherwise a check's container could run anything.
 async fn no_check_starts_whose_program_can_be_read(bench: &Bench) {
     bench.import(&READABLE_IMAGE, "0755").await;
     let running = bench.launcher("readable", |settings| {
@@ -154,11 +155,11 @@ async fn no_check_starts_whose_program_can_be_read(bench: &Bench) {
     running.shut_down().await;
 }
 
-/// What the kernel does, and not what the profile says: every number there is, except those of the
-/// calls that are allowed whatever their arguments are.
+/// Tests what the kernel does, not what the profile says. It tries every number except those of
+/// calls that are allowed with any arguments.
 ///
-/// The profile is ours with another default action, a trap in place of EPERM: many calls answer
-/// EPERM or ENOSYS themselves, when they are allowed.
+/// The profile is ours with another default action, a trap instead of EPERM: many allowed calls
+/// answer EPERM or ENOSYS themselves.
 async fn the_kernel_refuses_every_call_that_is_not_listed(bench: &Bench) {
     if !cfg!(target_arch = "x86_64") {
         println!("skipped: the numbers of the calls are known for x86-64 only");
@@ -230,8 +231,8 @@ async fn the_egress_directory_is_all_there_is(bench: &Bench) {
     running.shut_down().await;
 }
 
-/// A gateway that was taken over owns the directory in which the checks' own lie: it can put a link
-/// in the place of one, and a checker that was taken over would follow it.
+/// A compromised gateway owns the directory that contains the checks' egress directories. It can
+/// replace one by a link, which a compromised checker would follow.
 async fn no_link_that_a_gateway_plants_leads_out_of_the_container(bench: &Bench) {
     let machine = bench.folder.path().join("machine");
     std::fs::create_dir(&machine).unwrap();
@@ -241,8 +242,8 @@ async fn no_link_that_a_gateway_plants_leads_out_of_the_container(bench: &Bench)
     running.shut_down().await;
 }
 
-/// Plants links to the machine's root and to a directory of it below `egress`, and looks from
-/// within.
+/// Puts links to the machine's root and to one of its directories below `egress`, and looks at them
+/// from inside.
 async fn plant(bench: &Bench, running: &Running, egress: &Path, machine: &Path) {
     let entered_only = std::os::unix::fs::PermissionsExt::from_mode(0o711);
     std::fs::set_permissions(egress, entered_only).unwrap();
@@ -272,7 +273,7 @@ async fn no_container_outlives_its_deadline(bench: &Bench) {
         assert!(!end.out_of_memory);
         println!("{behaviour}: {} ms for a deadline of 2000", end.millis);
         assert!(end.millis >= 2000, "{end:?}");
-        // The product's own bound. A reader that waited longer would have got an error above.
+        // The product's own bound. A reader that waited longer would have failed above.
         assert!(Duration::from_millis(end.millis) <= launch_max, "{end:?}");
     }
     running.shut_down().await;
@@ -297,7 +298,7 @@ async fn a_reader_that_stands_still_holds_nothing(bench: &Bench) {
     });
     let (_id, mut container) = running.launch("flood").await;
     assert!(matches!(container.next().await.unwrap(), Frame::Stderr(_)));
-    // Its deadline ends it while nothing reads.
+    // The deadline ends it while nothing reads.
     bench.until_no_check("still").await;
     let report = read(container).await;
     println!(
@@ -308,7 +309,7 @@ async fn a_reader_that_stands_still_holds_nothing(bench: &Bench) {
     assert_eq!(report.ended().killed, Some(Killed::Deadline));
     assert!(report.stderr.len() < 1 << 20, "back-pressure, not memory");
     let (_id, mut container) = running.launch("flood").await;
-    // It runs: without this there might be nothing yet to be gone.
+    // It runs. Without this line, the container might not exist yet.
     assert!(matches!(container.next().await.unwrap(), Frame::Stderr(_)));
     bench.until_no_check("still").await;
     drop(container);
@@ -497,7 +498,7 @@ async fn what_is_missing_is_a_fault(bench: &Bench) {
     let running = bench.launcher("volume", |settings| {
         settings.egress = EgressSource::Volume("fedicensus-test-nothing".to_owned());
     });
-    // No check can run without it, whichever is asked for.
+    // No check of any kind can run without it.
     assert_eq!(running.report("hello").await.fault(), FaultKind::EngineDown);
     running.shut_down().await;
 }

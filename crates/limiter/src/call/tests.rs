@@ -1,4 +1,4 @@
-//! The original's own tests, its faults, and what must hold whatever is dropped when.
+//! The original's own tests, its bugs, and what must hold no matter what is dropped when.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,7 +39,7 @@ async fn called(limiter: &Limiter, work: Duration) -> Call<Result<&'static str, 
 
 type Running = JoinHandle<Call<Result<&'static str, Infallible>>>;
 
-/// A call in a task of its own, which has begun when this returns.
+/// A call in its own task, which has begun when this returns.
 async fn spawned(limiter: &Arc<Limiter>, work: Duration) -> Running {
     let limiter = Arc::clone(limiter);
     let running = tokio::spawn(async move { called(&limiter, work).await });
@@ -112,7 +112,7 @@ async fn a_call_waits_no_longer_than_it_may() {
     assert_eq!(first.await.unwrap().status, Status::Ran);
 }
 
-/// Five at once and one more, as in the original's test of back-pressure.
+/// Five calls at once and one more, as in the original's test of back-pressure.
 #[tokio::test(start_paused = true)]
 async fn no_more_calls_wait_than_may() {
     for work_time in [WorkTime::FirstCall, WorkTime::Measured(ms(200))] {
@@ -140,7 +140,7 @@ async fn no_more_calls_wait_than_may() {
     }
 }
 
-/// The original loses a slot of its queue with each of these, and refuses everybody in the end.
+/// The original loses a slot of its queue with each of these, and refuses everyone in the end.
 #[tokio::test(start_paused = true)]
 async fn waiting_in_vain_costs_no_slot() {
     let limiter = limiter(limits(500, 1, 50), WorkTime::Measured(ms(200)));
@@ -156,7 +156,7 @@ async fn waiting_in_vain_costs_no_slot() {
     assert_eq!(limiter.metrics().ended(Status::ExceededMaxWait), 20);
 }
 
-/// The original's queue grows by calls that came before it was set up.
+/// In the original, calls that came before the setup enlarge the queue.
 #[tokio::test(start_paused = true)]
 async fn calls_before_the_bound_is_known_do_not_raise_it() {
     let limiter = limiter(limits(800, 2, 410), WorkTime::FirstCall);
@@ -203,7 +203,8 @@ async fn more_calls_than_may_sleep_are_answered_at_once() {
     assert_eq!(called(&limiter, ms(1)).await.status, Status::Ran);
 }
 
-/// Who hangs up does not end a computation on another thread, which still counts as running.
+/// A disconnecting client does not end a computation on another thread, which still counts as
+/// running.
 #[tokio::test(start_paused = true)]
 async fn a_computation_that_outlives_its_call_counts_until_its_end() {
     let limiter = limiter(limits(500, 1, 100), WorkTime::Measured(ms(200)));
@@ -262,7 +263,7 @@ async fn the_page_tells_waiting_and_computing_apart() {
     }
 }
 
-/// What happens in a run: calls that come, time that passes, and callers that hang up.
+/// A step of a run: a call arrives, time passes, or a caller disconnects.
 #[derive(Debug, Clone)]
 enum Step {
     Call,
@@ -278,10 +279,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// All computations take as long as measured, so that the queue's bound stays.
+/// All computations take the measured time, so that the queue's bound stays the same.
 const WORK: Duration = Duration::from_millis(200);
 
-/// Runs the steps, and looks after each of them.
+/// Runs the steps, and checks the state after each of them.
 async fn run(concurrency: usize, steps: Vec<Step>) -> Result<(), TestCaseError> {
     let limiter = limiter(limits(600, concurrency, 300), WorkTime::Measured(WORK));
     let running = Arc::new(AtomicUsize::new(0));
@@ -292,7 +293,7 @@ async fn run(concurrency: usize, steps: Vec<Step>) -> Result<(), TestCaseError> 
                 let (limiter, running) = (Arc::clone(&limiter), Arc::clone(&running));
                 calls.push(tokio::spawn(async move {
                     let compute = |permit| async move {
-                        // As a blocking computation does, it goes on when its call is dropped.
+                        // Like a blocking computation, it continues when its call is dropped.
                         let computing = tokio::spawn(async move {
                             let now = running.fetch_add(1, Ordering::SeqCst) + 1;
                             assert!(now <= concurrency, "{now} at once");

@@ -1,36 +1,36 @@
-//! What is remembered of an address, a user or a browser, and the rules on it. Pure.
+//! The record of an address, a user or a browser, and its rules. Pure.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Since the Unix epoch.
+/// Time since the Unix epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Timestamp(pub Duration);
 
 /// Attempts and failures count for this long.
 pub const WINDOW: Duration = Duration::from_secs(60);
 
-/// Failures count for this long against a limit by the hour.
+/// Failures count for this long towards the hourly limit.
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// How many failures don't lock.
+/// Number of failures that don't lock yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FailureLimits {
     pub(crate) per_minute: u32,
     pub(crate) per_hour: u32,
 }
 
-/// A record of which nothing newer is known is dropped by a clean-up.
+/// A clean-up drops records without newer information.
 pub const PURGE_AGE: Duration = Duration::from_secs(3600);
 
-/// For each of these without a ban, an address counts as having been banned once less.
+/// Each such period without a ban reduces the count of an address's bans by one.
 const QUIET: Duration = Duration::from_secs(24 * 3600);
 
-/// Where our rules differ from the original's.
+/// The differences between our rules and the original's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rules {
-    /// All bans are equally long, and a failure counts from the end of its call, so that calls at
-    /// the same time don't see each other's.
+    /// All bans have the same length, and a failure counts from the end of its call, so that
+    /// parallel calls don't see each other's failures.
     Original,
     /// Each ban of an address lasts twice as long as the one before, and a failure counts as soon
     /// as it is known.
@@ -40,22 +40,22 @@ pub enum Rules {
     },
 }
 
-/// What is remembered: times that count, and a ban or lock.
+/// The times that count, and a ban or lock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
-    /// Attempts of an address, or failures of a user or a browser: the newest ones, in the order
+    /// The latest attempts of an address, or failures of a user or a browser, in the order in which
     /// they were recorded.
     pub times: VecDeque<Timestamp>,
-    /// The end of a ban or lock whose end no clean-up has noticed.
+    /// The end of a ban or lock that no clean-up has noticed as ended.
     pub held_until: Option<Timestamp>,
-    /// How often an address was banned, less the quiet days since.
+    /// How often an address was banned, minus the quiet days since.
     pub bans: u32,
-    /// Quiet days are counted from here.
+    /// Start of the count of quiet days.
     pub quiet_since: Timestamp,
 }
 
 impl Timestamp {
-    /// This much later.
+    /// The time this much later.
     #[must_use]
     pub fn plus(self, time: Duration) -> Self {
         Self(self.0.saturating_add(time))
@@ -67,16 +67,16 @@ impl Timestamp {
 }
 
 impl Record {
-    /// Whether a ban or lock is in force. One whose end is much further away than the longest there
-    /// is was made by a clock that was wrong; a little, by a call that ends after this one began.
+    /// Whether a ban or lock is in force. An end much further away than the longest ban comes from
+    /// a wrong clock. A small excess is possible if a call ends after this one began.
     pub(crate) fn is_held(&self, now: Timestamp, longest: Duration) -> bool {
         let latest = now.plus(longest).plus(WINDOW);
         self.held_until
             .is_some_and(|until| until > now && until <= latest)
     }
 
-    /// Records a time, and gives whether more than `max` lie within the window now. No more of
-    /// them are kept than that takes.
+    /// Records a time. Returns whether more than `max` lie within the window now. Keeps no more
+    /// times than that needs.
     pub(crate) fn count(&mut self, now: Timestamp, max: u32) -> bool {
         let max = usize::try_from(max).unwrap_or(usize::MAX);
         self.times.retain(|time| is_within(*time, now));
@@ -87,7 +87,7 @@ impl Record {
         self.times.len() > max
     }
 
-    /// Records a failure, and gives whether too many lie within a minute or an hour now.
+    /// Records a failure. Returns whether too many lie within a minute or an hour now.
     pub(crate) fn count_failure(&mut self, now: Timestamp, limits: FailureLimits) -> bool {
         let number = |max| usize::try_from(max).unwrap_or(usize::MAX);
         let (per_minute, per_hour) = (number(limits.per_minute), number(limits.per_hour));
@@ -101,14 +101,13 @@ impl Record {
         in_minute.count() > per_minute || self.times.len() > per_hour
     }
 
-    /// Locks.
     pub(crate) fn hold(&mut self, now: Timestamp, time: Duration) -> Timestamp {
         let until = now.plus(time);
         self.held_until = Some(until);
         until
     }
 
-    /// Bans, for longer the more often this happened lately.
+    /// Bans, longer after recent bans.
     pub(crate) fn ban(&mut self, now: Timestamp, base: Duration, rules: Rules) -> Timestamp {
         let time = match rules {
             Rules::Original => base,
@@ -124,7 +123,7 @@ impl Record {
         self.hold(now, time)
     }
 
-    /// Takes off a ban for each quiet day.
+    /// Reduces the number of bans by one for each quiet day.
     pub(crate) fn calm_down(&mut self, now: Timestamp) {
         if self.bans == 0 {
             return;
@@ -140,7 +139,7 @@ impl Record {
         }
     }
 
-    /// Whether the end of a ban or lock is noticed now, which takes it off.
+    /// Removes a ban or lock that has ended. Returns whether there was one.
     pub(crate) fn release(&mut self, now: Timestamp, longest: Duration) -> bool {
         let ended = self.held_until.is_some() && !self.is_held(now, longest);
         if ended {
@@ -149,20 +148,20 @@ impl Record {
         ended
     }
 
-    /// Drops times that are older than [`PURGE_AGE`] or of a clock that was ahead, and gives
-    /// whether anything is left.
+    /// Drops times that are older than [`PURGE_AGE`], or in the future because the clock was ahead.
+    /// Returns whether anything is left.
     pub(crate) fn purge(&mut self, now: Timestamp) -> bool {
         self.times
             .retain(|time| now.since(*time) <= PURGE_AGE && time.since(now) < WINDOW);
-        // The same for the clock from which quiet days are counted.
+        // The same for the time from which quiet days are counted.
         let latest = self.held_until.unwrap_or(now);
         self.quiet_since = self.quiet_since.min(latest.max(now));
         self.held_until.is_some() || self.bans > 0 || !self.times.is_empty()
     }
 }
 
-/// Strictly newer than the window. A time after `now` is of a call that ended after this one was
-/// made; one far after it, of a clock that was wrong.
+/// Whether a time is strictly newer than the window. A time shortly after `now` comes from a call
+/// that ended after this one began; a time long after it comes from a wrong clock.
 fn is_within(time: Timestamp, now: Timestamp) -> bool {
     now.since(time) < WINDOW && time.since(now) < WINDOW
 }
@@ -187,7 +186,7 @@ mod tests {
             assert!(!record.count(at(0.0), 1));
             assert_eq!(record.count(at(second), 1), expect, "{second}");
         }
-        // Ten seconds apart never, 9.9 at the seventh.
+        // Never with ten seconds between failures, and at the seventh with 9.9 seconds.
         let first_over = |step: f64| {
             let mut record = Record::default();
             (0..50).find(|n| record.count(at(f64::from(*n) * step), 6))
@@ -283,7 +282,7 @@ mod tests {
         assert!(!record.purge(at(3602.0)));
     }
 
-    /// A clock that was ahead leaves nothing that counts for ever.
+    /// Entries made while the clock was ahead don't count forever.
     #[test]
     fn what_a_wrong_clock_wrote_ends() {
         let mut record = Record::default();
@@ -299,7 +298,7 @@ mod tests {
         assert!(!record.purge(at(0.0).plus(DAY)));
     }
 
-    /// A call that ended later, and locked, does so for one that was made a little before.
+    /// A lock by a call that ended later also applies to a call that was made slightly before.
     #[test]
     fn a_lock_holds_for_a_call_of_the_moment_before() {
         let mut record = Record::default();
@@ -309,7 +308,7 @@ mod tests {
     }
 
     proptest! {
-        /// As many as one over the maximum are kept, and the answer is that of all times.
+        /// At most one more than the maximum is kept, and the answer is the same as with all times.
         #[test]
         fn a_record_is_bounded_and_counts_right(
             max in 0_u32..8,

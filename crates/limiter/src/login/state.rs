@@ -1,19 +1,19 @@
-//! Where a login limiter keeps its records.
+//! Where a login limiter stores its records.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 
 use super::record::Record;
 
-/// Whose record it is.
+/// The subject of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
-    /// An address, by [`crate::address_key`]: attempts and bans.
+    /// An address, from [`crate::address_key`]: attempts and bans.
     Address(String),
     /// A user: failures and locks.
     User(String),
-    /// A browser that a user has logged in with before: failures and locks. They are its own, so
-    /// that nobody else's failures lock it.
+    /// A browser in which a user has logged in before: failures and locks. They are separate, so
+    /// that other people's failures don't lock it.
     Device {
         /// The user.
         user: String,
@@ -22,31 +22,31 @@ pub enum Key {
     },
 }
 
-/// Keeps records. Calls are short, since others wait for them.
+/// Stores records. Calls must be short, because others wait for them.
 pub trait State {
-    /// Why it fails.
+    /// The error of reading or writing.
     type Error;
 
-    /// The record of this key; an empty one if there is none.
+    /// The record of this key, or an empty one.
     ///
     /// # Errors
-    /// When it can't be read.
+    /// Fails if it can't be read.
     fn get(&mut self, key: &Key) -> Result<Record, Self::Error>;
 
     /// Replaces the record of this key.
     ///
     /// # Errors
-    /// When it can't be written.
+    /// Fails if it can't be written.
     fn put(&mut self, key: Key, record: Record) -> Result<(), Self::Error>;
 
-    /// Has `keep` change each record, and drops those for which it gives `false`.
+    /// Lets `keep` change each record, and drops those for which it returns `false`.
     ///
     /// # Errors
-    /// When they can't be read or written.
+    /// Fails if they can't be read or written.
     fn retain(&mut self, keep: impl FnMut(&Key, &mut Record) -> bool) -> Result<(), Self::Error>;
 }
 
-/// Records in memory. A restart forgets them.
+/// Records in memory. A restart loses them.
 #[derive(Debug)]
 pub struct Memory {
     records: HashMap<Key, Record>,
@@ -54,8 +54,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// At most `records_max` records, at least 1. When another one comes, half of them are dropped:
-    /// records without a ban or lock first, then those whose ban or lock ends soonest.
+    /// Holds at most `records_max` records, at least 1. When a further one arrives, half of them
+    /// are dropped: records without a ban or lock first, then those whose ban or lock ends soonest.
     pub fn new(records_max: usize) -> Self {
         Self {
             records: HashMap::new(),
@@ -63,12 +63,12 @@ impl Memory {
         }
     }
 
-    /// Records now.
+    /// Number of records.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

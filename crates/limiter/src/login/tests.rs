@@ -1,4 +1,4 @@
-//! The original's own tests of its login limiter, and what is wanted beyond them.
+//! The original's own tests of its login limiter, and tests of what we added.
 
 use std::convert::Infallible;
 
@@ -165,7 +165,7 @@ async fn a_lock_ends() {
     assert_eq!((counts.locked_users, counts.unlocked_users), (1, 1));
 }
 
-/// Neither extends a ban, nor counts once it has ended.
+/// They neither extend a ban, nor count once it has ended.
 #[tokio::test(start_paused = true)]
 async fn attempts_during_a_ban_are_not_recorded() {
     let world = World::new(LoginLimits {
@@ -200,7 +200,7 @@ async fn success_forgives_no_failure() {
     }
 }
 
-/// An error is no free guess.
+/// An error is not a free guess.
 #[tokio::test(start_paused = true)]
 async fn a_computation_that_fails_is_a_failure() {
     let world = World::new(LoginLimits {
@@ -232,7 +232,7 @@ async fn others_failures_do_not_lock_a_known_browser() {
     }
     assert_eq!(world.status(of("user"), true).await, "locked-user");
     assert_eq!(world.status(known, true).await, "ran");
-    // A cookie that was stolen is no free guess either.
+    // A stolen cookie is not a free guess either.
     let mut found = Vec::new();
     for _ in 0..4 {
         found.push(world.status(known, false).await);
@@ -293,7 +293,7 @@ async fn a_clean_up_leaves_what_is_needed() {
     assert_eq!(left(&world), 0);
 }
 
-/// Nobody is let in while it is not known who is banned.
+/// No login succeeds while it is unknown which addresses are banned.
 #[tokio::test(start_paused = true)]
 async fn a_state_that_fails_lets_nobody_in() {
     struct Broken;
@@ -322,8 +322,8 @@ async fn a_state_that_fails_lets_nobody_in() {
     }
 }
 
-/// Guesses at the same time from many addresses, and by callers who hang up, get no further than
-/// guesses one after the other.
+/// Parallel guesses from many addresses, and by callers who disconnect, get no further than guesses
+/// one after the other.
 #[tokio::test(start_paused = true)]
 async fn guesses_at_once_lock_like_guesses_in_turn() {
     let ran = |rules| async move {
@@ -380,7 +380,7 @@ fn small_world() -> Arc<World> {
     })
 }
 
-/// Attempts at the same time, all of which have begun when this returns.
+/// Parallel attempts, all of which have begun when this returns.
 async fn at_once(
     world: &Arc<World>,
     addresses: &[&'static str],
@@ -426,8 +426,7 @@ async fn a_flood_of_strangers_keeps_no_known_browser_out() {
     assert_eq!(refused, 1);
 }
 
-/// What the state takes is part of the constant time: a wrong password is written, a right one is
-/// not.
+/// The state's time is part of the constant time: a wrong password is written, a right one is not.
 #[tokio::test]
 async fn the_state_is_used_within_the_constant_time() {
     struct Watched(Memory, Vec<Instant>);

@@ -24,7 +24,7 @@ const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 /// From the connection to the end of the answer, or to the upgrade.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// Requests at once. Connections that have become WebSockets are counted apart.
+/// Requests at once. Connections of clients are counted separately.
 const CONNECTIONS_MAX: usize = 4096;
 
 const LIMITS: Limits = Limits {

@@ -1,9 +1,9 @@
-//! Nobody lives: failures pile up and no check comes out alive, in all or over one address family; or some live, and none of them is a witness
-//! for those that fail (invariant I5).
+//! Detects when no check succeeds: failures pile up, in total or over one address family. Also
+//! detects when some checks succeed, but none can confirm the failures (invariant I5).
 //!
-//! In: how checks ended. Out: what to tell the operator, once when it begins and once when it ends,
-//! with the most likely cause. It decides nothing: that none of these failures counts is
-//! [`crate::blame::doubt`]'s work. Pure: the time is handed in.
+//! It takes the outcomes of checks, and reports once when a blackout begins, with the most likely
+//! cause, and once when it ends. It does not decide whether the failures count:
+//! [`crate::blame::doubt`] does. Pure: the caller passes the time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,88 +15,89 @@ use serde::{Deserialize, Serialize};
 
 use crate::blame::doubt::CONFIRM_WITHIN;
 
-/// Failures in a row, with nobody alive between, before it is told: a stretch of dead names in a list of peers is often shorter.
+/// Failures in a row without a success before a blackout is reported. A list of peers often
+/// contains a shorter run of unreachable names.
 const FAILURES_MIN: u64 = 10;
 
-/// How long nobody must have lived besides: a fast census meets ten dead names in a row within a second.
+/// The time without a success that is also required. A fast census meets ten unreachable names in a
+/// row within a second.
 const SILENT_FOR: Duration = Duration::from_secs(20);
 
-/// How long nobody must have lived over one family while the other lives: hosts of it may be few, and the canary that is asked for it within a
-/// minute should have had its turn.
+/// The time without a success over one family while the other family works. Few hosts may use that
+/// family, and the canary that is checked for it within a minute needs time to answer.
 const FAMILY_SILENT_FOR: Duration = CONFIRM_WITHIN;
 
-/// Kinds that are told apart; there are fewer reasons.
+/// Most kinds of failure that are distinguished. There are fewer reasons.
 const KINDS_MAX: usize = 64;
 
-/// Kinds that are told.
+/// Kinds that are reported.
 const KINDS_TOLD: usize = 3;
 
-/// Where nobody lives.
+/// Where no check succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// At all.
+    /// Over any family.
     Anywhere,
     /// Over IPv4.
     V4,
     /// Over IPv6.
     V6,
-    /// Where it would bear witness for those that fail: at another address than theirs.
+    /// At an address that could confirm the failures: a different one from theirs.
     Elsewhere,
 }
 
-/// What `status` tells of it.
+/// A blackout, as `status` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoSuccess {
-    /// Where nobody lives.
+    /// Where no check succeeds.
     pub scope: Scope,
-    /// The first failure after the last living host, in ms since 1970.
+    /// The first failure after the last success, in ms since 1970.
     pub since_ms: i64,
-    /// Checks that failed since, none of them counted.
+    /// Failed checks since then, none of which counts.
     pub failures: u64,
-    /// How they failed most often.
+    /// The most frequent kinds of failure, with their numbers.
     pub most_often: Vec<(String, u64)>,
-    /// What to look at first.
+    /// What the operator should check first.
     pub hint: String,
 }
 
-/// It is over.
+/// A blackout that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Over {
-    /// Where nobody lives.
+    /// Where no check succeeded.
     pub scope: Scope,
-    /// How long nobody lived.
+    /// How long it lasted.
     pub lasted: Duration,
-    /// Checks that failed meanwhile.
+    /// Checks that failed during it.
     pub failures: u64,
-    /// Of them, those that waited in vain for a witness and were dropped.
+    /// Those that waited in vain for a confirmation and were dropped.
     pub dropped: u64,
 }
 
-/// Whether anybody lives.
+/// Tracks failures and successes to detect blackouts.
 #[derive(Debug, Default)]
 pub struct Blackout {
     all: Row,
     v4: Row,
     v6: Row,
-    /// Failures that were dropped for want of a witness.
+    /// Failures that were dropped without a confirmation.
     unwitnessed: Row,
 }
 
-/// Failures in a row.
 #[derive(Debug, Default)]
 struct Row {
     since: Option<Timestamp>,
     failures: u64,
     kinds: BTreeMap<String, u64>,
     dropped: u64,
-    /// Until then it was told of under another scope.
+    /// Until this time a blackout of another scope explained the failures.
     explained_until: Option<Timestamp>,
     told: bool,
 }
 
 impl Blackout {
-    /// A check failed in the way that `kind` names, after dials over `families`.
+    /// Records a failed check. `kind` names the failure, and `families` are those of its dials.
     pub fn fail(&mut self, kind: &str, families: &[Family], now: Timestamp) {
         self.all.add(kind, now);
         for family in families {
@@ -104,7 +105,7 @@ impl Blackout {
         }
     }
 
-    /// A failure of this kind found no witness in time.
+    /// Records that a failure of this kind was dropped because no check confirmed it in time.
     pub fn dropped(&mut self, kind: &str, now: Timestamp) {
         let rows = [&mut self.all, &mut self.v4, &mut self.v6];
         let explained = rows.iter().any(|row| row.told);
@@ -117,18 +118,19 @@ impl Blackout {
         }
     }
 
-    /// A failure found its witness. Gives what is over by that.
+    /// Records that a failure was confirmed. Returns the blackout that this ends, if any.
     pub fn witnessed(&mut self, now: Timestamp) -> Option<Over> {
         let row = std::mem::take(&mut self.unwitnessed);
         row.told.then(|| row.end(Scope::Elsewhere, now))
     }
 
-    /// A check came out alive. Gives what is over by that.
+    /// Records a check that succeeded. Returns the blackouts that this ends.
     pub fn lived(&mut self, family: Family, now: Timestamp) -> Vec<Over> {
         let all = std::mem::take(&mut self.all);
         let own = std::mem::take(self.over(family));
         if all.told {
-            // It explains the families' failures as well: each has time to live again before it is told of.
+            // The total blackout also explains the families' failures. Each family gets time to
+            // succeed again before its own blackout is reported.
             for row in [&mut self.v4, &mut self.v6] {
                 row.explained_until = Some(now);
             }
@@ -144,7 +146,7 @@ impl Blackout {
             .collect()
     }
 
-    /// What has begun since the last look, to be told once.
+    /// The blackout that has begun since the last call. Each is returned once.
     pub fn look(&mut self, now: Timestamp) -> Option<NoSuccess> {
         let rows = [
             (&mut self.all, Scope::Anywhere),
@@ -163,7 +165,7 @@ impl Blackout {
         None
     }
 
-    /// What goes on now.
+    /// The current blackout, if there is one.
     pub fn describe(&self) -> Option<NoSuccess> {
         let rows = [
             (&self.all, Scope::Anywhere),
@@ -187,7 +189,7 @@ impl Blackout {
 impl Row {
     fn add(&mut self, kind: &str, now: Timestamp) {
         let since = self.since.get_or_insert(now);
-        // A clock that was set back begins it anew.
+        // If the clock was set back, the row begins at the new time.
         *since = now.min(*since);
         self.failures = self.failures.saturating_add(1);
         if self.kinds.len() < KINDS_MAX || self.kinds.contains_key(kind) {
@@ -234,7 +236,7 @@ impl Row {
 }
 
 impl NoSuccess {
-    /// How they failed most often, in a line.
+    /// The most frequent kinds, on one line.
     pub fn kinds(&self) -> String {
         let kinds: Vec<_> = self
             .most_often
@@ -248,10 +250,10 @@ impl NoSuccess {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Anywhere => "NOBODY LIVES",
-            Self::V4 => "NOBODY LIVES over IPv4",
-            Self::V6 => "NOBODY LIVES over IPv6",
-            Self::Elsewhere => "NOBODY BEARS WITNESS",
+            Self::Anywhere => "NO CHECK SUCCEEDS",
+            Self::V4 => "NO CHECK SUCCEEDS over IPv4",
+            Self::V6 => "NO CHECK SUCCEEDS over IPv6",
+            Self::Elsewhere => "NO FAILURE IS CONFIRMED",
         })
     }
 }
@@ -263,12 +265,12 @@ impl fmt::Display for NoSuccess {
             Scope::V4 => "checks in a row failed over IPv4",
             Scope::V6 => "checks in a row failed over IPv6",
             Scope::Elsewhere => {
-                "checks failed and were dropped, because those who live are no witnesses for them"
+                "checks failed and were dropped, because no responding host could confirm them"
             }
         };
         write!(
             f,
-            "{} {what}, none is counted against its host; most often: {}. {}",
+            "{} {what}, none counts against its host; most often: {}. {}",
             self.failures,
             self.kinds(),
             self.hint
@@ -331,7 +333,7 @@ mod tests {
         let told = blackout.look(at(20)).unwrap();
         assert_eq!(
             told.to_string(),
-            "10 checks in a row failed, none is counted against its host; most often: tls ×9, unreachable ×1. Is this machine's clock right? \
+            "10 checks in a row failed, none counts against its host; most often: tls ×9, unreachable ×1. Is this machine's clock right? \
              Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that its roots are?"
         );
         assert_eq!(blackout.look(at(21)), None, "only once");

@@ -1,6 +1,6 @@
 //! Canaries: hosts known to respond. The scheduler checks one when failures wait and no check that
-//! could confirm them has succeeded for a minute. They are other people's servers, so they are
-//! asked for little else.
+//! could confirm them has succeeded for a minute. They are other people's servers, so their checks
+//! request little more.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use census::time::Timestamp;
 use protocol::Host;
 
-/// A canary is asked for its peers no more often than this, the shortest daily interval: it may be
-/// a canary every minute, and its list is long.
+/// Shortest interval between two requests for a canary's peers, equal to the shortest daily
+/// interval. A host may be a canary every minute, and its list of peers is long.
 const PEERS_EVERY: Duration = Duration::from_secs(27 * 3600);
 
-/// The operator's canaries, and which is next.
+/// The operator's canaries, and the position of the next one.
 #[derive(Debug)]
 pub(crate) struct Canaries {
     hosts: Vec<Host>,
     next: usize,
-    /// When each was last asked for its peers as a canary.
+    /// When each canary's check last requested its peers.
     asked_peers: HashMap<Host, Timestamp>,
 }
 
@@ -34,7 +34,7 @@ impl Canaries {
         self.hosts.len()
     }
 
-    /// The next one; `None` if the operator named none.
+    /// The next canary. `None` if the operator named none.
     pub(crate) fn take_turn(&mut self) -> Option<Host> {
         let host = self.hosts.get(self.next)?.clone();
         let after = self.next.saturating_add(1);
@@ -42,10 +42,10 @@ impl Canaries {
         Some(host)
     }
 
-    /// Whether this one may be asked for its peers now; if so, notes that it was.
+    /// Whether this canary's check may request its peers now. If so, records the time.
     pub(crate) fn may_ask_peers(&mut self, host: &Host, now: Timestamp) -> bool {
         let asked = self.asked_peers.get(host);
-        // A clock that was set back must not stop it for ever.
+        // If the clock was set back, a time in the future must not block the request forever.
         let lately = asked.is_some_and(|at| now.since(*at) < PEERS_EVERY && *at <= now);
         if !lately {
             self.asked_peers.insert(host.clone(), now);

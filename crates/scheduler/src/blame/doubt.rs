@@ -1,21 +1,25 @@
-//! Is it them or us? Failures wait here until later checks came out alive (invariant I5).
+//! Decides whether failures count. They wait here until later checks succeed (invariant I5).
 //!
-//! In: checks that ended with a failing verdict, and the witnesses: checks through a container that ended alive. Out: failures that count;
-//! failures whose host should be asked once more; failures that nobody confirmed in time, to be dropped and asked again soon; whether a canary
-//! should be asked. Pure: the time is handed in.
+//! It takes checks that ended with a failing verdict, and witnesses: checks through a container
+//! that found their host alive. It returns failures that count, failures whose host should be
+//! checked once more, failures to be dropped because nothing confirmed them in time, and when to
+//! check a canary. Pure: the caller passes the time.
 //!
-//! One later witness is not enough: the first host that answers after an outage of ours would confirm all that failed during it. So a failure
-//! counts when others lived *all along*, from before it began until after it ended, or when its host fails again after another one had lived: an outage would have
-//! to hit that host twice, with an end between. Decision record 0003.
+//! One later witness is not enough: the first host that answers after an outage of ours would
+//! confirm all failures during it. A failure therefore counts only in two cases. Either others
+//! responded *all along*, from before the check began until after it ended. Or the host fails again
+//! after another host has responded in between: then one outage would have to hit that host twice,
+//! with an end in between. Decision record 0003.
 //!
-//! A witness counts only if it *began* after the failure ended: a check that was under way when the network went may still end alive.
+//! A witness counts only if it *began* after the failure ended. A check that was in progress when
+//! the network failed may still succeed.
 //!
-//! What DNS said is doubted for as long as nobody answered under the host's own certificate. A
-//! resolver that leads every name to one address, where an instance of the census happens to live,
-//! makes that one a witness against all others: so a host whose name led to an address is confirmed
-//! by hosts at *other* addresses of the same family alone. And an answer that the gateway
-//! remembered may stem from an outage that is over, so a failure over it never counts: a host
-//! that failed before is looked up again ([`Doubts::wish_for`]).
+//! A DNS answer is in doubt until a server answers under the host's own certificate. A resolver
+//! that sends every name to one address, at which an instance happens to run, makes that instance a
+//! witness against all others. Therefore a host whose name led to an address is confirmed only by
+//! hosts at *other* addresses of the same family. And an answer from the gateway's cache may stem
+//! from a past outage, so a failure after such an answer never counts. A host that failed before is
+//! looked up again ([`Doubts::wish_for`]).
 
 mod suspects;
 mod witnessed;
@@ -32,64 +36,66 @@ use protocol::egress::{Family, Wish};
 use suspects::Suspects;
 use witnessed::Witnessed;
 
-/// What stays unconfirmed for this long is dropped (design §3, I5).
+/// A failure that is unconfirmed for this long is dropped (design §3, I5).
 pub const CONFIRM_WITHIN: Duration = Duration::from_secs(120);
 
-/// Nobody who could bear witness has answered for this long: ask a canary (design §3, I5).
+/// Time without a suitable witness before a canary is checked (design §3, I5).
 pub const CANARY_AFTER: Duration = Duration::from_secs(60);
 
-/// Others lived all along when no two of them lived further apart than this: no outage of ours that is worth the name fits between. Of the
-/// failures that take no time, some 8 % have such company where 10 000 hosts live, 42 % where 30 000 do and 95 % where 100 000 do, each of whom is
-/// asked once in 29 hours; all others are asked twice.
+/// Others responded all along if successive witnesses are at most this far apart: no outage of ours
+/// worth the name fits in between. This confirms about 8 % of instant failures if 10 000 hosts
+/// respond, 42 % with 30 000 hosts and 95 % with 100 000, each checked once in 29 hours. All other
+/// failed hosts are checked twice.
 pub const CLOSE: Duration = Duration::from_secs(5);
 
-/// Failures that wait at most. At the gateway's 20 dials a second for two minutes there are never more than 2 400.
+/// Most failures that wait. At the gateway's 20 dials a second, two minutes yield at most 2 400.
 pub const WAITING_MAX: usize = 4096;
 
-/// What has to be shown to work before a failure counts.
+/// What must be shown to work before a failure counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
-    /// The address families over which the host was tried.
+    /// The address families over which the host was dialled.
     pub families: Vec<Family>,
-    /// What it took from DNS.
+    /// What the check learned from DNS.
     pub dns: Dns,
 }
 
-/// What a failing check took from DNS.
+/// What a failing check learned from DNS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dns {
-    /// Nothing that is in doubt: who answered had the host's own certificate, or it is not about the host's network at all.
+    /// Nothing that is in doubt: the server presented the host's own certificate, or the failure
+    /// does not concern the host's network.
     Sound,
-    /// An answer that came just now: a witness must have been looked up afresh. If the name led to an address, the witness must live at
-    /// another one.
+    /// A fresh answer. A witness must also have been looked up afresh. If the name led to an
+    /// address, the witness must be at another one.
     Fresh(Option<IpAddr>),
-    /// An answer from before: it never counts, and its host must be looked up anew.
+    /// An answer from the cache. The failure never counts, and the host must be looked up again.
     Remembered(Option<IpAddr>),
 }
 
 /// What a check that ended alive shows to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Witness {
-    /// When its egress was asked for, and its name looked up.
+    /// When its way out was requested and its name looked up.
     pub began: Timestamp,
-    /// When it said `alive`: what came after, such as peers, shows nothing.
+    /// When the check reported `alive`. Later steps, such as reading peers, show nothing.
     pub lived: Timestamp,
-    /// Where it lives.
+    /// The host's address.
     pub address: IpAddr,
-    /// Its name was looked up in DNS, not in the gateway's cache.
+    /// Whether its name was looked up in DNS, not in the gateway's cache.
     pub fresh: bool,
 }
 
-/// What a failure has come to once others have lived.
+/// The decision on a failure once other hosts have responded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruling {
-    /// It was them.
+    /// The failure was the host's.
     Counts,
-    /// It may have been us: ask the host once more.
+    /// The failure may be ours: check the host once more.
     AskAgain,
 }
 
-/// Failures in doubt, oldest first. `T` is what has to be settled or dropped.
+/// Failures in doubt, oldest first. `T` is the caller's value to be committed or dropped.
 #[derive(Debug)]
 pub struct Doubts<T> {
     waiting: VecDeque<Waiting<T>>,
@@ -99,7 +105,7 @@ pub struct Doubts<T> {
     last_canary: Timestamp,
 }
 
-/// Since when nobody has answered over a family, and nobody who was looked up afresh.
+/// When a host last answered, for each family, and for names that were looked up afresh.
 #[derive(Debug)]
 struct Quiet {
     v4: Timestamp,
@@ -112,19 +118,19 @@ struct Quiet {
 struct Waiting<T> {
     host: Host,
     failure: T,
-    /// What its check relied on.
+    /// What the check relied on.
     asked: Doubt,
-    /// The families of which nobody has shown since that they work.
+    /// The families that no witness has shown to work since.
     families: Vec<Family>,
-    /// Nobody has shown since that DNS works.
+    /// Whether a witness must still show that DNS works.
     dns: bool,
     began: Timestamp,
     ended: Timestamp,
 }
 
 impl<T> Doubts<T> {
-    /// Nothing in doubt yet; nobody has answered since `now`. `key` hashes the names of hosts that
-    /// failed once: nobody may choose two that share one.
+    /// Starts without failures, and as if a host of each kind had answered at `now`. `key` hashes
+    /// the names of hosts that failed once, so that nobody can choose two names with the same hash.
     pub fn new(now: Timestamp, key: RandomState) -> Self {
         Self {
             waiting: VecDeque::new(),
@@ -135,7 +141,8 @@ impl<T> Doubts<T> {
         }
     }
 
-    /// A check of `host` that began at `began` and ended at `now` failed. When too many wait already, the oldest comes back, to be dropped.
+    /// Records that a check of `host`, which began at `began` and ended at `now`, failed. If too
+    /// many failures wait already, returns the oldest, to be dropped.
     pub fn fail(
         &mut self,
         host: Host,
@@ -160,7 +167,7 @@ impl<T> Doubts<T> {
         }
     }
 
-    /// A check of `host` came out alive: the failures that this decides come back.
+    /// Records that a check of `host` succeeded. Returns the failures that this decides.
     pub fn alive(&mut self, host: &Host, witness: Witness, now: Timestamp) -> Vec<(T, Ruling)> {
         self.quiet.ended_by(witness, now);
         self.witnessed.by(witness, now);
@@ -202,7 +209,8 @@ impl<T> Doubts<T> {
         Ruling::AskAgain
     }
 
-    /// What a check of `host` should show besides: whoever failed before is looked up anew, so that it may count.
+    /// What a check of `host` should also show to work. A host that failed before is looked up
+    /// again, so that a second failure may count.
     pub fn wish_for(&self, host: &Host) -> Wish {
         Wish {
             family: None,
@@ -210,7 +218,8 @@ impl<T> Doubts<T> {
         }
     }
 
-    /// What has waited too long comes back, to be dropped. A clock that jumped back drops everything from what is now the future.
+    /// Returns failures that have waited too long, to be dropped. If the clock jumped back, this
+    /// includes all failures whose time is now in the future.
     pub fn expire(&mut self, now: Timestamp) -> Vec<T> {
         self.suspects.expire(now);
         let (late, still): (VecDeque<_>, VecDeque<_>) =
@@ -222,14 +231,14 @@ impl<T> Doubts<T> {
         late.into_iter().map(|waiting| waiting.failure).collect()
     }
 
-    /// The clock was set: nothing that was shown to work before can be placed in time any more.
+    /// The clock was set: the times of earlier witnesses are no longer comparable.
     pub fn clock_was_set(&mut self, now: Timestamp) {
         self.witnessed.clock_was_set(now);
         self.quiet = Quiet::since(now);
         self.last_canary = now.minus(CANARY_AFTER);
     }
 
-    /// Those that turned out to be ours come back, to be dropped.
+    /// Returns the failures that turned out to be ours, to be dropped.
     pub fn give_up(&mut self, is_ours: impl Fn(&T) -> bool) -> Vec<T> {
         let (ours, still): (VecDeque<_>, VecDeque<_>) = self
             .waiting
@@ -239,14 +248,16 @@ impl<T> Doubts<T> {
         ours.into_iter().map(|waiting| waiting.failure).collect()
     }
 
-    /// What canaries should be asked for now, one each, what has not been shown for longest first; at most once a minute.
+    /// What canaries should show now, one wish per canary, those without a witness for longest
+    /// first. Returns wishes at most once a minute.
     pub fn wants_canaries(&mut self, now: Timestamp) -> Vec<Wish> {
         if now.since(self.last_canary) < CANARY_AFTER {
             return Vec::new();
         }
         let mut wishes: Vec<Wish> = Vec::new();
         for waiting in &self.waiting {
-            // Who has waited for so long has met nobody who would do, whoever answered meanwhile.
+            // A failure that has waited this long has met no suitable witness, whatever hosts
+            // answered in between.
             let long = now.since(waiting.ended) >= CANARY_AFTER;
             for wish in waiting.lacks() {
                 if !long && now.since(self.quiet.of(wish)) < CANARY_AFTER {
@@ -258,7 +269,7 @@ impl<T> Doubts<T> {
                 }
             }
         }
-        // Whoever lives over the one family or the other does for those who need anybody.
+        // A canary for either family also serves failures that accept any family.
         if let Some(anybody) = wishes.iter().position(|wish| wish.family.is_none())
             && wishes.len() > 1
         {
@@ -272,20 +283,21 @@ impl<T> Doubts<T> {
         wishes
     }
 
-    /// How many wait.
+    /// Number of waiting failures.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 }
 
 impl<T> Waiting<T> {
-    /// Whom it lacks as witnesses.
+    /// The witnesses that it still needs.
     fn lacks(&self) -> Vec<Wish> {
         let led_to = self.asked.dns.led_to().map(Family::of);
         let fresh = |family| self.dns && (led_to.is_none() || led_to == family);
         let mut families: Vec<_> = self.families.iter().copied().map(Some).collect();
         if !families.iter().any(|family| fresh(*family)) {
-            // Nobody's family will do for what DNS led to, or anybody's.
+            // No needed family also covers the DNS answer, so this adds the answer's family, or any
+            // family.
             families.extend((self.dns || families.is_empty()).then_some(led_to));
         }
         let wish = |family| Wish {
@@ -317,7 +329,7 @@ impl Quiet {
         }
     }
 
-    /// Since when nobody has answered who would fulfil this wish.
+    /// When a host that fulfils this wish last answered.
     fn of(&self, wish: Wish) -> Timestamp {
         match (wish.family, wish.fresh) {
             (Some(Family::V4), false) => self.v4,

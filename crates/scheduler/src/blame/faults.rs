@@ -1,5 +1,5 @@
-//! Faults: what goes wrong with us. A fault never reaches `transition`; the host's record stays as
-//! it was (invariant I5).
+//! Faults: failures on our side. A fault never reaches `transition`, and the host's record stays
+//! unchanged (invariant I5).
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,73 +9,74 @@ use protocol::Host;
 
 use crate::command::Wait;
 
-/// A host is alone with its faults when fewer other hosts than this faulted lately. Rare faults of
-/// ours, from a machine short of memory for instance, hit that many within a day before they hit
-/// one host three times in a row.
+/// A host is alone with its faults if fewer other hosts than this had a fault lately. Rare faults
+/// of ours, for example from a lack of memory, hit this many hosts within a day before they hit one
+/// host three times in a row.
 const OTHERS_MAX: usize = 10;
 
-/// Lately: every host was checked since.
+/// The period called lately. Every host is checked within it.
 const LATELY: Duration = Duration::from_secs(29 * 3600);
 
-/// Hosts that are remembered. Most faults meet a responding instance and need no memory. They don't
-/// in a census so small that no check succeeds for two minutes, some nine hundred instances, and as
-/// many may fault.
+/// Most remembered hosts. Most faults meet a responding instance and need no memory. In a census so
+/// small that no check succeeds for two minutes, some nine hundred instances, they do, and all of
+/// these may fault.
 const FAULTERS_MAX: usize = 1024;
 
-/// A host that alone keeps causing faults while others are checked well becomes dead at this one
+/// If a single host keeps causing faults while other checks succeed, it becomes dead at this number
 /// (design §5).
 pub(crate) const FAULTS_UNTIL_DEAD: u32 = 3;
 
-/// How far a fault reaches.
+/// How much a fault affects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultScope {
-    /// Nothing can be checked until it is repaired: the gateway, the launcher, the engine, the
-    /// store.
+    /// No host can be checked until it is repaired: the gateway, the launcher, the engine or the
+    /// store fails.
     Global,
-    /// It hit this check by chance: the host is checked again, and nothing is counted.
+    /// It hit this check by chance. The host is checked again, and nothing is counted.
     Transient,
     /// The checker misbehaved, which its host may have caused. A host that alone keeps causing such
     /// faults becomes dead the third time.
     HostSuspected,
 }
 
-/// A check that came to nothing, through no doing of its host.
+/// A check without a result, not because of its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckFault {
-    /// How far it reaches.
+    /// How much it affects.
     pub scope: FaultScope,
     /// What was tried and what went wrong.
     pub what: String,
-    /// The engine did not start a container, or did not end it: a reason to run fewer.
+    /// Whether the engine failed to start or end a container: a reason to run fewer.
     pub is_engine: bool,
 }
 
-/// Who caused a fault, as far as other checks show.
+/// The cause of a fault, as far as other checks show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Attribution {
-    /// An outage of ours: it hits every host.
+    /// An outage of ours, which hits every host.
     Us,
     /// No other check succeeded in time.
     Unknown(Lately),
-    /// Other checks succeed: it may be the host's doing.
+    /// Other checks succeed, so the host may be the cause.
     Host,
 }
 
 /// Whether a host's checks have faulted lately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lately {
-    /// This is the first time.
+    /// This fault is the first.
     Once,
-    /// It is not.
+    /// There was an earlier fault.
     Again,
 }
 
 impl Attribution {
-    /// When the host is due again, at the earliest `Soon` and at the latest at its `ordinary` time.
+    /// When the host is due again: at the earliest `Soon`, and at the latest at its `ordinary`
+    /// time.
     ///
-    /// What a host may cause brings it no check before its ordinary time. Otherwise hosts in league
-    /// that fault each time would be checked some fifty times as often as others, and few of them
-    /// would make most of all checks fail.
+    /// A fault that the host may have caused brings no check before the ordinary time. Otherwise
+    /// colluding hosts that fault each time would be checked about fifty times as often as others,
+    /// and a few of them would make most checks fail.
     pub(crate) fn due(self, ordinary: Option<Timestamp>) -> Wait {
         match self {
             Self::Us | Self::Unknown(Lately::Once) => Wait::Soon,
@@ -87,12 +88,12 @@ impl Attribution {
 /// Hosts whose checks faulted lately.
 #[derive(Debug, Default)]
 pub(crate) struct Faulters {
-    /// Each once, the latest last.
+    /// Each host once, the latest last.
     lately: VecDeque<(Host, Timestamp)>,
 }
 
 impl Faulters {
-    /// A check of this host faulted.
+    /// Records a fault of this host's check. Returns whether it had one lately.
     pub(crate) fn note(&mut self, host: &Host, now: Timestamp) -> Lately {
         let before = self
             .lately
@@ -109,8 +110,8 @@ impl Faulters {
         }
     }
 
-    /// Whether this host is alone with its faults (design §5). If not, the fault goes round, and so
-    /// is ours.
+    /// Whether only this host has faults (design §5). Otherwise the fault hits many hosts and is
+    /// ours.
     pub(crate) fn is_alone(&self, host: &Host, now: Timestamp) -> bool {
         let others = self
             .lately

@@ -1,38 +1,43 @@
-//! Something of ours does not work, and nothing is checked until it does (invariant I5).
+//! Outages: a part of ours does not work, and no host is checked until it does (invariant I5).
 //!
-//! In: faults that reach further than one check, faults that hit one check after the other, verdicts that were written. Out: whether checks may
-//! start and how many, and when to look whether it works again. Pure: the time is handed in.
+//! It takes faults that affect more than one check, faults in consecutive checks, and written
+//! verdicts. It returns whether checks may start and how many, and when to test the parts again.
+//! Pure: the caller passes the time.
 //!
-//! Some trouble is not seen by asking the parts: an engine that answers and starts nothing, a checker image that is broken, a disk that has room
-//! for a small row and not for a large one. So an outage that its parts say is over is *on trial* until a verdict has been written: few checks
-//! start meanwhile, and when they fail, the outage goes on with the pause that it had.
+//! Some problems don't show in the parts' status: an engine that answers and starts nothing, a
+//! broken checker image, a disk with space for a small row and not for a large one. An outage that
+//! is over according to its parts is therefore *on trial* until a verdict has been written. Few
+//! checks start during the trial. If they fail, the outage continues with the same pause as before.
 
 use std::time::Duration;
 
 use census::time::Timestamp;
 
-/// First pause before looking again.
+/// First pause before the parts are tested again.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// Longest pause: an engine that was restarted is found again within a minute.
+/// Longest pause. A restarted engine is found again within a minute.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Checks in a row that failed on our side, without one verdict written between: then it is no
-/// chance. Half of all hosts in league are two thirds of all checks, since who faults is asked
-/// twice ([`crate::blame::faults::Attribution`]): they come to it once in some three thousand
-/// checks. What they gain is seconds, since the first verdict ends it.
+/// Failed checks in a row on our side, without a written verdict in between, that can't be chance.
+/// If half of all hosts collude, they cause two thirds of all checks, because a faulting host is
+/// checked twice ([`crate::blame::faults::Attribution`]). They reach this number about once in
+/// three thousand checks. They gain only seconds by that, because the first verdict ends the
+/// outage.
 const FAULTS_IN_A_ROW_MAX: u32 = 20;
 
-/// The same on trial, where the suspicion is there already.
+/// The same number during a trial, where an outage is already suspected.
 const FAULTS_ON_TRIAL_MAX: u32 = 2;
 
-/// Checks at once on trial. Some hosts don't answer, and a trial must not depend on one of them.
+/// Checks in parallel during a trial. Some hosts don't answer, and a trial must not depend on one
+/// of them.
 const ROOM_ON_TRIAL: u32 = 4;
 
-/// A trial in which nothing failed for this long is over, even when no verdict was written: there may be nobody left who lives.
+/// A trial without failures ends after this time even without a written verdict: there may be no
+/// responding host left.
 const TRIAL_MAX: Duration = Duration::from_secs(600);
 
-/// The present outage, if there is one.
+/// The current outage, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Outage {
     current: Option<Current>,
@@ -47,42 +52,42 @@ struct Current {
     pause: Duration,
     phase: Phase,
     seen: Seen,
-    /// It came back on trial at least once.
+    /// It came back during a trial at least once.
     relapsed: bool,
 }
 
-/// By what an outage was noticed.
+/// How an outage was noticed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seen {
-    /// A part said so, or did not answer.
+    /// A part reported it, or did not answer.
     Told,
-    /// Nothing but failed checks shows it: one that works shows the contrary.
+    /// Failed checks alone show it. One successful check disproves it.
     Counted,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Phase {
-    /// Nothing is checked; look again then.
+    /// No check starts. The parts are tested again at `look_at`.
     On { look_at: Timestamp },
-    /// Its parts work as far as they say, since then.
+    /// The parts report since this time that they work.
     Trial { since: Timestamp },
 }
 
 /// What a failure of ours means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begun {
-    /// It is the beginning of an outage.
+    /// An outage begins.
     News,
     /// The outage was not over.
     Relapse,
-    /// The first time that an outage which seemed over was not.
+    /// The outage was not over, for the first time.
     FirstRelapse,
-    /// It is part of what is known.
+    /// The failure belongs to a known outage.
     Known,
 }
 
 impl Outage {
-    /// Something fails that every check needs.
+    /// Records a failure of something that every check needs.
     pub(crate) fn begin(&mut self, what: String, seen: Seen, now: Timestamp) -> Begun {
         self.in_a_row = 0;
         let Some(current) = &mut self.current else {
@@ -111,7 +116,8 @@ impl Outage {
         }
     }
 
-    /// A check failed on our side. Gives how many in a row it takes to call it an outage, when this one does.
+    /// Records a failed check on our side. If this makes it an outage, returns the number of
+    /// failures in a row.
     pub(crate) fn fault(&mut self) -> Option<u32> {
         let most = match self.current.as_ref().map(|current| current.phase) {
             Some(Phase::On { .. }) => return None,
@@ -122,19 +128,20 @@ impl Outage {
         (self.in_a_row >= most).then_some(self.in_a_row)
     }
 
-    /// A verdict was written: the whole path works. Gives how long the outage lasted that this ends, unless it was said to be over already.
+    /// Records a written verdict: the whole path works. Returns the length of the outage that this
+    /// ends, unless its end was already reported.
     pub(crate) fn works(&mut self, now: Timestamp) -> Option<Duration> {
         self.in_a_row = 0;
         let current = self.current.take_if(|current| match current.phase {
             Phase::Trial { .. } => true,
-            // What a part says stands: this one was on its way when the outage began.
+            // A part's own report outweighs a verdict that was on its way when the outage began.
             Phase::On { .. } => current.seen == Seen::Counted,
         })?;
         let was_said_to_be_over = matches!(current.phase, Phase::Trial { .. }) && !current.relapsed;
         (!was_said_to_be_over).then(|| now.since(current.since))
     }
 
-    /// It still fails: look again later.
+    /// Records that it still fails. The next test follows after a longer pause.
     pub(crate) fn goes_on(&mut self, what: String, now: Timestamp) {
         if let Some(current) = &mut self.current {
             current.what = what;
@@ -142,14 +149,15 @@ impl Outage {
         }
     }
 
-    /// Its parts work again: a few checks will show. Gives how long they did not, unless that was said already.
+    /// Records that the parts work again. A few checks have to confirm it. Returns how long the
+    /// parts failed, unless that was already reported.
     pub(crate) fn parts_work(&mut self, now: Timestamp) -> Option<Duration> {
         let current = self.current.as_mut()?;
         current.phase = Phase::Trial { since: now };
         (!current.relapsed).then(|| now.since(current.since))
     }
 
-    /// Whether there is one, on or on trial.
+    /// Whether there is an outage, on trial or not.
     pub(crate) fn is_any(&self) -> bool {
         self.current.is_some()
     }
@@ -165,14 +173,14 @@ impl Outage {
         )
     }
 
-    /// Whether it was noticed by failed checks alone, and no check has come to a verdict since.
+    /// Whether failed checks alone showed it, and no check has reached a verdict since.
     pub(crate) fn is_counted(&self) -> bool {
         self.current
             .as_ref()
             .is_some_and(|current| current.seen == Seen::Counted)
     }
 
-    /// How many checks may be under way at once.
+    /// Checks that may be in progress at once.
     pub(crate) fn room(&self, ordinary: u32) -> u32 {
         match self.current.as_ref().map(|current| current.phase) {
             None => ordinary,
@@ -181,7 +189,7 @@ impl Outage {
         }
     }
 
-    /// Whether it is time to look if it works again. A clock that was set back does not put it off.
+    /// Whether the parts should be tested now. Setting the clock back does not delay this.
     pub(crate) fn wants_look(&mut self, now: Timestamp) -> bool {
         match self.current.as_ref().map(|current| current.phase) {
             None => false,
@@ -195,7 +203,8 @@ impl Outage {
         }
     }
 
-    /// What does not work and since when. An outage that came back is one until a check has shown that it is over.
+    /// What does not work, and since when. An outage that came back is reported until a check has
+    /// shown that it is over.
     pub(crate) fn describe(&self) -> Option<(String, Timestamp)> {
         self.current
             .as_ref()

@@ -8,24 +8,23 @@ use protocol::egress::Deferral;
 
 use crate::command::Wait;
 
-/// Longest deferral that a host which has responded before waits for, and up to as much again. It
-/// then asks again before the turn that the gateway promised: that costs no look-up, unless it
-/// failed before.
+/// Longest deferral for a host that has responded before; it waits up to twice as long. It then
+/// asks again before the turn that the gateway promised. That costs no look-up, unless it failed
+/// before.
 ///
-/// Such a host never stands behind more than a minute of them: otherwise anyone who lists junk
-/// names below its domain, or points names at its address, would keep it waiting until it is off
-/// the list.
+/// Such a host never waits behind more than a minute of others. Otherwise anyone who lists junk
+/// names below its domain, or points names at its address, could delay it until it is off the list.
 const RESPONDED_WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Early asks per minute that are no burden: ten a second, some milliseconds each.
+/// Early asks per minute that are harmless: ten a second, some milliseconds each.
 const EARLY_ASKS_MAX: u32 = 600;
 
-/// Early asks wait this many times as long at most: half an hour, against the fortnight for which a
-/// host stays listed.
+/// Early asks wait at most this many times as long: half an hour, compared to the fortnight for
+/// which a host stays listed.
 const STRETCH_MAX: u32 = 60;
 
-/// Hosts that ask before the turn that they were promised. Anyone who runs tens of thousands of
-/// responding names would make them ask thousands of times a second: the more ask early, the longer
+/// Counts hosts that ask before their promised turn. Anyone who runs tens of thousands of
+/// responding names could cause thousands of early asks a second. So the more ask early, the longer
 /// each of them waits.
 #[derive(Debug, Default)]
 pub(crate) struct EarlyAsks {
@@ -36,8 +35,8 @@ pub(crate) struct EarlyAsks {
 
 impl EarlyAsks {
     /// How long a deferred host waits. The gateway promises turns one by one, so a host that has
-    /// never responded keeps to its promise; hosts that wait for something else come back spread
-    /// out.
+    /// never responded keeps to its promise. Hosts that wait for anything other than a pace return
+    /// spread out.
     pub(crate) fn wait(
         &mut self,
         record: &Record,
@@ -61,7 +60,7 @@ impl EarlyAsks {
         }
     }
 
-    /// Counts one, and gives how many times as long it waits.
+    /// Counts one early ask. Returns the factor for its wait.
     fn count(&mut self, now: Timestamp) -> u32 {
         let minute = now.0.div_euclid(60_000);
         if minute != self.minute {
@@ -77,7 +76,7 @@ impl EarlyAsks {
     }
 }
 
-/// Whether the gateway deferred a host by its paces, before it dialled.
+/// Whether the gateway deferred a host because of its paces, before it dialled.
 pub(crate) fn is_pace(why: Deferral) -> bool {
     match why {
         Deferral::GroupPace | Deferral::AddressPace | Deferral::BlockPace | Deferral::DialPace => {
@@ -104,7 +103,7 @@ mod tests {
         }
     }
 
-    /// `count` early asks within a minute; the least that the last one waits.
+    /// Makes `count` early asks within a minute. Returns the shortest wait of the last one.
     fn minute(early: &mut EarlyAsks, minute: i64, count: u32) -> Duration {
         let (record, now) = (record(Some(Timestamp(1))), Timestamp(minute * 60_000));
         let waits = (0..count).map(|_| early.wait(&record, Deferral::GroupPace, TOLD, now));

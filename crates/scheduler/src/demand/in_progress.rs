@@ -1,29 +1,29 @@
-//! Checks in progress by class, and how many slots among the containers they need.
+//! Checks in progress by class, and the slots for containers that they need.
 //!
-//! Most hosts of a backlog of dead hosts have no name, refuse the connection or never answer: they
-//! cost a look-up and never need a slot. If each of them counted as one, some dozens that wait for
-//! time-outs would keep all others from being opened. So a host that is still being opened counts
-//! as the part of a slot that hosts of its class have needed lately, and as a whole one once it is
-//! opened. A host of class living always counts as a whole one: nearly all of them answer.
-//! Rejected: a separate number of openings next to the slots, which half of the dead hosts, those
-//! that accept a connection, would turn into a queue that responding instances stand behind.
+//! Most hosts in a backlog of class `dead` have no name, refuse the connection or never answer.
+//! They cost a look-up and never need a slot. If each counted as one slot, a few dozen that wait
+//! for timeouts would block all others. So a host that is still being opened counts as a fraction
+//! of a slot, which its class has needed lately, and as a whole slot once it is opened. A host of
+//! class `living` always counts as a whole slot: nearly all of them answer. Rejected: a separate
+//! number of openings next to the slots. Half of all dead hosts accept a connection, and these
+//! would form a queue in front of responding instances.
 
 use census::class::{Class, PerClass};
 
 use super::shares::Room;
 
-/// Parts of a slot, in which needs are counted.
+/// Parts of a slot: the unit in which needs are counted.
 const SLOT: u32 = 1024;
 
-/// Hosts being opened per slot at most. If all of them answered at once, 64 containers would work
-/// them off within the time that a check waits for a slot.
+/// Most hosts being opened per slot. If all of them answered at once, 64 containers would finish
+/// them within the time that a check waits for a slot.
 pub const OPENINGS_PER_SLOT: u32 = 32;
 
-/// A class's need moves by this part of the difference with each host that was opened or was not:
-/// some thirty hosts show what a class is like.
+/// After each host, a class's need moves by the difference divided by this. About thirty hosts show
+/// what a class needs.
 const LEARNED_PART: u32 = 32;
 
-/// Whether a host that was to be opened needs a slot.
+/// Whether a host needs a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotDemand {
     /// It accepted a connection.
@@ -38,16 +38,16 @@ pub(crate) struct InProgress(PerClass<Counts>);
 
 #[derive(Debug, Clone, Copy)]
 struct Counts {
-    /// All of them.
+    /// All checks in progress.
     all: u32,
-    /// Of them, those that are being resolved and dialled.
+    /// Those whose host is being resolved and dialled.
     opening: u32,
     /// Parts of a slot that a host of this class has needed lately.
     needs: u32,
 }
 
 impl Default for Counts {
-    /// Nothing is known of a class: each of its hosts may need a slot.
+    /// As long as a class is unknown, each of its hosts may need a slot.
     fn default() -> Self {
         Self {
             all: 0,
@@ -57,7 +57,7 @@ impl Default for Counts {
     }
 }
 
-/// How far a check has come.
+/// The stage of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Its host is being resolved and dialled.
@@ -67,21 +67,21 @@ pub(crate) enum Stage {
 }
 
 impl InProgress {
-    /// A host is being opened.
+    /// Records that a host is being opened.
     pub(crate) fn enter(&mut self, class: Class) {
         let counts = self.0.of_mut(class);
         counts.all = counts.all.saturating_add(1);
         counts.opening = counts.opening.saturating_add(1);
     }
 
-    /// What opening it showed. Gives the stage that it is in from now on.
+    /// Records whether the host needs a slot. Returns the check's next stage.
     pub(crate) fn opened(&mut self, class: Class, demand: SlotDemand) -> Stage {
         let counts = self.0.of_mut(class);
         let (now, stage) = match demand {
             SlotDemand::One => (SLOT, Stage::Opened),
             SlotDemand::None => (0, Stage::Opening),
         };
-        // Rounded away from where it is, so that it arrives.
+        // Rounded up, so that it reaches its target.
         let step = now.abs_diff(counts.needs).div_ceil(LEARNED_PART);
         counts.needs = if now > counts.needs {
             counts.needs.saturating_add(step)
@@ -94,7 +94,7 @@ impl InProgress {
         stage
     }
 
-    /// A check ended.
+    /// Records that a check ended.
     pub(crate) fn leave(&mut self, class: Class, stage: Stage) {
         let counts = self.0.of_mut(class);
         counts.all = counts.all.saturating_sub(1);
@@ -103,7 +103,7 @@ impl InProgress {
         }
     }
 
-    /// How many there are.
+    /// Number of checks by class.
     pub(crate) fn counts(&self) -> PerClass<u32> {
         PerClass::each(|class| self.0.of(class).all)
     }
@@ -136,7 +136,7 @@ impl InProgress {
 mod tests {
     use super::*;
 
-    /// `count` hosts of a class that showed `demand`, one after the other.
+    /// Records `count` hosts of a class with this demand, one after the other.
     fn learn(checks: &mut InProgress, class: Class, demand: SlotDemand, count: u32) {
         for _ in 0..count {
             checks.enter(class);
@@ -193,7 +193,7 @@ mod tests {
         enter(&mut checks, Class::Dead, 16);
         let held = checks.room(16).in_progress.dead;
         assert!((7..=9).contains(&held), "{held}");
-        // One that is opened is known to need one.
+        // An opened host needs a slot for certain.
         learn(&mut checks, Class::Retry, SlotDemand::None, 300);
         checks.enter(Class::Retry);
         checks.opened(Class::Retry, SlotDemand::One);

@@ -1,19 +1,24 @@
-//! How the room for checks is shared among the classes of due hosts.
+//! Divides the room for checks among the classes of due hosts.
 //!
-//! In: the room, what is under way, and who waits. Out: how many of each class are taken. Refused: more than there is room for; leaving room unused
-//! while anybody waits.
+//! It takes the room, the checks in progress and the waiting hosts, and returns how many of each
+//! class to take. It never takes more than there is room for, and leaves no room unused while hosts
+//! wait.
 //!
-//! Two rules, one after the other. *By what is held*: of those who wait, the classes that hold less than their share of all places go first. A class
-//! whose checks take long (dead hosts wait for time-outs) would otherwise come to hold all places, however seldom one of them is started. *By turns*:
-//! what is left goes round in the proportion of the weights, by stride scheduling: each class has a moment at which it is next, the earliest is
-//! taken, and its moment moves on by a stride that is the shorter the larger its weight is. So the proportion holds also where there is one place.
-//! Rejected: a quota a class, which leaves room idle; the oldest due of all, which a backlog of the dead fills for days.
+//! Two rules apply, one after the other. *By holding*: waiting classes that hold less than their
+//! share of all slots go first. Otherwise a class whose checks take long (dead hosts wait for
+//! timeouts) would end up with all slots, however rarely one of its checks starts. *By turns*: the
+//! rest is divided in proportion to the weights, by stride scheduling. Each class has a time of its
+//! next turn; the earliest goes first, and its time moves on by a stride that is shorter for a
+//! larger weight. So the proportion holds even for a single slot. Rejected: a quota per class,
+//! which leaves room idle; the longest due first, which a backlog of dead hosts fills for days.
 
 use census::class::{Class, PerClass};
 
-/// Nineteenths of the room that a class has while all of them wait. The living are the list, and a million of them are most of an ordinary day's checks;
-/// new names are what the census grows by; one that failed loses little by an hour, and a dead one by a day. Where only the living and the dead wait for an
-/// engine that can do half of what both need, the dead have one start in thirteen: with one in seven the living were left less than nine tenths of it.
+/// Nineteenths of the room per class while all of them wait. Living hosts form the list, and a
+/// million of them are most of an ordinary day's checks. New names make the census grow. A failed
+/// host loses little by an hour's delay, and a dead one by a day's. If only living and dead hosts
+/// wait for an engine that can do half of what both need, dead hosts get one start in thirteen.
+/// With one in seven, living hosts got less than nine tenths of what the engine can do.
 const WEIGHTS: PerClass<u32> = PerClass {
     living: 12,
     new: 4,
@@ -24,19 +29,19 @@ const WEIGHTS: PerClass<u32> = PerClass {
 /// Divisible by each of [`WEIGHTS`], so that strides are exact.
 const ROUND: u64 = 60;
 
-/// How much room there is.
+/// The room for checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Room {
     /// Hosts that may be taken now.
     pub free: u32,
-    /// Hosts that may be under way at once.
+    /// Most checks in progress at once.
     pub most: u32,
-    /// Hosts that are under way.
+    /// Checks in progress.
     pub in_progress: PerClass<u32>,
 }
 
 impl Room {
-    /// Of so many places, all of them free.
+    /// Room for this number of checks, none in progress.
     pub fn empty(places: u32) -> Self {
         Self {
             free: places,
@@ -46,17 +51,20 @@ impl Room {
     }
 }
 
-/// Whose turn it is: remembered from one division to the next, so that small rooms add up to fair shares.
+/// Each class's next turn, remembered from one division to the next, so that small rooms add up to
+/// fair shares.
 ///
-/// Nobody saves up turns: who did not wait, or could not be served, is as near to its turn as whoever was served last, and no nearer.
+/// Turns can't be saved up: a class that did not wait, or could not be served, is as near to its
+/// turn as the class that was served last, and no nearer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shares {
-    /// When each class is next, in strides since the one that is furthest behind.
+    /// Each class's next turn, in strides since the class that is furthest behind.
     next: PerClass<u64>,
 }
 
 impl Shares {
-    /// How many of each class are taken. All of them together are `room.free`, or all who wait where those are fewer.
+    /// How many of each class to take: `room.free` in total, or all waiting hosts if they are
+    /// fewer.
     ///
     /// `waiting` may stop counting at `room.free`.
     pub fn divide(&mut self, room: Room, waiting: PerClass<u32>) -> PerClass<u32> {
@@ -107,7 +115,8 @@ impl Shares {
     }
 }
 
-/// Places that a class is not kept from while it wants them: its weight among the classes that want any. What does not divide evenly goes by turns.
+/// Slots that a class can claim while it wants them: its weight among the classes that want any.
+/// The remainder of the division goes by turns.
 fn guaranteed(class: Class, most: u32, active: u32) -> u32 {
     most.saturating_mul(*WEIGHTS.of(class))
         .checked_div(active)

@@ -1,48 +1,55 @@
 //! How fast hosts are opened: as fast as the census needs, and no faster.
 //!
-//! In: how many hosts are late and how many come due soon, and the time. Out: how many may be opened now. Refused: saved-up starts of more than a
-//! second. Pure: the time is handed in.
+//! It takes the number of overdue hosts, the number that come due soon, and the time, and returns
+//! how many may be opened now. It never saves up more than a second's starts. Pure: the caller
+//! passes the time.
 //!
-//! First checks are spread over a day, intervals have a jitter, and what a crash interrupted comes back within the hour: in ordinary times the load
-//! is even by itself. After hours without checks all that came due meanwhile is late at once. It is worked off over `HORIZON`, so that neither our
-//! resolver nor those who host thousands of instances meet all of it in the first minutes. Nor are more opened than the gateway may dial: who of them has
-//! an address is known only then, so what it bears is found out.
+//! First checks are spread over a day, intervals have a jitter, and checks that a crash interrupted
+//! are repeated within the hour, so the load is normally even. After hours without checks, all
+//! hosts that came due in that time are overdue at once. The backlog is spread over `HORIZON`, so
+//! that neither our resolver nor hosters of thousands of instances get all of it within minutes.
+//! The rate also stays within what the gateway may dial. Which hosts have an address is known only
+//! after the look-up, so the sustainable rate is found by trial.
 
 use std::time::Duration;
 
 use census::time::{Calendar, Timestamp};
 
-/// What is late is made up for within this, as far as places and paces allow. An hour is a thirtieth of the interval that the living are asked at, and
-/// what hosts are put off for that an interruption hit.
+/// Overdue checks are caught up within this time, as far as slots and paces allow. An hour is a
+/// thirtieth of the interval of living hosts, and the time within which interrupted hosts are
+/// checked again.
 const HORIZON: Duration = Duration::from_secs(3600);
 
-/// What comes due within this is the ordinary load: long enough that chance evens out, and soon.
+/// Hosts that come due within this time are the ordinary load: long enough that chance evens out,
+/// and soon.
 pub const AHEAD: Duration = Duration::from_secs(600);
 
-/// The load is measured this often: it changes over minutes.
+/// Interval between two measurements. The load changes over minutes.
 pub const MEASURE_EVERY: Duration = Duration::from_secs(10);
 
-/// Hosts that are counted at most, late or to come: sixty a second, which no engine on one machine keeps up with. So a measurement costs some
-/// milliseconds, whatever the backlog.
+/// Most hosts that are counted, overdue or upcoming: sixty a second, more than an engine on one
+/// machine can do. A measurement therefore takes some milliseconds, whatever the backlog.
 pub const COUNTED_MAX: u32 = 200_000;
 
-/// Starts a second at most: what the gateway can be set to dial.
+/// Most starts per second: the highest dial rate that the gateway's settings allow.
 const RATE_MAX: f64 = 1000.0;
 
-/// Starts are let through in portions of this: one write marks all of a portion in flight.
+/// Starts are released in portions of this length, so that one write marks a whole portion as in
+/// flight.
 pub const PORTION: Duration = Duration::from_millis(50);
 
-/// Where the gateway has no dial to spare, starts fall to this part of what they were. Nobody knows before who has an address, so the rate at which
-/// hosts may be opened is found out.
+/// If the gateway has no dial to spare, the rate falls to this fraction. Nobody knows beforehand
+/// which hosts have an address, so the sustainable rate is found by trial.
 const LOWERED_TO: f64 = 0.9;
 
-/// And at most so often: as long as a host waits for its dial, so that what was started before has ended.
+/// Shortest time between two such reductions: as long as a host waits for its dial, so that earlier
+/// starts have ended.
 const LOWER_EVERY: Duration = Duration::from_secs(1);
 
-/// With each measurement the bound rises to so many times what it was, until there is no dial to spare again.
+/// With each measurement the bound rises by this factor, until no dial is to spare again.
 const RAISED_TO: f64 = 1.1;
 
-/// How much there is to do.
+/// The amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Load {
     /// Hosts that are due already.
@@ -51,12 +58,12 @@ pub struct Load {
     pub coming: u32,
 }
 
-/// Lets starts through at a rate.
+/// Releases starts at a rate.
 #[derive(Debug)]
 pub struct StartRate {
-    /// Starts a second at least.
+    /// Least starts per second.
     least: f64,
-    /// What the load needs.
+    /// Starts per second that the load needs.
     needed: f64,
     /// Starts per second that the gateway's dials have sustained.
     sustainable: f64,
@@ -68,7 +75,8 @@ pub struct StartRate {
 }
 
 impl StartRate {
-    /// At the least rate, with one portion ready: a start of the daemon is no reason for more.
+    /// Starts at the least rate, with one portion ready: a restart of the daemon is no reason for
+    /// more.
     pub fn new(least: u32, now: Timestamp) -> Self {
         let least = f64::from(least.max(1)).min(RATE_MAX);
         Self {
@@ -81,13 +89,13 @@ impl StartRate {
         }
     }
 
-    /// The clock was set: moments of before are worth nothing.
+    /// The clock was set: earlier times are no longer comparable.
     pub fn clock_was_set(&mut self, now: Timestamp) {
         self.at = now;
         self.lowered = None;
     }
 
-    /// Goes by this load from now on.
+    /// Uses this load from now on.
     pub fn measured(&mut self, load: Load, calendar: Calendar, now: Timestamp) {
         self.refill(now);
         let a_second = |count: u32, over| {
@@ -100,24 +108,26 @@ impl StartRate {
         self.ready = self.ready.min(self.full());
     }
 
-    /// How many may be started now.
+    /// How many checks may start now.
     pub fn ready(&mut self, now: Timestamp) -> u32 {
         self.refill(now);
         // Less than a second's starts, so it fits.
         self.ready as u32
     }
 
-    /// So many were started.
+    /// Records that this number of checks started.
     pub fn spend(&mut self, count: u32) {
         self.ready = (self.ready - f64::from(count)).max(0.0);
     }
 
-    /// One of those started came to nothing outside: it is owed again.
+    /// Records that one of the started checks had no effect outside, so its start is available
+    /// again.
     pub fn returned(&mut self) {
         self.ready = (self.ready + 1.0).min(self.full());
     }
 
-    /// More were started than the gateway may dial: whoever is out of turn costs a look-up and two writes, and comes to nothing.
+    /// Lowers the rate, because more checks started than the gateway may dial. A check without a
+    /// dial costs a look-up and two writes for nothing.
     pub fn lower(&mut self, now: Timestamp) {
         self.refill(now);
         let is_recent = |at| now.since(at) < LOWER_EVERY;
@@ -129,17 +139,17 @@ impl StartRate {
         self.ready = self.ready.min(self.full());
     }
 
-    /// How long until a portion is ready.
+    /// Time until a portion is ready.
     pub fn wait(&self) -> Duration {
         let lacking = portion(self.rate()) - self.ready;
         if lacking <= 0.0 {
             return Duration::ZERO;
         }
-        // Timestamps count milliseconds: a moment that is cut off would come round again and again.
+        // Timestamps count milliseconds: a time that is rounded down would cause repeated wake-ups.
         Duration::from_secs_f64(lacking / self.rate()) + Duration::from_millis(1)
     }
 
-    /// Starts a second that are let through at most.
+    /// Most starts per second at present.
     pub fn rate(&self) -> f64 {
         self.needed.min(self.sustainable)
     }
@@ -150,7 +160,7 @@ impl StartRate {
         self.ready = (self.ready + passed * self.rate()).min(self.full());
     }
 
-    /// What is saved up at most: a second's starts. While there is no room nothing else is owed.
+    /// Most starts that are saved up: a second's. Without room, no more accumulate.
     fn full(&self) -> f64 {
         self.rate().max(1.0)
     }
@@ -175,7 +185,7 @@ mod tests {
         (starts, now)
     }
 
-    /// Starts of someone who always has room and hosts that are due, in `seconds` seconds, looked at every `step` ms.
+    /// Starts in `seconds` seconds with constant room and due hosts, if called every `step` ms.
     fn started(starts: &mut StartRate, now: Timestamp, seconds: u64, step: u64) -> u32 {
         (0..=seconds * 1000 / step)
             .map(|n| {
@@ -193,7 +203,7 @@ mod tests {
         let coming = 1_000_000 * 600 / (29 * 3600);
         let ordinary = loaded(0, coming).0.rate();
         assert!((9.5..=10.0).contains(&ordinary), "{ordinary}");
-        // Three hours were lost: made up for within one, beside the rest.
+        // Three lost hours are caught up within one hour, in addition to the ordinary load.
         let late = 1_000_000 * 3 / 29;
         let after = loaded(late, coming).0.rate();
         assert!((38.0..39.0).contains(&after), "{after}");
@@ -225,8 +235,9 @@ mod tests {
         assert_eq!(starts.ready(now), 10);
     }
 
-    /// A gateway that dials `dials` a second and defers whom it can't dial within a second, of hosts all of which have an address. Gives the starts of
-    /// the last minute of ten, and how many of them were deferred.
+    /// A gateway that dials `dials` a second and defers hosts that it can't dial within a second;
+    /// all hosts have an address. Returns the starts in the last minute of ten, and how many of
+    /// them were deferred.
     fn against_dials(dials: f64) -> (u32, u32) {
         let (mut starts, begin) = loaded(COUNTED_MAX, COUNTED_MAX);
         let (mut waiting, mut started, mut deferred) = (0.0_f64, 0, 0);
@@ -292,7 +303,7 @@ mod tests {
     }
 
     proptest! {
-        /// No burst, whatever is late and however often anybody looks; and no lull.
+        /// No burst, whatever is overdue and however often the function is called; and no lull.
         #[test]
         fn starts_are_steady(late in 0..2_000_000_u32, coming in 0..100_000_u32, seconds in 5..60_u64, step in 1..200_u64) {
             let (mut starts, now) = loaded(late, coming);

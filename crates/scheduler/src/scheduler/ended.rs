@@ -1,4 +1,4 @@
-//! What an ended check means: its verdict is committed or doubted, or its host is given back.
+//! Handles an ended check: commits or doubts its verdict, or releases its host.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::command::{Command, Notice, Released, Wait};
 use crate::demand::deferral::is_pace;
 use crate::event::{CheckNumber, CheckOutcome, SlotHolder};
 
-/// A host whose failure is in doubt is checked again after this and up to twice as much: when its
-/// paces allow it, and while what was shown to work still does.
+/// A host whose failure is in doubt is checked again after this, and up to twice as much: if its
+/// paces allow it, and while the earlier witnesses still count.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
-/// A host that met an outage is due again after this and up to ten seconds more; nothing is taken
+/// A host that met an outage is due again after this and up to ten seconds more. No host is taken
 /// before the outage is over.
 const OUTAGE_OVER_AFTER: Duration = Duration::from_secs(5);
 
@@ -33,7 +33,7 @@ impl Failure {
         self.record().host.clone()
     }
 
-    /// The kind that failures of its like share.
+    /// The kind of this failure, for the statistics of a blackout.
     fn kind(&self) -> &'static str {
         match self {
             Self::Verdict { verdict, .. } => kind(verdict),
@@ -49,7 +49,7 @@ impl Failure {
     }
 }
 
-/// The kind that failures of this like share: the reason without a status or a target.
+/// The kind of this verdict: the reason without a status or a target.
 fn kind(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Dead { reason, .. } => reason.as_str(),
@@ -120,7 +120,7 @@ impl Scheduler {
         }
     }
 
-    /// A container found a host responding: failures that waited for that are decided.
+    /// A container found that a host responds, which decides the failures that waited for it.
     fn succeeded(&mut self, host: &Host, witness: Witness, now: Timestamp) {
         let family = Family::of(witness.address);
         for over in self.blackout.lived(family, now) {
@@ -140,7 +140,8 @@ impl Scheduler {
         }
     }
 
-    /// It was the host: others responded around it, or it failed again after others had responded.
+    /// The host was the cause: others responded around that time, or it failed again after others
+    /// had responded.
     fn confirm(&mut self, failure: Failure, now: Timestamp) {
         match failure {
             Failure::Verdict { record, verdict } => {
@@ -171,7 +172,7 @@ impl Scheduler {
         }
     }
 
-    /// The gateway or the engine had no turn for it, or DNS no answer.
+    /// Defers a host: the gateway or the engine had no capacity, or DNS had no answer.
     fn defer(&mut self, record: &Record, why: Deferral, retry_after: Duration, now: Timestamp) {
         if is_pace(why) {
             self.demand.was_out_of_turn();
@@ -197,7 +198,7 @@ impl Scheduler {
         match fault.scope {
             FaultScope::Global => {
                 self.stop(what.clone(), now);
-                // The outage keeps it back for as long as it lasts.
+                // The outage delays it further.
                 let wait = Wait::spread(OUTAGE_OVER_AFTER);
                 self.release(host, wait, Released::Fault(what));
             }
@@ -232,7 +233,7 @@ impl Scheduler {
         }
     }
 
-    /// No other check succeeded in time, so it may have been us.
+    /// Drops a failure: no other check succeeded in time, so we may be the cause.
     pub(super) fn drop_unconfirmed(&mut self, failure: Failure, now: Timestamp) {
         self.blackout.dropped(failure.kind(), now);
         let wait = match &failure {
@@ -243,7 +244,7 @@ impl Scheduler {
         self.release(failure.host(), wait, why);
     }
 
-    /// A fault that hit every host says nothing about any: all those that wait are ours.
+    /// A fault that hit every host proves nothing about any host: all waiting faults are ours.
     pub(super) fn take_blame(&mut self) {
         let faults = self
             .doubts

@@ -10,8 +10,8 @@ use crate::blame::outage::{Begun, Seen};
 use crate::command::{Command, Notice, Released, Wait};
 use crate::event::WriteOutcome;
 
-/// While checks run and none has ended for this long, the parts are asked whether they work: one
-/// that hangs reports nothing.
+/// If checks run and none has ended for this long, the parts are asked whether they work: a hanging
+/// part reports nothing.
 const QUIET_MAX: Duration = Duration::from_secs(30);
 
 impl Scheduler {
@@ -69,13 +69,13 @@ impl Scheduler {
         }
     }
 
-    /// Something fails that every check needs: none starts until it works again.
+    /// A part that every check needs fails: no check starts until it works again.
     pub(super) fn stop(&mut self, what: String, now: Timestamp) {
         self.begin_outage(what, Seen::Told, now);
     }
 
-    /// A check failed on our side. One is chance; one after the other is not, though every part may
-    /// report that it works.
+    /// Counts a failed check on our side. One may be chance; several in a row are not, even if
+    /// every part reports that it works.
     pub(super) fn count_own_failure(&mut self, what: &str, now: Timestamp) {
         if let Some(count) = self.outage.fault() {
             let what =

@@ -48,7 +48,7 @@ impl Demand {
         self.count_at
     }
 
-    /// Hosts may have become due.
+    /// Counts again soon, because hosts may have become due.
     pub(super) fn count_now(&mut self) {
         self.count_at = Timestamp(i64::MIN);
     }
@@ -63,9 +63,9 @@ impl Demand {
         self.rate.clock_was_set(now);
     }
 
-    /// The gateway deferred a host by its paces, before it dialled: that start is owed again.
-    /// Otherwise crowds of such hosts, which ask again and again, would use up the rate of those
-    /// whose turn it is.
+    /// The gateway deferred a host because of its paces, before it dialled, so that start is
+    /// available again. Otherwise crowds of such hosts, which ask again and again, would use up the
+    /// starts of hosts whose turn it is.
     pub(super) fn was_out_of_turn(&mut self) {
         self.rate.returned();
     }
@@ -77,8 +77,8 @@ impl Demand {
 }
 
 impl Scheduler {
-    /// How many more hosts may be opened. Fewer in proportion while fewer containers are allowed:
-    /// each one that is opened may wait for a slot.
+    /// How many more hosts may be opened. Fewer in proportion while fewer containers are allowed,
+    /// because each opened host may wait for a slot.
     pub(super) fn room(&self) -> Room {
         let (allowed, bounds) = (self.slots.allowed(), self.slots.bounds());
         let most = in_proportion(self.opens_max, allowed, bounds.most);
@@ -89,7 +89,7 @@ impl Scheduler {
         !self.demand.is_asking && !self.outage.is_on() && self.room().free > 0
     }
 
-    /// Has due hosts counted, if it is time to and there is room.
+    /// Requests a count of due hosts, if it is time for one and there is room.
     pub(super) fn count_due(&mut self, now: Timestamp) {
         if !self.wants_to_count() || now < self.demand.count_at {
             return;
@@ -134,7 +134,7 @@ impl Scheduler {
         };
     }
 
-    /// These are in flight from now on.
+    /// Starts the hosts that the store has taken; they are in flight from now on.
     pub(super) fn taken(
         &mut self,
         hosts: Vec<Taken>,
@@ -146,7 +146,7 @@ impl Scheduler {
         self.demand
             .rate
             .spend(u32::try_from(count).unwrap_or(u32::MAX));
-        // One write for all that find room within this time, and not one for each.
+        // One write for all hosts that find room within this time, instead of one for each.
         self.demand.count_at = now.plus(self.demand.rate.wait().max(PORTION));
         for NotAdmitted { host, due, why } in not_admitted {
             self.in_flight.insert(host.clone(), None);
@@ -171,7 +171,7 @@ impl Scheduler {
         self.start_unless_stopped(taken, trigger, now);
     }
 
-    /// Its owner may have opted out, or an outage have begun, while the store took it.
+    /// The owner may have opted out, or an outage may have begun, while the store took the host.
     fn start_unless_stopped(&mut self, taken: Taken, trigger: Trigger, now: Timestamp) {
         let host = taken.record.host.clone();
         let why = if self.opted_out.iter().any(|(other, _)| *other == host) {
@@ -234,7 +234,7 @@ impl Scheduler {
         }));
     }
 
-    /// The gateway has answered: a check whose host accepted a connection waits for a slot.
+    /// The gateway has answered. If the host accepted a connection, the check waits for a slot.
     pub(super) fn opened(&mut self, number: CheckNumber, demand: SlotDemand, now: Timestamp) {
         let Some(check) = self.checks.get_mut(&number) else {
             return;
@@ -256,8 +256,8 @@ impl Scheduler {
     }
 }
 
-/// Of `whole`, what `part` is of `all`: no less than `part`, since the settings make `whole` no
-/// less than `all`.
+/// Scales `whole` by `part` / `all`. The result is at least `part`, because the settings make
+/// `whole` at least `all`.
 fn in_proportion(whole: u32, part: u32, all: u32) -> u32 {
     let scaled = u64::from(whole)
         .saturating_mul(u64::from(part))

@@ -1,4 +1,4 @@
-//! The scheduler as its shell meets it: events in, commands out.
+//! The scheduler from its shell's point of view: events in, commands out.
 
 mod books;
 
@@ -56,7 +56,7 @@ impl Rig {
         Self::with(Vec::new())
     }
 
-    /// One whose first list is out, and in which no host is due.
+    /// A scheduler whose first list is published, and in which no host is due.
     fn with(canaries: Vec<Host>) -> Self {
         let mut rig = Self {
             scheduler: Scheduler::new(settings(canaries), START),
@@ -88,7 +88,7 @@ impl Rig {
         self.now = self.now.plus(duration);
     }
 
-    /// A second goes by, as the daemon's do.
+    /// Lets a second pass and sends a tick, as the daemon does.
     fn tick(&mut self) -> Vec<Command> {
         self.pass(SECOND);
         self.on(Event::Tick)
@@ -462,7 +462,7 @@ fn hosts_whose_row_could_not_be_written_are_given_back_when_the_store_works() {
     assert_eq!(rig.scheduler.snapshot().in_flight, 0);
 }
 
-/// The third time, when others are checked well and hardly any other host faults.
+/// The third time, if other checks succeed and hardly any other host faults.
 #[test]
 fn a_host_that_alone_keeps_faulting_becomes_dead_and_one_among_many_does_not() {
     let outcome_after = |faults, others: u64| {
@@ -506,7 +506,7 @@ fn an_owner_who_opts_out_ends_the_check_and_the_list_that_is_being_made_is_follo
     assert!(commands.contains(&Command::Publish { extent, force }));
 }
 
-/// The store takes a host in one transaction and opts it out in the next: its answers may come in
+/// The store takes a host in one transaction and opts it out in the next; its answers may arrive in
 /// the other order (I7).
 #[test]
 fn a_host_whose_owner_opted_out_while_it_was_taken_is_not_checked() {
@@ -523,7 +523,7 @@ fn a_host_whose_owner_opted_out_while_it_was_taken_is_not_checked() {
     });
     assert_eq!(rig.releases(), [(&host(1), &Released::OptedOut)]);
     assert!(!rig.commands.iter().any(|c| matches!(c, Command::Start(_))));
-    // The owner may take it back.
+    // The owner may withdraw the opt-out.
     rig.pass(TAKE_MAX);
     rig.tick();
     rig.taken(1, 0);
@@ -545,7 +545,7 @@ fn a_host_that_was_taken_when_an_outage_began_is_given_back() {
     assert_eq!(rig.releases(), [(&host(1), &Released::Fault(what))]);
 }
 
-/// A part that is found broken each second must not put off the look whether it works again.
+/// A part that fails every second must not delay the next test of the parts.
 #[test]
 fn a_part_that_goes_on_failing_is_asked_again_within_seconds() {
     let mut rig = Rig::new();

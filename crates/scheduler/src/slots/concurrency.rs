@@ -1,12 +1,15 @@
-//! How many containers may run at once: found by what the engine does.
+//! How many containers may run at once, derived from the engine's behaviour.
 //!
-//! In: how long starts took, failures of the engine, pressure on the machine, and the time. Out: a
-//! number between two bounds. Refused: to follow a single sample. Pure: the time is handed in.
+//! It takes start times, engine failures, the machine's pressure and the time, and returns a number
+//! between two bounds. A single sample never changes it. Pure: the caller passes the time.
 //!
-//! Additive increase, multiplicative decrease, as congestion is avoided on networks: who finds the engine well asks a little more of it, who finds it
-//! slow or failing a good deal less. A start is *slow* when it takes twice as long as is usual with as many under way: more at once take longer by
-//! nature, so each doubling of their number has a usual time of its own. It follows slowly, so a machine that becomes slower for good is accepted in
-//! the end. Rejected: going by load alone, which on a busy machine says nothing about the engine; a fixed number, which is right for one machine.
+//! It uses additive increase and multiplicative decrease, like congestion control on networks: a
+//! healthy engine gets slightly more work, a slow or failing one much less. A start is *slow* if it
+//! takes twice as long as usual with the same number in progress. More starts at once naturally
+//! take longer, so each doubling of their number has its own usual time. The usual time adapts
+//! slowly, so a permanently slower machine is accepted in the end. Rejected: load averages alone,
+//! which on a busy machine say nothing about the engine; a fixed number, which is right for one
+//! machine only.
 
 use std::time::Duration;
 
@@ -15,79 +18,83 @@ use census::time::Timestamp;
 /// Samples that are judged together.
 const WINDOW: usize = 5;
 
-/// Slow starts among them that count: most of them.
+/// Slow starts among them that cause a decrease: most of them.
 const SLOW_MIN: usize = 3;
 
-/// Failures of the engine among them that count: one may be chance.
+/// Engine failures among them that cause a decrease: one may be chance.
 const FAILED_MIN: usize = 2;
 
-/// A start is slow when it takes so many times as long as is usual.
+/// A start is slow if it takes this many times as long as usual.
 const SLOW_FACTOR: u32 = 2;
 
-/// And at least so much longer: a check takes seconds, and processes that wait for their turn make a noise of that size.
+/// It must also take this much longer: a check takes seconds, and processes that wait for a
+/// processor cause variations of this size.
 const NOISE: Duration = Duration::from_millis(200);
 
-/// A start that takes longer is slow whatever is usual: a sixth of the time that a whole check has.
+/// A start that takes longer is always slow: a sixth of a check's whole time.
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// Of this many parts the number of containers loses one when it is too large, and one at least.
+/// A decrease removes the number divided by this, at least one.
 const BACK_OFF_PART: u32 = 4;
 
-/// After a decrease the number stays for this long: what was started before ends meanwhile.
+/// After a decrease the number does not grow for this long, so that earlier starts can end.
 const SETTLE: Duration = Duration::from_secs(5);
 
-/// While the machine is tight the number does not grow; each word of it counts for this long.
+/// While the pressure is high, the number does not grow. Each such measurement counts for this
+/// long.
 const HIGH_FOR: Duration = Duration::from_secs(10);
 
-/// A machine that is overloaded takes a decrease at most so often: load averages lag by half a minute.
+/// Shortest time between two decreases because of an overloaded machine: load averages lag by half
+/// a minute.
 const EASE_EVERY: Duration = Duration::from_secs(30);
 
-/// What is usual rises by this part of itself with a sample above it: doubled after some 45.
+/// A sample above the usual time raises it by the usual time divided by this: it doubles after
+/// about 45.
 const RISE_PART: u32 = 64;
 
-/// And by this at least: nothing would come of a part of nothing.
+/// Least increase: a fraction of zero would be zero.
 const RISE_MIN: Duration = Duration::from_millis(1);
 
-/// And falls by this part of the difference with one below it.
+/// A sample below the usual time lowers it by the difference divided by this.
 const FALL_PART: u32 = 8;
 
-/// Doublings of the number under way that have a usual time of their own: 1, 2 to 3, 4 to 7 … 64.
+/// Doublings of the number in progress, each with its own usual time: 1, 2 to 3, 4 to 7 … 64.
 const DOUBLINGS: usize = 7;
 
-/// Between which bounds the number lies.
+/// The bounds of the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Containers at once at least, 1 or more.
+    /// Fewest containers at once, 1 or more.
     pub least: u32,
-    /// Containers at once at most.
+    /// Most containers at once.
     pub most: u32,
 }
 
-/// How hard the machine is pressed.
+/// How busy the machine is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pressure {
-    /// There is room for more.
+    /// More work is possible.
     Low,
-    /// As much as it should take.
+    /// The machine has as much work as it should.
     High,
-    /// Too much.
+    /// The machine has too much work.
     Overloaded,
 }
 
 /// A container that gave its first output.
 #[derive(Debug, Clone, Copy)]
 pub struct Started {
-    /// From asking for it to that.
+    /// Time from its request to its first output.
     pub took: Duration,
-    /// Containers under way when it was asked for, itself among them.
+    /// Containers in progress at its request, including itself.
     pub in_progress: u32,
-    /// When it was asked for.
+    /// When it was requested.
     pub asked: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sample {
-    /// As usual; whether all places were taken.
+    /// The start took the usual time. `full` if all slots were in use.
     Well {
         full: bool,
     },
@@ -102,7 +109,7 @@ pub struct Concurrency {
     allowed: u32,
     usual: [Option<Duration>; DOUBLINGS],
     window: Vec<Sample>,
-    /// Starts that were asked for before this belong to a former limit.
+    /// Starts that were requested before this belong to an earlier limit.
     since: Timestamp,
     /// No growth before this.
     stays_until: Timestamp,
@@ -111,7 +118,8 @@ pub struct Concurrency {
 }
 
 impl Concurrency {
-    /// Begins with the least: a machine that has just come up has other work. It takes five starts to allow one more.
+    /// Begins with the least: a machine that has just booted has other work. Five starts raise the
+    /// number by one.
     pub fn new(bounds: Bounds, now: Timestamp) -> Self {
         let least = bounds.least.clamp(1, bounds.most.max(1));
         let most = bounds.most.max(least);
@@ -131,7 +139,7 @@ impl Concurrency {
         self.allowed
     }
 
-    /// Between which bounds that lies.
+    /// The bounds of that number.
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }
@@ -152,19 +160,19 @@ impl Concurrency {
         self.judge(sample, now);
     }
 
-    /// The engine failed at a container that was asked for at `asked`.
+    /// The engine failed to run a container that was requested at `asked`.
     pub fn failed(&mut self, asked: Timestamp, now: Timestamp) {
         if asked >= self.since {
             self.judge(Sample::Failed, now);
         }
     }
 
-    /// The clock was set: moments of before are worth nothing.
+    /// The clock was set: earlier times are no longer comparable.
     pub fn clock_was_set(&mut self, now: Timestamp) {
         (self.since, self.stays_until, self.eased_until) = (now, now, now);
     }
 
-    /// The machine was looked at.
+    /// The machine's pressure was measured.
     pub fn pressure(&mut self, pressure: Pressure, now: Timestamp) {
         match pressure {
             Pressure::Low => {}
@@ -189,7 +197,7 @@ impl Concurrency {
         if self.window.len() < WINDOW {
             return;
         }
-        // Who does not use what is allowed has not shown that more would do.
+        // An unused limit is no evidence that a higher one works.
         if count(Sample::Well { full: true }) > 0 && now >= self.stays_until {
             self.allowed = self.allowed.saturating_add(1).min(self.bounds.most);
         }
@@ -219,7 +227,8 @@ impl Concurrency {
             })
     }
 
-    /// Where so many were never under way, what half as many take twice over: more than that is no gain.
+    /// If this number was never in progress, expects the time of half the number, doubled: anything
+    /// slower is no gain.
     fn usual_for(&self, doubling: usize) -> Option<Duration> {
         let known = self.usual.iter().take(doubling + 1).enumerate().rev();
         let mut known = known.filter_map(|(at, usual)| Some((at, (*usual)?)));

@@ -1,12 +1,12 @@
-//! Takes the write-ahead log over into the database file, beside the writer.
+//! Checkpoints: copies the write-ahead log into the database file on a separate thread.
 //!
-//! In: how long the log is after each commit. Out: a database file that has what the log had, and a log that begins anew. Refused: to have the writer wait
-//! for more than `OWN_PAGES_MAX` pages, as long as the thread beside it gets its turns.
+//! By default, SQLite checkpoints within a commit: the commit that reaches the thousandth page
+//! copies all pages and syncs the file. After a dump, which keeps the log from being reset, that is
+//! everything written during the dump. Here a separate thread copies while the writer appends.
 //!
-//! SQLite's own way is that whoever commits the thousandth page copies all of them and syncs the file before it goes on; after a dump, which keeps
-//! the log from being emptied, that is all that was written meanwhile. Here a thread of its own copies, while the writer appends. What is appended
-//! during its last round is left; the writer takes that little over itself when the log has grown too long, for a log begins anew only when all of it is
-//! in the database file.
+//! Pages that are appended during the thread's last round stay in the log. SQLite resets the log
+//! only when all of it is in the database file. So the writer copies this rest when the log is
+//! long. It copies at most `OWN_PAGES_MAX` pages, unless the thread cannot keep up at all.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -18,19 +18,21 @@ use std::thread::JoinHandle;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-/// Pages of the log at which it is taken over, and then again each time it has grown by as many: 4 MiB, SQLite's own threshold.
+/// Log growth, in pages, after which the thread runs: 4 MiB, SQLite's own threshold.
 const ROUND_PAGES: u32 = 1000;
 
-/// Pages of the log from which on the writer helps to empty it: as many bytes as are kept of the file.
+/// Log length, in pages, from which the writer helps: as many bytes as the file keeps when the log
+/// is reset.
 const LONG_PAGES: u32 = 4096;
 
-/// Pages that the writer takes over itself: 1 MiB, which a disk takes in some milliseconds.
+/// Pages that the writer copies in one commit: 1 MiB, which takes a disk some milliseconds.
 const OWN_PAGES_MAX: u32 = 256;
 
-/// Pages of the log from which on the writer takes over whatever there is: the thread beside it gets no turns, and a full disk is worse than a wait.
+/// Log length, in pages, from which the writer copies everything: the thread does not get to run,
+/// and a full disk is worse than a wait.
 const LONGEST_PAGES: u32 = 4 * LONG_PAGES;
 
-/// The bounds above; tests have smaller ones.
+/// The bounds above; tests use smaller ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     pub(crate) round: u32,
@@ -50,56 +52,58 @@ impl Default for Bounds {
     }
 }
 
-/// Who takes the log over.
+/// Where checkpoints run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TakeOver {
-    /// A thread beside the writer.
+    /// On a separate thread.
     #[default]
     Beside,
-    /// Whoever commits, as SQLite does by itself: for benchmarks, which compare the two.
+    /// Within commits, which is SQLite's default. For benchmarks that compare the two.
     Within,
 }
 
 thread_local! {
-    /// Pages of the log after this thread's last commit.
+    /// Length of the log in pages after this thread's last commit.
     static LOGGED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What is to be done after a commit.
+/// What to do after a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Turn {
-    /// The thread beside the writer has something to do.
+    /// Whether to wake the checkpoint thread.
     wake: bool,
     own: Own,
 }
 
-/// What the writer takes over itself.
+/// What the writer copies itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Own {
     Nothing,
-    /// The little that is left, unless the thread beside it is at work.
+    /// The short rest, unless the thread is running a checkpoint.
     Little,
-    /// Whatever is left, when the thread beside it has ended its round.
+    /// Everything, once the thread has ended its round.
     All,
 }
 
-/// Decides after each commit; pure.
+/// Decides after each commit. No side effects.
 #[derive(Debug, Default)]
 struct Turns {
     bounds: Bounds,
-    /// The log at the last commit.
+    /// Length of the log at the last commit.
     pages: u32,
-    /// The log when it was last begun to be taken over, by either.
+    /// Length of the log when the thread was last woken, and when the writer last copied
+    /// everything.
     woken_at: u32,
     own_at: u32,
 }
 
 impl Turns {
-    /// The log has so many `pages`, of which so many were `taken` over when it was last looked at.
+    /// `pages` is the length of the log; `taken` is the number of its pages that were in the
+    /// database file after the thread's last checkpoint.
     fn after_commit(&mut self, pages: u32, taken: u32) -> Turn {
         let bounds = self.bounds;
         if pages < self.pages {
-            // It began anew.
+            // The log was reset.
             (self.woken_at, self.own_at) = (0, 0);
         }
         self.pages = pages;
@@ -107,10 +111,11 @@ impl Turns {
         if wake {
             self.woken_at = pages;
         }
-        // A look at a former log says nothing about this one.
+        // `taken` describes the log before a reset.
         let left = pages.saturating_sub(if taken > pages { 0 } else { taken });
         let is_little = left <= bounds.own_max && pages > bounds.long;
-        // While somebody reads an old state nothing can be done: not at each commit.
+        // While a reader uses an old snapshot, a checkpoint achieves nothing, so don't try at each
+        // commit.
         let is_time = pages >= self.own_at.saturating_add(bounds.round);
         let own = if pages > bounds.longest && is_time {
             self.own_at = pages;
@@ -124,12 +129,12 @@ impl Turns {
     }
 }
 
-/// The thread beside the writer, which the writer's thread owns.
+/// The checkpoint thread. The writer's thread owns it.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     turns: Turns,
     shared: Arc<Shared>,
-    /// Dropped before the thread is waited for.
+    /// Dropped before the thread is joined.
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -137,27 +142,29 @@ pub(crate) struct Checkpoints {
 /// What the two threads share.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Pages of the log that are in the database file, at the thread's last look.
+    /// Pages of the log that are in the database file, as of the thread's last checkpoint.
     taken: AtomicU32,
-    /// Held by whoever takes over: SQLite would tell the other one that it is busy, and nothing came of it.
+    /// Held during a checkpoint: otherwise SQLite returns "busy" to the other connection, and its
+    /// attempt is wasted.
     turn: Mutex<()>,
 }
 
 impl Checkpoints {
-    /// Begins to take over the log of the database at `path`, which `writer` is the only one to write.
+    /// Starts checkpointing the database at `path`. `writer` is the only connection that writes to
+    /// it.
     pub(crate) fn begin(
         path: &Path,
         writer: &Connection,
         bounds: Bounds,
     ) -> Result<Self, BeginError> {
         let beside = open(path)?;
-        // In place of SQLite's own, which it ends.
+        // Replaces SQLite's own hook and so ends its automatic checkpoints.
         writer.wal_hook(Some(|_log, pages| {
             LOGGED.set(u32::try_from(pages).unwrap_or(0));
             Ok(())
         }));
         let shared = Arc::<Shared>::default();
-        // One wish at a time: it says only that there is something to do.
+        // One message is enough: it only says that there is work.
         let (wake, woken) = sync_channel::<()>(1);
         let thread = std::thread::Builder::new()
             .name("store-log".to_owned())
@@ -209,7 +216,7 @@ impl Checkpoints {
         if turn.wake
             && let Some(wake) = &self.wake
         {
-            // It may have been told already.
+            // A message may be waiting already.
             wake.try_send(()).ok();
         }
     }
@@ -226,7 +233,7 @@ impl Drop for Checkpoints {
     }
 }
 
-/// Why the log can't be taken over beside the writer.
+/// Why the checkpoint thread can't be started.
 #[derive(Debug)]
 pub(crate) enum BeginError {
     Sqlite(rusqlite::Error),
@@ -239,7 +246,8 @@ impl From<rusqlite::Error> for BeginError {
     }
 }
 
-/// A connection that does nothing else. It never waits for anybody: who takes over passively takes what it gets.
+/// A connection for checkpoints only. It has no busy timeout: a passive checkpoint copies what it
+/// can.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -250,7 +258,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Takes over what there is, and what came in meanwhile, until nothing is left or no round leaves less than the one before.
+/// Runs checkpoints, which also copy what was appended in between, until nothing is left or a round
+/// leaves as much as the one before.
 fn round(beside: &Connection, shared: &Shared) -> rusqlite::Result<()> {
     let mut left_before = u32::MAX;
     loop {
@@ -266,16 +275,16 @@ fn round(beside: &Connection, shared: &Shared) -> rusqlite::Result<()> {
     }
 }
 
-/// The log after it was taken over as far as possible.
+/// The log after a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Log {
     pages: u32,
-    /// Of these, in the database file.
+    /// Pages of the log that are in the database file.
     taken: u32,
 }
 
 fn take_over(connection: &Connection) -> rusqlite::Result<Log> {
-    // Both are -1 when there is no log.
+    // Both are -1 if there is no log.
     let pages = |number: i64| u32::try_from(number).unwrap_or(0);
     connection
         .prepare_cached("PRAGMA wal_checkpoint(PASSIVE)")?
@@ -287,7 +296,7 @@ fn take_over(connection: &Connection) -> rusqlite::Result<Log> {
         })
 }
 
-/// Tells once that something is wrong, and once that it is over: a full disk fails every round.
+/// Logs the first failure and the recovery: a full disk fails every round.
 #[derive(Debug, Default)]
 struct Trouble {
     is_told: bool,

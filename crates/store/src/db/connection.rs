@@ -1,4 +1,4 @@
-//! Connections to the database file, with the settings of SQLite that each kind needs.
+//! Connections to the database file, with the SQLite settings that each kind needs.
 
 use std::path::Path;
 
@@ -8,18 +8,17 @@ use rusqlite::{Connection, OpenFlags};
 use crate::db::statements;
 use crate::db::tuning::{BUSY_WAIT, Tuning};
 
-/// SQLite's page cache of a reader, of which there may be a few.
+/// SQLite's page cache of a reader. There may be several readers.
 const READER_CACHE_KIB: i64 = 4 * 1024;
 
-/// Size to which the write-ahead log's file is cut when it begins anew, after a long dump kept it
-/// from that.
+/// Size to which the write-ahead log's file is truncated when the log is reset. A long dump delays
+/// the reset and lets the file grow.
 const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 
-/// Prepared statements kept a connection: all that there are, and those that begin and end
-/// transactions.
+/// Prepared statements kept per connection: all of the crate's statements, and those that begin and
+/// end transactions.
 const STATEMENTS_KEPT: usize = statements::ALL.len() + 8;
 
-/// The connection that writes.
 pub(super) fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
@@ -35,13 +34,13 @@ pub(super) fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connec
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "temp_store", "memory")?;
     keep_plans(&connection)?;
-    // Else closing one that is refused would move its log into it.
+    // Otherwise closing a refused database would checkpoint its log.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(connection)
 }
 
-/// Readers don't block the writer (write-ahead log), and what is committed survives a power cut
-/// (`synchronous = FULL` syncs the log at each commit; `NORMAL` would lose the last commits).
+/// Readers don't block the writer (write-ahead log), and committed data survives a power cut:
+/// `synchronous = FULL` syncs the log at each commit, while `NORMAL` would lose the last commits.
 pub(super) fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     connection
@@ -53,7 +52,6 @@ pub(super) fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// A connection that only reads.
 pub(crate) fn read_only(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -66,9 +64,9 @@ pub(crate) fn read_only(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Has SQLite make a statement's plan once, without a look at what is bound to it. Otherwise
-/// whatever has `LIMIT ?` is compiled anew whenever another value is bound, which takes longer than
-/// to look one row up; and its plan is another one than what tests see.
+/// Makes SQLite plan a statement once, without looking at bound values. Otherwise a statement with
+/// `LIMIT ?` is recompiled for each new value, which takes longer than looking up a row, and its
+/// plan differs from the one that tests see.
 fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())

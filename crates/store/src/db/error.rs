@@ -1,4 +1,4 @@
-//! What can go wrong with the database, a variant a cause.
+//! What can go wrong with the database: one variant per cause.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use protocol::Host;
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
-/// Why a database can't be opened. Each says what to do.
+/// Why a database can't be opened. Each message says what to do.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// There is none, and a reader makes none.
+    /// There is no database, and a reader does not create one.
     #[error("there is no database at {path}: check the path, or start the daemon once, which creates it", path = .path.display())]
     Missing {
         /// Where it should be.
@@ -19,87 +19,87 @@ pub enum OpenError {
     /// The file, its lock or its directory can't be created or written.
     #[error("can't write the database {path} or its directory: check that the directory exists, belongs to the daemon's user, and that the disk is mounted for writing and not full ({reason})", path = .path.display())]
     Unwritable {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// What the operating system or SQLite said.
+        /// The operating system's or SQLite's message.
         reason: String,
     },
-    /// Another process writes it.
+    /// Another process writes to it.
     #[error("the database {path} is in use by another process: stop that one, or talk to it through its control socket", path = .path.display())]
     InUse {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
     },
     /// A newer version of this program has migrated it.
     #[error("the database {path} has schema {found}, made by a newer version; this one, {version}, knows {known} at most and leaves it as it is: use the newer version again, or {back}", path = .path.display(), version = env!("CARGO_PKG_VERSION"), back = way_back(.copy.as_deref()))]
     Newer {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// Its schema.
+        /// The database's schema version.
         found: i64,
-        /// Ours.
+        /// This program's schema version.
         known: i64,
-        /// The newest copy beside it that this program can use.
+        /// The newest copy next to the database that this program can use.
         copy: Option<PathBuf>,
     },
     /// It has not been migrated yet, and a reader does not migrate.
     #[error("the database {path} has schema {found}, this program needs {known}: start the daemon once, which migrates it", path = .path.display())]
     Older {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// Its schema.
+        /// The database's schema version.
         found: i64,
-        /// Ours.
+        /// This program's schema version.
         known: i64,
     },
-    /// The file is no SQLite database, or another program's.
+    /// The file is not an SQLite database, or belongs to another program.
     #[error("{path} is no census database: check the path; if it was one, restore a copy", path = .path.display())]
     NotADatabase {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
-    /// So damaged that not even its schema can be read.
+    /// The damage is so severe that not even the schema can be read.
     #[error("the database {path} is damaged: restore a copy", path = .path.display())]
     Damaged {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// What went wrong.
+        /// SQLite's error.
         #[source]
         source: rusqlite::Error,
     },
-    /// No copy could be kept before a migration; the database is as it was.
+    /// No copy could be kept before a migration. The database is unchanged.
     #[error("can't keep a copy of the database {path} before it is migrated from schema {from} to {to}; it is as it was", path = .path.display())]
     Copy {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// Its schema.
+        /// The database's schema version.
         from: i64,
-        /// Ours.
+        /// This program's schema version.
         to: i64,
-        /// What went wrong.
+        /// Why the copy failed.
         #[source]
         source: CopyError,
     },
-    /// A migration failed; the database is as it was.
+    /// A migration failed. The database is unchanged.
     #[error("can't migrate the database {path}; it is as it was", path = .path.display())]
     Migration {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// What went wrong.
+        /// SQLite's error.
         #[source]
         source: Box<rusqlite_migration::Error>,
     },
-    /// The writer's thread could not be started.
+    /// The writer thread could not be started.
     #[error(
         "can't start the thread that writes the database: too many threads or too little memory"
     )]
     Thread(#[source] std::io::Error),
-    /// Anything else that SQLite reports.
+    /// Any other error from SQLite.
     #[error("can't open the database {path}", path = .path.display())]
     Sqlite {
-        /// The file.
+        /// Path of the database.
         path: PathBuf,
-        /// What went wrong.
+        /// SQLite's error.
         #[source]
         source: rusqlite::Error,
     },
@@ -120,59 +120,59 @@ fn way_back(copy: Option<&Path>) -> String {
     )
 }
 
-/// Why a database can't be copied, or a copy can't take its place. Each says what to do.
+/// Why a database can't be copied or restored. Each message says what to do.
 #[derive(Debug, Error)]
 pub enum CopyError {
-    /// The database itself can't be opened.
+    /// The database can't be opened.
     #[error(transparent)]
     Open(Box<OpenError>),
-    /// There is a file of that name.
+    /// The target file exists already.
     #[error("{path} is there already: name another file, or move that one away", path = .path.display())]
     Exists {
-        /// The file.
+        /// Path of the target.
         path: PathBuf,
     },
     /// The copy's disk is full.
     #[error("no room for the copy: it takes up to {mebibytes} MiB in {folder}; free that much, or move older copies and backups away from there", folder = .folder.display())]
     NoRoom {
-        /// Where it was to lie.
+        /// Folder of the copy.
         folder: PathBuf,
         /// The database's size.
         mebibytes: i64,
     },
-    /// So many databases are kept that others took the place of that there is no name for another.
+    /// All names for databases that a restore replaced are in use.
     #[error("{first} to {last} are there already, databases that others took the place of: remove those that nobody needs any more, then try again", first = .first.display(), last = .last.display())]
     KeptTooMany {
-        /// The oldest.
+        /// The oldest of them.
         first: PathBuf,
-        /// The name that was tried last.
+        /// The last name that was tried.
         last: PathBuf,
     },
-    /// A file can't be made or written.
+    /// A file can't be created or written.
     #[error("can't write {path}: {reason} (in a container, only the data directory can be written)", path = .path.display())]
     Unwritable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the operating system or SQLite said.
+        /// The operating system's or SQLite's message.
         reason: String,
     },
-    /// What was to be copied, or put back, can't be read or written to its end.
+    /// Reading the source or writing the copy failed midway.
     #[error("the copy broke off")]
     Stream(#[source] std::io::Error),
-    /// It is a database with something wrong in it, or only the beginning of one.
+    /// The source is a damaged or truncated database.
     #[error("it is damaged or not whole ({0}): take another copy")]
     Damaged(String),
-    /// It is another program's, or no database at all.
+    /// The source is another program's database, or no database at all.
     #[error("it is no census database")]
     NotACensus,
-    /// It is of a newer schema.
+    /// The source has a newer schema.
     #[error(
         "it has schema {found}, made by a newer version; this one knows {known} at most: use the newer version, or an older copy"
     )]
     Newer {
-        /// Its schema.
+        /// The source's schema version.
         found: i64,
-        /// Ours.
+        /// This program's schema version.
         known: i64,
     },
 }
@@ -201,15 +201,15 @@ impl CopyError {
     }
 }
 
-/// Why a request to the open database failed. Whatever it was, nothing of the request was written.
+/// Why a request to the open database failed. Nothing of the request is written then.
 ///
-/// Faults of ours, all of them: none may count against a host (invariant I5).
+/// All causes are faults on our side: none counts against a host (invariant I5).
 #[derive(Debug, Clone, Error)]
 pub enum StoreError {
-    /// The disk, or the quota, is full. The writer goes on once there is room again.
+    /// The disk or the quota is full. The writer continues once there is room again.
     #[error("the database's disk is full: free some space; it goes on by itself then")]
     Full(#[source] Arc<rusqlite::Error>),
-    /// Another process holds the database's write lock; waited for it in vain.
+    /// Another process holds the database's write lock, and waiting for it timed out.
     #[error(
         "the database is locked by another process: end what else writes it, such as a backup or an sqlite3 shell"
     )]
@@ -228,22 +228,23 @@ pub enum StoreError {
         /// Where it was.
         path: PathBuf,
     },
-    /// Another file has taken its place while it was open.
+    /// Another file replaced it while it was open.
     #[error("another database was put at {path} while this one was open: start again, to use that one", path = .path.display())]
     Replaced {
-        /// Where.
+        /// Path of the database.
         path: PathBuf,
     },
-    /// The store was closed, or its thread died.
+    /// The store was closed, or its thread panicked.
     #[error("the database was closed")]
     Closed,
-    /// The host is being checked at this moment (invariant I8).
+    /// The host is being checked right now (invariant I8).
     #[error("{host} is being checked already")]
     InFlight {
         /// The host.
         host: Host,
     },
-    /// The host opted out by word of mouth or is parked, and so is never asked (invariant I7).
+    /// The host is never checked, because its owner or a moderator opted it out, or because it is
+    /// parked (invariant I7).
     #[error("{host} is never asked: it opted out, or it is parked")]
     NeverAsked {
         /// The host.
@@ -257,24 +258,24 @@ pub enum StoreError {
         /// The host.
         host: Host,
     },
-    /// There is no such row.
+    /// The host has no row.
     #[error("{host} is not in the database")]
     Unknown {
         /// The host.
         host: Host,
     },
-    /// A row holds what no version of this program wrote.
+    /// A row has a value that no version of this program writes.
     #[error("row {id} of the database holds no valid {column}")]
     BadRow {
-        /// The row.
+        /// Id of the row.
         id: i64,
-        /// The column.
+        /// Name of the column.
         column: &'static str,
     },
     /// A thread could not be started.
     #[error("can't start a thread beside the database: too many threads or too little memory")]
     Thread(#[source] Arc<std::io::Error>),
-    /// Anything else that SQLite reports.
+    /// Any other error from SQLite.
     #[error("the database failed")]
     Sqlite(#[source] Arc<rusqlite::Error>),
 }

@@ -1,11 +1,11 @@
-//! The lock file beside the database, which keeps a second writer out.
+//! The lock file next to the database, which keeps a second writer out.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use crate::db::error::OpenError;
 
-/// Takes the lock file beside the database. SQLite's own locks would let two daemons take turns and
+/// Locks the file next to the database. SQLite's own locks would let two daemons alternate and
 /// check the same hosts twice.
 pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
     let mut name = path.as_os_str().to_owned();

@@ -1,6 +1,5 @@
-//! The schema and its steps (`migrations/`).
-//!
-//! In: a connection. Out: a database of our schema. Refused: one of a newer schema, and one of another program.
+//! The schema and its migrations (`migrations/`). Databases of a newer schema or of another program
+//! are rejected.
 
 use rusqlite::Connection;
 use rusqlite_migration::{M, Migrations};
@@ -14,20 +13,19 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../../migrations/0004_walks.sql")),
 ];
 
-/// The version of the program's own schema.
+/// The program's own schema version.
 #[cfg(test)]
 pub(crate) const SCHEMA_VERSION: i64 = STEPS.len().cast_signed() as i64;
 
-/// The schema of this program.
 pub(crate) static SCHEMA: Schema = Schema {
     migrations: Migrations::from_slice(STEPS),
     steps: STEPS.len(),
 };
 
-/// "Fedi" in ASCII: what the first step writes into the file's header.
+/// "Fedi" in ASCII: the application id that the first migration writes into the file's header.
 const APPLICATION_ID: i64 = 0x4665_6469;
 
-/// The steps to a schema. Tests have longer ones than the program has.
+/// The migrations to a schema. Tests have more of them than the program has.
 #[derive(Debug)]
 pub(crate) struct Schema {
     migrations: Migrations<'static>,
@@ -35,7 +33,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// One that begins with the program's own and goes on.
+    /// The program's own schema and further migrations.
     #[cfg(test)]
     pub(crate) fn with_further(further: Vec<M<'static>>) -> Self {
         let mut steps = STEPS.to_vec();
@@ -46,7 +44,7 @@ impl Schema {
         }
     }
 
-    /// That of a former version, which had the first `steps` of the program's own.
+    /// The schema of a former version, which had the first `steps` of the program's migrations.
     #[cfg(test)]
     pub(crate) fn of_first(steps: usize) -> Self {
         Self {
@@ -55,12 +53,12 @@ impl Schema {
         }
     }
 
-    /// Its version: how many steps there are.
+    /// Its version: the number of migrations.
     pub(crate) fn version(&self) -> i64 {
         i64::try_from(self.steps).unwrap_or(i64::MAX)
     }
 
-    /// Takes the steps that are missing, all in one transaction.
+    /// Applies the missing migrations, all in one transaction.
     pub(crate) fn to_latest(
         &self,
         connection: &mut Connection,
@@ -69,18 +67,18 @@ impl Schema {
     }
 }
 
-/// Whose database it is.
+/// What a database file contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nothing in it yet.
+    /// Nothing yet.
     Empty,
     /// A census of this schema version.
     Census(i64),
-    /// Another program's.
+    /// Another program's data.
     Foreign,
 }
 
-/// Looks whose database it is; writes nothing.
+/// Reads what the file contains. Writes nothing.
 pub(crate) fn look(connection: &Connection) -> rusqlite::Result<Found> {
     let version = version(connection)?;
     let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
@@ -93,7 +91,7 @@ pub(crate) fn look(connection: &Connection) -> rusqlite::Result<Found> {
     })
 }
 
-/// How many steps the database has been through.
+/// Number of migrations that the database has been through.
 pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row("PRAGMA user_version", [], |row| row.get(0))
 }

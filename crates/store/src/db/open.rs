@@ -1,7 +1,7 @@
-//! Opening the database: the lock, the settings of SQLite, the schema.
+//! Opens the database: takes the lock, applies SQLite's settings, and migrates the schema.
 //!
-//! In: a path. Out: a store (the one writer) or a reader. Refused: a path that can't be written, a second writer, a newer schema, a file that is no
-//! census.
+//! Opening gives a [`Store`] (the only writer) or a [`Reader`]. It fails for a path that can't be
+//! written, a second writer, a newer schema, and a file that is not a census.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -25,19 +25,19 @@ use crate::tables::known::filling::Filling;
 use crate::writer::handle::Writer;
 use crate::writer::thread::{self, WriterThread};
 
-/// The open database. Holds the lock that keeps other writers out, and the thread that writes.
+/// The open database. Holds the lock that keeps other writers out, and owns the writer thread.
 #[derive(Debug)]
 pub struct Store {
     location: Location,
-    /// Ends before the thread that writes, which closes the database.
+    /// Dropped before the writer thread, which closes the database.
     filling: Filling,
     thread: WriterThread,
-    /// Released with the file handle, by the operating system if need be.
+    /// Released with the file handle, at the latest by the operating system when the process ends.
     _lock: File,
 }
 
 impl Store {
-    /// A handle to the writer; any number of them.
+    /// A handle to the writer. There can be any number of them.
     pub fn writer(&self) -> Writer {
         self.thread.writer()
     }
@@ -45,14 +45,15 @@ impl Store {
     /// A new connection that reads.
     ///
     /// # Errors
-    /// When the file can't be opened.
+    /// Fails if the file can't be opened.
     pub fn reader(&self) -> Result<Reader, StoreError> {
         let connection = read_only(&self.location.path)?;
         Ok(Reader::new(connection))
     }
 
-    /// Waits until all known names are in memory; they are read in the background since the store was opened. For tests and benchmarks: whoever does not
-    /// wait has the others looked up.
+    /// Waits until all known names are in memory. They are read in the background after the store
+    /// is opened. For tests and benchmarks: without waiting, names that are not read yet are looked
+    /// up.
     pub fn wait_for_names(&mut self) {
         self.filling.wait();
     }
@@ -62,16 +63,16 @@ impl Store {
         &self.location
     }
 
-    /// Finishes what has been accepted, closes the database and releases the lock. Later requests
+    /// Finishes all accepted requests, closes the database and releases the lock. Later requests
     /// get [`StoreError::Closed`].
     ///
-    /// Blocks until the last write is on disk; dropping the store does the same.
+    /// Blocks until the last write is on disk. Dropping the store does the same.
     pub fn close(self) {
         drop(self);
     }
 }
 
-/// The file that was opened, and where.
+/// The file that was opened, and its path.
 #[derive(Debug, Clone)]
 pub struct Location {
     path: Arc<Path>,
@@ -80,8 +81,8 @@ pub struct Location {
 }
 
 impl Location {
-    /// Whether the file that was opened is still where it was. An open file that was moved or
-    /// removed takes writes all the same, and nobody would find them again.
+    /// Checks that the opened file is still at its path. An open file that was moved or removed
+    /// still accepts writes, and they would be lost.
     ///
     /// # Errors
     /// [`StoreError::Away`] or [`StoreError::Replaced`].
@@ -98,15 +99,16 @@ impl Location {
     }
 }
 
-/// Opens the database for writing; creates it from nothing, and takes the migrations that are missing, after a copy was kept.
+/// Opens the database for writing. Creates it if it is missing; otherwise keeps a copy and applies
+/// missing migrations.
 ///
 /// # Errors
-/// A variant a cause, with what to do about it; nothing was changed then.
+/// Each cause has its variant, which says what to do. The database is unchanged then.
 pub fn open(path: &Path) -> Result<Store, OpenError> {
     open_tuned(path, Tuning::default())
 }
 
-/// As [`open`], otherwise than the census does it: for benchmarks.
+/// As [`open`], with settings that the census does not use. For benchmarks.
 ///
 /// # Errors
 /// As [`open`].
@@ -118,10 +120,11 @@ pub fn open_with(path: &Path, opening: Opening) -> Result<Store, OpenError> {
     open_tuned(path, tuning)
 }
 
-/// Opens the database for reading beside the process that writes it, or without one.
+/// Opens the database for reading, whether or not another process writes to it.
 ///
 /// # Errors
-/// A variant a cause; a missing database and one that has not been migrated yet among them, since a reader changes neither.
+/// Each cause has its variant. A missing database and one that needs a migration are errors, since
+/// a reader changes nothing.
 pub fn open_read_only(path: &Path) -> Result<Reader, OpenError> {
     open_read_only_tuned(path, &SCHEMA)
 }
@@ -138,14 +141,15 @@ pub(crate) fn open_read_only_tuned(path: &Path, schema: &Schema) -> Result<Reade
     }
 }
 
-/// Opens a census of any schema for copying it.
+/// Opens a census of any schema to copy it.
 pub(crate) fn open_for_copy(path: &Path) -> Result<Connection, OpenError> {
     let (connection, found) = open_to_look(path)?;
     match found {
         Found::Census(_) => {}
         Found::Empty | Found::Foreign => return Err(foreign(path)),
     }
-    // SQLite counts the file that it copies into among the writes; the database itself is open for reading only.
+    // `VACUUM INTO` counts as a write, even though it writes to another file. The database itself
+    // is open for reading only.
     connection
         .pragma_update(None, "query_only", false)
         .map_err(|error| explain(path, error))?;
@@ -169,7 +173,8 @@ fn open_to_look(path: &Path) -> Result<(Connection, Found), OpenError> {
 pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError> {
     let lock = lock(path)?;
     let mut connection = read_write(path, tuning).map_err(|error| explain(path, error))?;
-    // Looked at before anything is written, the journal mode among it: what is not for us is left as it is.
+    // Looks before the first write, even of the journal mode: another program's file stays
+    // unchanged.
     let found = migrate::look(&connection).map_err(|error| explain(path, error))?;
     let known = tuning.schema.version();
     match found {
@@ -214,7 +219,7 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
     })
 }
 
-/// For a new database. One that has its schema already is as it was.
+/// Creates the schema of a new database. Does nothing if the database has it already.
 fn make_schema(connection: &mut Connection, path: &Path, schema: &Schema) -> Result<(), OpenError> {
     schema
         .to_latest(connection)

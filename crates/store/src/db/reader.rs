@@ -1,14 +1,14 @@
-//! A connection that reads, next to the writer and never in its way.
+//! A connection that reads and never blocks the writer.
 //!
-//! `queries/` and the modules of tables have its methods. All of them block: asynchronous callers
-//! use a blocking thread.
+//! Its methods are in `queries/` and in the modules of tables. All of them block: asynchronous
+//! callers use a blocking thread.
 
 use rusqlite::Connection;
 
 use crate::db::error::StoreError;
 use crate::db::migrate;
 
-/// A connection that reads. One thread at a time uses it; make one a thread.
+/// A connection that reads. Only one thread at a time can use it, so each thread opens one.
 #[derive(Debug)]
 pub struct Reader {
     connection: Connection,
@@ -19,15 +19,14 @@ impl Reader {
         Self { connection }
     }
 
-    /// For queries.
     pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// The schema's version: the number of migrations it went through.
+    /// The schema version: the number of migrations that were applied.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn schema_version(&self) -> Result<i64, StoreError> {
         Ok(migrate::version(&self.connection)?)
     }

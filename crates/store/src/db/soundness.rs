@@ -1,9 +1,11 @@
-//! Whether a database is sound: its pages, what belongs together, and what the census takes for granted.
+//! Checks whether a database is sound: its pages, its references, and the invariants that the
+//! census relies on.
 //!
-//! In: a connection that reads, how thoroughly, and for how long. Out: what is wrong, each with what to do about it. Refused: writing, and mending: what can be
-//! mended is mended at the next start, and what can't is a backup's.
+//! It lists what is wrong, each with a remedy. It only reads and repairs nothing: the next start
+//! repairs what can be repaired, and a backup replaces the rest.
 //!
-//! Beside a daemon that writes each look sees one moment; while it lasts, the write-ahead log is not emptied, hence the bound on time.
+//! While a daemon writes, each check sees one snapshot. The write-ahead log can't be reset until
+//! the check ends, so its time is limited.
 
 use std::fmt;
 use std::sync::Arc;
@@ -18,91 +20,94 @@ use crate::db::reader::Reader;
 use crate::tables::history;
 use crate::tables::hosts::recovery;
 
-/// Names told of one finding: enough to look at, and no list of a million.
+/// Names listed per finding: enough to look at, without a list of a million.
 const EXAMPLES_MAX: u32 = 10;
 
-/// Damages told: SQLite's own bound for `integrity_check`.
+/// Damage messages listed: SQLite's own bound for `integrity_check`.
 const DAMAGES_MAX: u32 = 100;
 
-/// How often a look whose time is over is told to stop: one that began in that moment would miss a single word.
+/// Interval at which a check is interrupted once its time is over. A single interrupt would miss a
+/// statement that begins at that moment.
 const STOP_EVERY: Duration = Duration::from_millis(50);
 
-/// Gives `ok`, or up to [`DAMAGES_MAX`] complaints: pages, and that each index has what its table has.
+/// Gives `ok`, or up to [`DAMAGES_MAX`] messages about pages and about indexes that don't match
+/// their tables.
 const INTEGRITY: &str = "PRAGMA integrity_check";
 
-/// The same without comparing indexes with their tables.
+/// As [`INTEGRITY`], without comparing indexes with their tables.
 const INTEGRITY_OF_PAGES: &str = "PRAGMA quick_check";
 
 const FOREIGN_KEYS: &str = "PRAGMA foreign_key_check";
 
-/// Whoever may be asked and has no time would never be asked again.
+/// A host that may be checked but has no due time would never be checked again.
 pub(crate) const NEVER_DUE: &str = "SELECT name FROM hosts WHERE due IS NULL AND state <> 'parked' \
      AND (state <> 'opted_out' OR opted_out_by = 'robots') LIMIT ?1";
 
-/// Nobody lives who never lived: the list goes by when that was.
+/// An alive host needs a time at which it was last alive: listing depends on it.
 pub(crate) const ALIVE_NEVER: &str =
     "SELECT name FROM hosts WHERE state = 'alive' AND last_alive IS NULL LIMIT ?1";
 
-/// Triggers alone write a group's size.
+/// Only triggers write a group's size.
 pub(crate) const GROUP_SIZES: &str = "SELECT domain FROM groups WHERE hosts <> (SELECT count(*) FROM hosts WHERE group_id = groups.id) LIMIT ?1";
 
-/// Triggers alone write whether a group is over the threshold.
+/// Only triggers write whether a group is over the threshold.
 pub(crate) const GROUPS_OVER: &str = "SELECT domain FROM groups WHERE is_over <> (hosts > (SELECT threshold FROM grouping WHERE id = 1)) LIMIT ?1";
 
-/// Each verdict prunes the verdicts of its host.
+/// Each verdict prunes its host's history.
 pub(crate) const LONG_HISTORY: &str = "SELECT hosts.name FROM history JOIN hosts ON hosts.id = history.host_id \
      GROUP BY history.host_id HAVING count(*) > ?2 LIMIT ?1";
 
-/// Migrations wrote one row into each, and nothing takes it away.
+/// Migrations wrote one row into each table, and nothing deletes it.
 pub(crate) const SINGLE_ROWS: &str = "SELECT 'forgotten_key' WHERE NOT EXISTS (SELECT 1 FROM forgotten_key) \
      UNION ALL SELECT 'admission_state' WHERE NOT EXISTS (SELECT 1 FROM admission_state) \
      UNION ALL SELECT 'grouping' WHERE NOT EXISTS (SELECT 1 FROM grouping) LIMIT ?1";
 
-/// How thoroughly to look.
+/// How thorough a check is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// All pages, and that every index has what its table has.
+    /// Checks all pages, and compares every index with its table.
     Whole,
-    /// All pages without comparing indexes with their tables, which takes most of the time.
+    /// Checks all pages. Skips the comparison of indexes with their tables, which takes most of the
+    /// time.
     Quick,
 }
 
 /// What to do about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// Put a backup in its place.
+    /// Restore a backup.
     Restore,
-    /// The daemon mends it when it is started again.
+    /// Restart the daemon, which repairs it.
     Restart,
-    /// Have the hosts asked once, which gives them a time again.
+    /// Check the hosts once, which gives them a due time again.
     Ask,
-    /// The census mends it by itself as hosts are asked.
+    /// Wait: the census repairs it as it checks hosts.
     Wait,
 }
 
 /// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What, in words, with some names.
+    /// What is wrong, with some names.
     pub what: String,
-    /// What to do.
+    /// What to do about it.
     pub remedy: Remedy,
 }
 
-/// What a look at a database showed.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Soundness {
     /// What is wrong, the worst first.
     pub findings: Vec<Finding>,
-    /// What was not looked at to its end because the time was over.
+    /// Parts that were not finished in time.
     pub unfinished: Vec<&'static str>,
 }
 
-/// Something that the census takes for granted.
+/// Something that the census relies on.
 struct Invariant {
-    /// Gives names of those that break it.
+    /// Query for the names that break it.
     sql: &'static str,
-    /// What is said of them.
+    /// Description of these names in a finding.
     what: &'static str,
     remedy: Remedy,
 }
@@ -152,21 +157,23 @@ impl fmt::Display for Remedy {
 }
 
 impl Reader {
-    /// What is wrong with the file, in SQLite's words: damaged pages, indexes that don't fit their tables, verdicts about no host. Nothing when it
-    /// is sound. Reads all of it.
+    /// SQLite's messages about damage: damaged pages, indexes that don't match their tables,
+    /// verdicts of missing hosts. Empty if the file is sound. Reads all of it.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn damage(&self) -> Result<Vec<String>, StoreError> {
         let mut damage = pages(self.connection(), INTEGRITY)?;
         damage.extend(orphans(self.connection())?);
         Ok(damage)
     }
 
-    /// Looks whether the database is sound, for no longer than `within`. Writes nothing; works beside a daemon and without one.
+    /// Checks whether the database is sound, for at most `within`. Writes nothing, and works with
+    /// or without a running daemon.
     ///
     /// # Errors
-    /// A fault of ours, such as a disk that can't be read. Damage is no error but a finding.
+    /// Fails on a database error, such as a disk that can't be read. Damage is not an error but a
+    /// finding.
     pub fn soundness(&self, depth: Depth, within: Duration) -> Result<Soundness, StoreError> {
         let connection = self.connection();
         let mut look = Look {
@@ -199,7 +206,7 @@ impl Reader {
     }
 }
 
-/// A look that goes on.
+/// A check in progress.
 struct Look {
     began: Instant,
     within: Duration,
@@ -207,7 +214,7 @@ struct Look {
 }
 
 impl Look {
-    /// Looks at one thing, if there is time left.
+    /// Checks one thing, if there is time left.
     fn at(
         &mut self,
         what: &'static str,
@@ -261,7 +268,7 @@ fn orphans(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
     check.query_map([], words)?.take(most).collect()
 }
 
-/// One finding with some names, or none.
+/// At most one finding, with some names.
 fn broken(connection: &Connection, invariant: &Invariant) -> Result<Vec<String>, rusqlite::Error> {
     let mut statement = connection.prepare(invariant.sql)?;
     statement.raw_bind_parameter(1, EXAMPLES_MAX)?;
@@ -276,7 +283,7 @@ fn broken(connection: &Connection, invariant: &Invariant) -> Result<Vec<String>,
     Ok(told(invariant.what, &names))
 }
 
-/// Names, and targets of moves, that the rules of names don't take as they stand there.
+/// Host names, and targets of moves, that are not valid in their stored form.
 fn bad_names(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
     let mut statement = connection.prepare(recovery::NAMES)?;
     let mut rows = statement.query([])?;
@@ -299,7 +306,7 @@ fn told(what: &str, names: &[String]) -> Vec<String> {
     if names.is_empty() {
         return Vec::new();
     }
-    // Whatever was written there must not reach a terminal as it is.
+    // Escaped, because the text may be anything and is printed to a terminal.
     let names: Vec<String> = names
         .iter()
         .map(|name| name.escape_debug().collect())
@@ -312,9 +319,9 @@ fn told(what: &str, names: &[String]) -> Vec<String> {
     vec![format!("{what}: {}{more}", names.join(", "))]
 }
 
-/// Ends what a connection is doing when the time is over. Dropped, it ends with it.
+/// Interrupts a connection when the time is over, until it is dropped.
 struct Alarm {
-    /// Dropped before the thread is waited for.
+    /// Dropped before the thread is joined.
     done: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -344,7 +351,7 @@ impl Drop for Alarm {
     fn drop(&mut self) {
         drop(self.done.take());
         if let Some(thread) = self.thread.take() {
-            // It does nothing that can panic.
+            // The thread does nothing that can panic.
             thread.join().ok();
         }
     }

@@ -1,10 +1,11 @@
-//! Every statement about the census's tables, with how SQLite is to find the rows.
+//! Every statement about the census's tables, with its expected query plan.
 //!
-//! In: the constants that stand beside each table. Out: their number, for the cache of prepared statements; in tests, their plans. Refused, by the test
-//! below: a statement that is not in this list, one that reads a whole table without a reason, and one whose plan has become another.
+//! The list collects the constants of the tables' modules. The cache of prepared statements uses
+//! their number, and a test compares their plans. The test fails for a statement that is not in the
+//! list, one that reads a whole table without a stated reason, and a changed plan.
 //!
-//! No statistics are ever gathered (`ANALYZE`), so SQLite plans by the schema alone, and the same for ten rows as for ten million: what the test sees
-//! is what the daemon does.
+//! Statistics are never gathered (`ANALYZE`), so SQLite plans from the schema alone, and the same
+//! for ten rows as for ten million: the daemon uses the plans that the test sees.
 
 use crate::db::soundness;
 use crate::queries::{counts, due, each, host, host_answers, listed, review};
@@ -13,10 +14,11 @@ use crate::tables::{
     admitted, days, dumps, forgotten, groups, history, host_decisions, known, sources, walks,
 };
 
-/// `path => [plan]`, or `path => [plan] because "reason"` for what reads a whole table or sorts.
+/// `path => [plan]`, or `path => [plan] because "reason"` for a statement that reads a whole table
+/// or sorts.
 macro_rules! statements {
     ($($path:path => [$($line:literal),* $(,)?] $(because $reason:literal)?,)*) => {
-        /// All of them.
+        /// All statements.
         pub(crate) const ALL: &[&str] = &[$($path),*];
 
         #[cfg(test)]

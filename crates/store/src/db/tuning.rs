@@ -6,26 +6,26 @@ use crate::db::checkpoint::{Bounds, TakeOver};
 use crate::db::migrate::{SCHEMA, Schema};
 use crate::tables::known::NAMES_MAX;
 
-/// How long to wait for another process that holds the write lock, such as a backup or somebody's
-/// `sqlite3`: a checkpoint takes well under a second, and a check's slot waits meanwhile.
+/// How long to wait for another process that holds the write lock, such as a backup or an `sqlite3`
+/// shell. A checkpoint takes well under a second, and a check's slot is occupied during the wait.
 pub(super) const BUSY_WAIT: Duration = Duration::from_secs(5);
 
-/// SQLite's page cache of the writer: the rows of 10 000 hosts and all indexes fit in, and a
-/// million hosts don't make it grow.
+/// The writer's page cache: holds the rows of 10 000 hosts and all indexes, and does not grow with
+/// a million hosts.
 pub(super) const WRITER_CACHE_KIB: i64 = 16 * 1024;
 
-/// Nothing of the file is mapped into memory: a page that the disk can't give would end the whole
-/// daemon by a signal instead of failing one request.
+/// No memory mapping: reading a mapped page that the disk can't provide would kill the daemon with
+/// a signal instead of failing one request.
 const MAPPED_BYTES: i64 = 0;
 
-/// What benchmarks compare; the default is what the census goes by.
+/// Settings that benchmarks compare. The default is what the census uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Opening {
-    /// Who takes the log over.
+    /// Where checkpoints run.
     pub take_over: TakeOver,
-    /// SQLite's page cache of the writer, in KiB.
+    /// The writer's page cache, in KiB.
     pub cache_kib: i64,
-    /// How much of the file is mapped into memory, in bytes.
+    /// Bytes of the file that are mapped into memory.
     pub mapped_bytes: i64,
 }
 
@@ -39,7 +39,7 @@ impl Default for Opening {
     }
 }
 
-/// What tests make shorter, longer, or stop at.
+/// Settings that tests change, and a hook at which they stop.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tuning {
     pub(crate) busy_wait: Duration,
@@ -63,13 +63,13 @@ impl Default for Tuning {
     }
 }
 
-/// Moments of an upgrade between which a crash makes a difference. Tests stop at each.
+/// Steps of an upgrade between which a crash makes a difference. Tests stop at each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// The copy is written, and not yet in its place.
+    /// The copy is written, but not in its place yet.
     Copied,
-    /// The copy is in its place, and no step was taken.
+    /// The copy is in its place, and no migration has run.
     Kept,
-    /// All steps were taken, and copies that are too many are still there.
+    /// All migrations have run, and old copies are not deleted yet.
     Migrated,
 }

@@ -1,9 +1,9 @@
-//! A newer version on an older database: a copy first, then the steps that are missing.
+//! Upgrades an older database: keeps a copy, then applies the missing migrations. No migration runs
+//! before the copy is complete and on disk.
 //!
-//! In: an open database of an older schema. Out: one of this program's. Refused: to take a step before the copy is whole and on the disk.
-//!
-//! Invariant: all missing steps are one transaction, so a crash or a failure at any moment leaves a database that opens, as it was or migrated as a
-//! whole, and the next start goes on from there. Steps of their own would leave schemas that no version was ever made for.
+//! Invariant: all missing migrations are one transaction. After a crash or failure at any moment,
+//! the database opens with its old or its new schema, and the next start continues from there.
+//! Separate transactions would leave schemas that no version was made for.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +13,16 @@ use crate::db::error::{CopyError, OpenError};
 use crate::db::tuning::{Moment, Tuning};
 use crate::files::copy::{self, Beside};
 
-/// Copies of older schemas that are kept, each as large as the database was: that of the last upgrade, and that of the one before for whoever
-/// notices late. What is older has verdicts and opt-outs that nobody would want back.
+/// Copies of older schemas that are kept, each as large as the database was. One is from the last
+/// upgrade, one from the upgrade before, for problems that are noticed late. Older copies have
+/// verdicts and opt-outs that are too outdated to restore.
 pub(crate) const COPIES_KEPT: usize = 2;
 
-/// What stands between the database's name and the schema in a copy's name.
+/// Separates the database's name from the schema version in a copy's name.
 const SCHEMA: &str = ".schema-";
 
-/// Keeps a copy of the database, whose schema is `from`, and takes the steps that are missing.
+/// Keeps a copy of the database, whose schema version is `from`, and applies the missing
+/// migrations.
 pub(crate) fn upgrade(
     connection: &mut Connection,
     path: &Path,
@@ -60,11 +62,11 @@ fn keep(connection: &Connection, copy: &Path, from: i64, tuning: &Tuning) -> Res
         )));
     }
     (tuning.at)(Moment::Copied);
-    // In the place of a former copy of this schema, if there is one: the database went on from there.
+    // Replaces an earlier copy of this schema: the database has changed since.
     beside.put(copy)
 }
 
-/// Removes the copies of older schemas that are too many. Failing to, it only costs room.
+/// Deletes surplus copies of older schemas. A failure only costs disk space.
 fn forget_old(path: &Path, to: i64) {
     let mut schemas = copies(path);
     schemas.retain(|schema| *schema < to);
@@ -79,7 +81,7 @@ fn forget_old(path: &Path, to: i64) {
     }
 }
 
-/// The newest copy beside the database that a program can use which knows schemas up to `known`.
+/// The newest copy next to the database whose schema version is at most `known`.
 pub(crate) fn usable_copy(path: &Path, known: i64) -> Option<PathBuf> {
     copies(path)
         .into_iter()
@@ -87,7 +89,7 @@ pub(crate) fn usable_copy(path: &Path, known: i64) -> Option<PathBuf> {
         .map(|schema| place(path, schema))
 }
 
-/// The schemas that there are copies of, in ascending order.
+/// Schema versions that have a copy, ascending.
 fn copies(path: &Path) -> Vec<i64> {
     let Some(name) = path.file_name().and_then(std::ffi::OsStr::to_str) else {
         return Vec::new();
@@ -100,7 +102,8 @@ fn copies(path: &Path) -> Vec<i64> {
     schemas
 }
 
-/// Where the copy of a schema is kept. It is called after the schema that it has, so that a program finds the one that it can use.
+/// Path of the copy with this schema version. The version is in the name so that a program finds a
+/// copy that it can use.
 pub(crate) fn place(path: &Path, schema: i64) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!("{SCHEMA}{schema}"));

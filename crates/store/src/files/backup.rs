@@ -1,8 +1,9 @@
-//! Backups, and putting them back.
+//! Backs up and restores the database.
 //!
-//! In: a database, which may be in use, or a file that was one. Out: one file that holds all of it; or the file in the database's place. Refused:
-//! writing over a file; putting back what is damaged, no census or of a newer schema; putting anything back while another process writes, or when
-//! [`REPLACED_MAX`] databases are kept already that others took the place of.
+//! A backup is one file with all committed data, taken from a database that may be in use. A backup
+//! never overwrites a file. A restore is refused for a damaged file, a file that is not a census,
+//! and a newer schema. It is also refused while another process writes, or when [`REPLACED_MAX`]
+//! replaced databases are kept already.
 
 use std::ffi::OsString;
 use std::fs;
@@ -17,32 +18,34 @@ use crate::db::open;
 use crate::db::tuning::Tuning;
 use crate::files::copy::{self, Beside};
 
-/// Databases that are kept beside the one that took their place, each as large as that. Whoever tries one backup after the other has tried enough by
-/// then, and none is ever removed without being asked.
+/// Replaced databases that are kept next to the current one, each as large as the database was.
+/// Nine are enough for an operator who tries one backup after the other. None is ever deleted
+/// automatically.
 pub(crate) const REPLACED_MAX: u32 = 9;
 
-/// What was copied.
+/// A finished copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// Its schema.
+    /// Its schema version.
     pub schema: i64,
     /// Its size.
     pub bytes: u64,
 }
 
-/// What was put back.
+/// A finished restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
-    /// The copy.
+    /// The copy that was restored.
     pub copied: Copied,
-    /// Where the database is kept that it took the place of, if there was one.
+    /// Where the replaced database is kept. `None` if there was none.
     pub replaced: Option<PathBuf>,
 }
 
-/// Writes all that is committed now into a new file. The database may be in use, and of an older or a newer schema.
+/// Writes all committed data into a new file. The database may be in use, and its schema may be
+/// older or newer.
 ///
 /// # Errors
-/// A variant a cause; there is no such file then.
+/// Each cause has its variant. The file is not created then.
 pub fn backup(database: &Path, to: &Path) -> Result<Copied, CopyError> {
     if to.symlink_metadata().is_ok() {
         return Err(CopyError::Exists {
@@ -54,10 +57,10 @@ pub fn backup(database: &Path, to: &Path) -> Result<Copied, CopyError> {
     Ok(copied)
 }
 
-/// The same, into a stream. While it is made, the copy lies beside the database.
+/// As [`backup`], into a stream. A temporary copy is made next to the database.
 ///
 /// # Errors
-/// A variant a cause; what has been written until then is not whole, and is refused by [`restore`].
+/// Each cause has its variant. The output is incomplete then, and [`restore`] refuses it.
 pub fn backup_into(database: &Path, out: &mut dyn Write) -> Result<Copied, CopyError> {
     let (mut beside, copied) = copy_beside(database, database)?;
     let file = beside.file();
@@ -82,11 +85,11 @@ fn measured(mut beside: Beside, schema: i64) -> Result<(Beside, Copied), CopyErr
     Ok((beside, Copied { schema, bytes }))
 }
 
-/// Puts a backup in the database's place. What was there is kept beside it, as `.replaced` or, when there are such already, `.replaced-2` and so on
-/// up to `.replaced-9`.
+/// Replaces the database with a backup. The old database is kept next to it as `.replaced`, or as
+/// `.replaced-2` to `.replaced-9` if that name is taken.
 ///
 /// # Errors
-/// A variant a cause; the database is as it was then.
+/// Each cause has its variant. The database is unchanged then.
 pub fn restore(database: &Path, from: &mut dyn Read) -> Result<Restored, CopyError> {
     restore_tuned(database, from, &Tuning::default())
 }
@@ -118,11 +121,12 @@ pub(crate) fn restore_tuned(
     Ok(Restored { copied, replaced })
 }
 
-/// Where the database will be kept that a backup takes the place of.
+/// Free path for the database that a restore replaces.
 fn free_place(database: &Path) -> Result<PathBuf, CopyError> {
     (1..=REPLACED_MAX)
         .map(|number| aside(database, number))
-        // A log without its database would be applied to the one that is put beside it.
+        // The log's name must be free too: a leftover log would be applied to the database next to
+        // it.
         .find(|place| ["", "-wal"].iter().all(|end| is_free(&with(place, end))))
         .ok_or_else(|| CopyError::KeptTooMany {
             first: aside(database, 1),
@@ -137,15 +141,16 @@ fn aside(database: &Path, number: u32) -> PathBuf {
     }
 }
 
-/// What can't be looked at is taken for a file.
+/// A path that can't be examined counts as taken.
 fn is_free(path: &Path) -> bool {
     path.symlink_metadata()
         .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
-/// Takes the log over into the database: a crash before the backup is in its place leaves one that has lost nothing (invariant I6).
+/// Checkpoints the log into the database, so that a crash before the backup is in place loses
+/// nothing (invariant I6).
 ///
-/// As far as it goes: what is damaged is being replaced, and keeps its log.
+/// Errors are ignored: a damaged database is being replaced, and keeps its log.
 fn fold_log_in(database: &Path, tuning: &Tuning) {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let folded = Connection::open_with_flags(database, flags).and_then(|connection| {
@@ -155,10 +160,11 @@ fn fold_log_in(database: &Path, tuning: &Tuning) {
     folded.ok();
 }
 
-/// Gives the database that is there a second name, and takes its log away, which would be applied to whatever file takes its place. Tells whether
-/// there was one.
+/// Gives the existing database a second name and moves its log away, which SQLite would apply to
+/// the file that replaces it. Returns whether there was a database.
 ///
-/// The database keeps its own name until then: after a crash there is one, and no daemon makes an empty one. Nor is a file written over.
+/// The database keeps its own name until then: after a crash it is still there, and no daemon
+/// creates an empty one. No file is overwritten.
 fn put_aside(database: &Path, kept: &Path) -> io::Result<bool> {
     let was_there = present(fs::hard_link(database, kept))?;
     present(fs::rename(with(database, "-wal"), with(kept, "-wal")))?;
@@ -174,7 +180,7 @@ fn with(path: &Path, end: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Whether the file was there that something was done with.
+/// `false` if the file was not there.
 fn present(done: io::Result<()>) -> io::Result<bool> {
     match done {
         Ok(()) => Ok(true),

@@ -1,8 +1,9 @@
-//! Whole copies of a database: one file each, written beside and put in its place at once.
+//! Whole copies of a database: one file each, written next to its place and renamed into it.
 //!
-//! In: a connection, or bytes. Out: a file that is complete, checked and on the disk. Refused: to call anything a copy that is damaged, or no census.
-//! A crash at any moment leaves each place with its old file or its new one; what it leaves beside them is hidden, and cleared when the database is
-//! next opened for writing.
+//! The source is a connection or a stream of bytes. A copy is complete, checked and on disk;
+//! damaged files and files that are not a census are rejected. After a crash at any moment, each
+//! place has its old or its new file. Leftover temporary files are hidden, and are deleted when the
+//! database is next opened for writing.
 
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher as _, RandomState};
@@ -17,25 +18,25 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::db::error::CopyError;
 use crate::db::migrate::{self, Found};
 
-/// How the names begin and end of files that are not in their places yet.
+/// How names of temporary files begin and end.
 const BEGIN: &str = ".fedicensus-copy.";
 const END: &str = ".new";
 
-/// Names that are looked at in the database's folder: it holds a dozen.
+/// Names that are read from the database's folder, which usually has a dozen.
 const FOLDER_NAMES_MAX: usize = 100_000;
 
-/// A file in the making, in the folder where its place is. Dropped, it takes itself away.
+/// A temporary file in the folder of its place. Dropping it deletes it.
 #[derive(Debug)]
 pub(crate) struct Beside {
     path: PathBuf,
-    /// Locked, so that who clears up can tell it from what a crash left.
+    /// Locked, so that [`clear`] can tell it from the leftovers of a crash.
     file: File,
 }
 
 impl Beside {
-    /// An empty file beside `place`.
+    /// An empty file next to `place`.
     pub(crate) fn new(place: &Path) -> Result<Self, CopyError> {
-        // By chance, since process ids repeat from container to container.
+        // Random, since process ids repeat from container to container.
         let chance = RandomState::new().hash_one(place);
         let path = folder_of(place).join(format!("{BEGIN}{chance:016x}{END}"));
         let make = || -> io::Result<File> {
@@ -53,16 +54,18 @@ impl Beside {
         }
     }
 
-    /// For who writes it by other means than SQLite's.
+    /// For callers that write to it without SQLite.
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// Fills it with all that is committed, as the connection sees it now; others go on reading and writing meanwhile.
+    /// Fills the file with all data that is committed now. Others can read and write the database
+    /// while it runs.
     pub(crate) fn fill(&self, from: &Connection) -> Result<(), CopyError> {
         let to = ValueRef::Text(self.path.as_os_str().as_bytes());
         let to = rusqlite::types::ToSqlOutput::Borrowed(to);
-        // Not the backup interface: it begins anew whenever somebody else writes, and a census always writes.
+        // Not SQLite's backup interface: it starts over whenever another connection writes, and a
+        // census always writes.
         from.execute("VACUUM INTO ?1", [to])
             .map(drop)
             .map_err(|error| match error.sqlite_error_code() {
@@ -86,7 +89,7 @@ impl Beside {
         }
     }
 
-    /// Makes sure that it is one whole file and a census, and tells its schema. Reads all of it.
+    /// Checks that the file is a complete census and returns its schema version. Reads all of it.
     pub(crate) fn check(&self) -> Result<i64, CopyError> {
         let damaged = |error: rusqlite::Error| match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => CopyError::NotACensus,
@@ -101,7 +104,8 @@ impl Beside {
         let Found::Census(version) = found else {
             return Err(CopyError::NotACensus);
         };
-        // A file that was copied while it was open asks for a log beside it, which a copy has none of.
+        // A file that was copied while it was open needs a log next to it, which a copy does not
+        // have.
         connection
             .pragma_update_and_check(None, "journal_mode", "delete", |row| {
                 row.get::<_, String>(0)
@@ -113,7 +117,8 @@ impl Beside {
         if complaint != "ok" {
             return Err(CopyError::Damaged(complaint));
         }
-        // SQLite reads what is missing of the last page as zeros, and complains only when something else stood there.
+        // SQLite reads the missing part of a truncated last page as zeros, and only complains if
+        // something else was there.
         let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
         let pages = number("PRAGMA page_count").map_err(damaged)?;
         let page_bytes = number("PRAGMA page_size").map_err(damaged)?;
@@ -125,7 +130,7 @@ impl Beside {
         }
     }
 
-    /// Waits until its content is on the disk, puts it in its place, in the same folder, and waits until that is on the disk too.
+    /// Syncs the content, renames the file to `place` in the same folder, and syncs the folder.
     pub(crate) fn put(self, place: &Path) -> Result<(), CopyError> {
         let put = || -> io::Result<()> {
             self.file.sync_all()?;
@@ -138,19 +143,21 @@ impl Beside {
 
 impl Drop for Beside {
     fn drop(&mut self) {
-        // After the rename there is nothing under this name; and what can't be removed now is cleared later.
+        // After the rename there is no file of this name. A file that can't be deleted now is
+        // cleared later.
         std::fs::remove_file(&self.path).ok();
     }
 }
 
-/// Removes what crashes left in the database's folder. What can't be removed only takes room.
+/// Deletes temporary files that a crash left in the database's folder. A failure only costs disk
+/// space.
 pub(crate) fn clear(database: &Path) {
     for name in names(database) {
         if !(name.starts_with(BEGIN) && name.ends_with(END)) {
             continue;
         }
         let path = folder_of(database).join(&name);
-        // One that is locked is being made.
+        // A locked file is still being written.
         let is_left = File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
         if is_left && std::fs::remove_file(&path).is_ok() {
             tracing::info!(path = %path.display(), "removed a copy of the database that was never finished");
@@ -158,7 +165,7 @@ pub(crate) fn clear(database: &Path) {
     }
 }
 
-/// The names in the database's folder; none when it can't be read.
+/// Names in the database's folder. Empty if it can't be read.
 pub(crate) fn names(database: &Path) -> Vec<String> {
     std::fs::read_dir(folder_of(database))
         .into_iter()
@@ -168,7 +175,7 @@ pub(crate) fn names(database: &Path) -> Vec<String> {
         .collect()
 }
 
-/// Waits until the names in a file's folder are on the disk.
+/// Waits until the names in a file's folder are on disk.
 pub(crate) fn sync_folder(place: &Path) -> io::Result<()> {
     ::files::sync_folder(folder_of(place))
 }

@@ -1,21 +1,23 @@
-//! The published `instances.sqlite`: a file of its own with one table, for everybody who would rather ask in SQL than parse.
+//! The published `instances.sqlite`: a file with one table, for readers who prefer SQL to parsing.
 //!
-//! In: an empty file, and rows sorted by host. Out: a database that nobody has to write to for reading it, and how many rows there are of each version
-//! of each software. Refused: nothing that the caller has not seen to; a file whose writing failed is to be thrown away.
+//! It is written from rows sorted by host into an empty file. The writer also counts the rows of
+//! each version of each software. After an error the caller must discard the file.
 //!
-//! It has neither a journal nor a write-ahead log, for it is moved to its place when it is whole: readers open it as it is, from a read-only disk too.
-//! Equal rows give equal bytes.
+//! It has neither a journal nor a write-ahead log, since it is complete before it is moved to its
+//! place. Readers can open it from a read-only disk. Equal rows give equal bytes.
 
 use std::io;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
-/// SQLite's page cache while the file is made. The index grows at as many places as there are versions of software, some thousands, and their pages of
-/// 4 KiB should fit in; more places make it slower and take no more memory.
+/// SQLite's page cache while the file is written. Rows are inserted into the index at some
+/// thousands of positions, one per version of a software, and a page of 4 KiB for each should fit
+/// in. More positions are slower and take no more memory.
 const CACHE_KIB: i64 = 24 * 1024;
 
-/// Without row ids: rows come in the order of their key and are appended. `FedP` in ASCII says what the file is, and that it is no census.
+/// `WITHOUT ROWID`: rows arrive in key order and are appended. The application id, `FedP` in ASCII,
+/// tells the file from a census.
 pub(crate) const TABLE: &str = "PRAGMA application_id = 1181049936;
 PRAGMA user_version = 1;
 CREATE TABLE instances (
@@ -32,41 +34,41 @@ CREATE INDEX instances_software ON instances (software, version);";
 pub(crate) const INSERT: &str = "INSERT INTO instances (host, software, version, state, first_seen, last_alive, open_registrations) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
-/// Reads the index alone, in its order: a million rows are counted without being sorted again.
+/// Reads only the index, in its order, so a million rows are counted without sorting.
 pub(crate) const COUNT: &str =
     "SELECT software, version, count(*) FROM instances GROUP BY software, version";
 
-/// A row, in the words of the published files.
+/// A row, with the texts of the published files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstanceRow<'r> {
     /// The host's name.
     pub host: &'r str,
-    /// Its software.
+    /// Name of its software.
     pub software: Option<&'r str>,
     /// The software's version.
     pub version: Option<&'r str>,
-    /// Why it is listed.
+    /// Its published state.
     pub state: &'r str,
-    /// When it was first heard of, as RFC 3339.
+    /// When it was first seen, as RFC 3339.
     pub first_seen: &'r str,
     /// When it was last found alive, as RFC 3339.
     pub last_alive: &'r str,
-    /// Whether it says that anyone may register. `None` if it did not say.
+    /// Whether it says that anyone may register. `None` if it does not say.
     pub open_registrations: Option<bool>,
 }
 
-/// How many rows have this software in this version, either of which may be unknown.
+/// Number of rows with this software and version. Either may be unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionCount<'r> {
-    /// The software.
+    /// Name of the software.
     pub software: Option<&'r str>,
     /// Its version.
     pub version: Option<&'r str>,
-    /// Rows.
+    /// Number of rows.
     pub instances: u64,
 }
 
-/// The file while it is made.
+/// The file while it is written.
 #[derive(Debug)]
 pub struct InstancesFile {
     connection: Connection,
@@ -76,7 +78,8 @@ impl InstancesFile {
     /// Begins to write into the empty file at `path`.
     ///
     /// # Errors
-    /// When the file can't be written; the kind tells a full disk and a missing permission from the rest.
+    /// Fails if the file can't be written. The error's kind tells a full disk and a missing
+    /// permission from other causes.
     pub fn begin(path: &Path) -> io::Result<Self> {
         Self::try_begin(path).map_err(io_error)
     }
@@ -86,7 +89,7 @@ impl InstancesFile {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
         let text = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
-        // Nothing is taken back: a file that is not finished is removed. The caller waits for the disk.
+        // No rollback is needed: an unfinished file is deleted. The caller syncs the file.
         connection.pragma_update_and_check(None, "journal_mode", "off", text)?;
         connection.pragma_update_and_check(None, "locking_mode", "exclusive", text)?;
         connection.pragma_update(None, "synchronous", "off")?;
@@ -95,10 +98,10 @@ impl InstancesFile {
         Ok(Self { connection })
     }
 
-    /// Writes a row. Its host is greater than the one before.
+    /// Writes a row. Hosts must be in ascending order.
     ///
     /// # Errors
-    /// When the file can't be written, or the host is there already.
+    /// Fails if the file can't be written, or if it has the host already.
     pub fn push(&mut self, row: InstanceRow<'_>) -> io::Result<()> {
         let InstanceRow {
             host,
@@ -123,10 +126,11 @@ impl InstancesFile {
         insert(&self.connection).map(drop).map_err(io_error)
     }
 
-    /// Ends the file and counts its rows: `visit` gets the versions of each software one after the other, sorted by their bytes, what is unknown first.
+    /// Finishes the file and counts its rows. `visit` gets the versions of one software after the
+    /// other, sorted by bytes, unknown ones first.
     ///
     /// # Errors
-    /// When the file can't be written or read.
+    /// Fails if the file can't be written or read.
     pub fn finish(self, visit: &mut dyn FnMut(VersionCount<'_>)) -> io::Result<()> {
         self.try_finish(visit).map_err(io_error)
     }
@@ -155,7 +159,7 @@ fn io_error(error: rusqlite::Error) -> io::Error {
         Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
             io::ErrorKind::PermissionDenied
         }
-        // The rest of this open-ended list calls for a look at the machine.
+        // All other codes of this open-ended list: the operator has to look at the machine.
         Some(_) | None => io::ErrorKind::Other,
     };
     io::Error::new(kind, error)

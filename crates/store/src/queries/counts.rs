@@ -1,4 +1,4 @@
-//! How many hosts and waiting names there are.
+//! Counts of hosts and of waiting names.
 
 use census::state::{OptedOutBy, StateName};
 use rusqlite::{Connection, Params};
@@ -7,12 +7,12 @@ use crate::db::error::StoreError;
 use crate::db::reader::Reader;
 use crate::tables::admitted;
 
-/// How many hosts there are.
+/// Counts of hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
-    /// A line a state, all of them, in the order of [`StateName::ALL`].
+    /// Hosts per state: all states, in the order of [`StateName::ALL`].
     pub by_state: Vec<(StateName, u64)>,
-    /// Hosts that ask to be left out of statistics, whatever their state.
+    /// Hosts that ask not to appear in statistics, in any state.
     pub hidden: u64,
     /// Hosts that are being checked.
     pub in_flight: u64,
@@ -29,10 +29,10 @@ pub(crate) const COUNT_OPTED_OUT: &str =
     "SELECT opted_out_by, count(*) FROM hosts WHERE state = 'opted_out' GROUP BY opted_out_by";
 
 impl Reader {
-    /// How many hosts there are, by state.
+    /// Counts of hosts, by state.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn counts(&self) -> Result<Counts, StoreError> {
         let snapshot = self.connection().unchecked_transaction()?;
         let mut counts = Counts {
@@ -57,10 +57,10 @@ impl Reader {
         Ok(counts)
     }
 
-    /// How many hosts opted out, by who said so; who is not there said it of none.
+    /// Opted-out hosts by who opted them out. A party without opt-outs is missing.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn opted_out(&self) -> Result<Vec<(OptedOutBy, u64)>, StoreError> {
         let mut found = Vec::new();
         let mut statement = self.connection().prepare_cached(COUNT_OPTED_OUT)?;
@@ -75,16 +75,16 @@ impl Reader {
         Ok(found)
     }
 
-    /// How many names wait for room.
+    /// Number of names that wait for room.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn waiting(&self) -> Result<u64, StoreError> {
         count(self.connection(), admitted::COUNT_WAITING, [])
     }
 }
 
-/// The one number that a statement gives.
+/// The single number that a statement returns.
 pub(super) fn count(
     connection: &Connection,
     sql: &str,

@@ -1,4 +1,4 @@
-//! When hosts are due, and how many.
+//! When hosts are due, and how many are.
 
 use census::class::{Class, PerClass};
 use census::time::Timestamp;
@@ -11,25 +11,25 @@ use crate::tables::hosts::take;
 
 pub(crate) const COUNT_DUE: &str = "SELECT count(*) FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class IN (0, 1, 2, 3) AND due <= ?1";
 
-/// Counts no further than it is told to, so that it costs the same however much is due.
+/// Stops counting at a limit, so that the cost does not grow with the backlog.
 pub(crate) const COUNT_DUE_BETWEEN: &str = "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE in_flight = 0 AND due IS NOT NULL \
      AND class IN (0, 1, 2, 3) AND due > ?1 AND due <= ?2 LIMIT ?3)";
 
 pub(crate) const NEXT_DUE: &str = "SELECT due FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 ORDER BY due LIMIT 1";
 
 impl Reader {
-    /// How many hosts are due and not in flight.
+    /// Number of hosts that are due and not in flight.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn due(&self, now: Timestamp) -> Result<u64, StoreError> {
         count(self.connection(), COUNT_DUE, [now.0])
     }
 
-    /// The earliest due time of a host that is not in flight.
+    /// The earliest due time of a host that is not in flight. `None` if no host has one.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         let mut statement = self.connection().prepare_cached(NEXT_DUE)?;
         let mut next: Option<Timestamp> = None;
@@ -42,19 +42,19 @@ impl Reader {
         Ok(next)
     }
 
-    /// How many hosts of each class are due and not in flight, counted up to `most`.
+    /// Number of hosts of each class that are due and not in flight, counted up to `most`.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn due_by_class(&self, now: Timestamp, most: u32) -> Result<PerClass<u32>, StoreError> {
         take::due_by_class(self.connection(), now, most)
     }
 
-    /// How many hosts that are not in flight come due after `after` and until `until`, counted up
-    /// to `most`.
+    /// Number of hosts not in flight that come due after `after` and until `until`, counted up to
+    /// `most`.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn due_between(
         &self,
         after: Timestamp,

@@ -11,11 +11,10 @@ use crate::tables::hosts::row::{self, columns};
 pub(crate) const EACH: &str = concat!("SELECT ", columns!(), " FROM hosts ORDER BY name");
 
 impl Reader {
-    /// Visits every host with its last verdict, sorted by name, streamed from one snapshot of the
-    /// database.
+    /// Visits every host with its last verdict, sorted by name, from one snapshot of the database.
     ///
     /// # Errors
-    /// A fault of ours; some hosts may have been visited already.
+    /// Fails on a database error; some hosts may have been visited already.
     pub fn each(&self, mut visit: impl FnMut(&Record, Option<&Entry>)) -> Result<(), StoreError> {
         let snapshot = self.connection().unchecked_transaction()?;
         let mut statement = snapshot.prepare_cached(EACH)?;

@@ -1,4 +1,4 @@
-//! Everything about one host, for `fedicensus explain` and for whoever looks a name up.
+//! Everything about one host, for `fedicensus explain` and for name look-ups on the site.
 
 use admission::Waiter;
 use census::group::Place;
@@ -12,24 +12,24 @@ use crate::tables::groups::{self, StoredGroup};
 use crate::tables::hosts::row;
 use crate::tables::{admitted, forgotten, history};
 
-/// All that is known of a host.
+/// All that is known about a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
     /// Its record.
     pub record: Record,
-    /// It is being checked, or its verdict waits to be confirmed.
+    /// Whether it is being checked, or its verdict waits for confirmation.
     pub in_flight: bool,
-    /// Its last checks that a crash of ours cut short, in a row.
+    /// Consecutive checks, up to the last one, that a crash on our side interrupted.
     pub interruptions: u32,
-    /// Its last checks that ended in a fault of ours, in a row.
+    /// Consecutive checks, up to the last one, that ended in a fault on our side.
     pub faults: u32,
-    /// What last happened to it on our side without a verdict, since the last one.
+    /// Last event on our side since the last verdict, such as a fault or an interruption.
     pub last_note: Option<String>,
-    /// Its verdicts, the newest first, at most ten; three of a host that never lived.
+    /// Its verdicts, the newest first: at most ten, or three if it was never alive.
     pub history: Vec<Entry>,
-    /// It moves, or has moved, to a host that is Alive.
+    /// Whether it moves, or has moved, to a host that is Alive.
     pub target_is_alive: bool,
-    /// Its group; none until it is grouped, soon after it came in.
+    /// Its group. `None` until it is grouped, soon after it was added.
     pub group: Option<StoredGroup>,
     /// Its place in its group.
     pub place: Place,
@@ -39,10 +39,10 @@ pub(crate) const TARGET_IS_ALIVE: &str =
     "SELECT EXISTS (SELECT 1 FROM hosts WHERE name = ?1 AND state = 'alive')";
 
 impl Reader {
-    /// All that is known of a host; nothing when it has no row.
+    /// All that is known about a host. `None` if it has no row.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn record(&self, host: &Host) -> Result<Option<Stored>, StoreError> {
         // One snapshot, so that the history belongs to the row.
         let snapshot = self.connection().unchecked_transaction()?;
@@ -76,18 +76,18 @@ impl Reader {
         }))
     }
 
-    /// Whether the name was here for a year, never lived, and was forgotten.
+    /// Whether the name was forgotten because it was never alive for a year.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn is_forgotten(&self, host: &Host) -> Result<bool, StoreError> {
         forgotten::is_forgotten(self.connection(), host)
     }
 
-    /// What is known of a name that waits for room; nothing when it does not wait.
+    /// A name that waits for room. `None` if it does not wait.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn waiter(&self, host: &Host) -> Result<Option<Waiter>, StoreError> {
         admitted::find_waiter(self.connection(), host)
     }

@@ -1,8 +1,8 @@
-//! Answers "is my instance listed, and why not?" for every name at once.
+//! Answers "is my instance listed, and why not?" for every name in one pass.
 //!
-//! Streams from one snapshot of the database: every host with what decides whether it is listed,
-//! sorted by name, then the names that wait for room. An unreadable row is reported as such and
-//! does not stop the others.
+//! Reads from one snapshot of the database: every host, sorted by name, with all that decides
+//! whether it is listed; then the names that wait for room. An unreadable row is reported as such
+//! and does not stop the pass.
 
 use census::group::{Group, Place};
 use census::state::{Record, State};
@@ -17,7 +17,7 @@ use crate::queries::host::TARGET_IS_ALIVE;
 use crate::tables::hosts::row;
 use crate::tables::{groups, history};
 
-/// Names that wait, but for those that came in since and are not yet off the list of waiters.
+/// Waiting names, except those that were added since and are still in the table of waiting names.
 pub(crate) const WAITING: &str = "SELECT name FROM waiting WHERE NOT EXISTS (SELECT 1 FROM hosts WHERE hosts.name = waiting.name) ORDER BY name";
 
 /// The census's answer about one name.
@@ -25,28 +25,28 @@ pub(crate) const WAITING: &str = "SELECT name FROM waiting WHERE NOT EXISTS (SEL
 pub enum HostAnswer<'r> {
     /// A host with a row.
     Known(&'r KnownHost),
-    /// A row that no record can be made of, as of a name that was valid once. It is not listed.
+    /// A row that can't be decoded, such as one whose name is no longer valid. It is not listed.
     Unreadable(&'r str),
     /// A name that had no room yet.
     Waiting(&'r Host),
 }
 
-/// A host with what decides whether it is listed.
+/// A host with all that decides whether it is listed.
 #[derive(Debug)]
 pub struct KnownHost {
     /// Its record.
     pub record: Record,
     /// Its last verdict.
     pub last: Option<Entry>,
-    /// It moves, or has moved, to a host that is Alive.
+    /// Whether it moves, or has moved, to a host that is Alive.
     pub target_is_alive: bool,
-    /// Its group; none until it is grouped, soon after it came in.
+    /// Its group. `None` until it is grouped, soon after it was added.
     pub group: Option<Group>,
     /// Its place in its group.
     pub place: Place,
 }
 
-/// What is asked for each host beside its row.
+/// Statements that run for each host in addition to the one that reads its row.
 struct Beside<'c> {
     last: CachedStatement<'c>,
     target: CachedStatement<'c>,
@@ -54,11 +54,11 @@ struct Beside<'c> {
 }
 
 impl Reader {
-    /// Visits every name that the census has an answer for: hosts sorted by the bytes of their names, then those that wait. Streamed from one snapshot;
-    /// ends with the first error of `visit`.
+    /// Visits every name that the census has an answer for: hosts sorted by the bytes of their
+    /// names, then waiting names. Reads from one snapshot, and stops at the first error of `visit`.
     ///
     /// # Errors
-    /// A fault of ours, or what `visit` returned; some names may have been visited already.
+    /// Fails on a database error or with `visit`'s error; some names may have been visited already.
     pub fn each_host_answer<E: From<StoreError>>(
         &self,
         mut visit: impl FnMut(HostAnswer<'_>) -> Result<(), E>,
@@ -81,7 +81,7 @@ impl Reader {
         let mut rows = statement.query([]).map_err(ours)?;
         while let Some(row) = rows.next().map_err(ours)? {
             let name: String = row.get(0).map_err(ours)?;
-            // A name that was valid when it came to wait.
+            // Skips a name that is no longer valid.
             if let Ok(host) = Host::parse(&name) {
                 visit(HostAnswer::Waiting(&host))?;
             }

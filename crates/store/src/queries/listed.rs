@@ -7,30 +7,30 @@ use rusqlite::params;
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
 
-/// A host that is on the list, with all that is published of it.
+/// A listed host, with everything that is published about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed<'r> {
     /// Its name.
     pub host: &'r str,
-    /// Its software.
+    /// Name of its software.
     pub software: Option<&'r str>,
     /// The software's version.
     pub version: Option<&'r str>,
     /// Its state: [`StateName::Alive`], [`StateName::Dying`] or [`StateName::Moving`].
     pub state: StateName,
-    /// When it was first heard of.
+    /// When it was first seen.
     pub first_seen: Timestamp,
     /// When it was last found alive.
     pub last_alive: Timestamp,
-    /// Whether it says that anyone may register. `None` if it did not say.
+    /// Whether it says that anyone may register. `None` if it does not say.
     pub open_registrations: Option<bool>,
 }
 
 /// `census::listing::is_listed` and `census::group::Group::lists` as SQL. The first line repeats
-/// the condition of the index `hosts_listable`, so that SQLite may use it, and `INDEXED BY` makes
-/// it do so: it would rather take `hosts_state` and sort everything at the end. The names come out
-/// in the order of their bytes. What is read is what `crates/dump/columns.toml` calls public, and
-/// the index has all of it.
+/// the condition of the index `hosts_listable`, so that SQLite can use it. `INDEXED BY` enforces
+/// that: otherwise SQLite uses `hosts_state` and sorts everything at the end. Names are sorted by
+/// bytes. The columns are those that `crates/dump/columns.toml` calls public, and the index has all
+/// of them.
 pub(crate) const LISTED: &str = "SELECT name, software, version, state, first_seen, last_alive, open_registrations \
      FROM hosts AS host INDEXED BY hosts_listable \
      WHERE hidden = 0 AND last_alive IS NOT NULL AND state IN ('alive', 'dying', 'moving') \
@@ -43,20 +43,20 @@ pub(crate) const LISTED: &str = "SELECT name, software, version, state, first_se
           AND (decision = 'deny' OR (decision = 'none' AND is_over = 1 AND host.held_back = 1))) \
      ORDER BY name";
 
-/// Who may not stay on a list that was published before either: hidden, opted out, parked by a
-/// moderator or no name any more, marked gone, or not listed by its group.
+/// Hosts that must leave an already published list: hidden, opted out, parked by a moderator or
+/// because the name is no longer valid, marked gone, or not listed by their group.
 pub(crate) const IS_WITHDRAWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts AS host WHERE name = ?1 \
      AND (hidden = 1 OR state IN ('opted_out', 'parked') OR (state = 'dying' AND gone = 1) \
           OR EXISTS (SELECT 1 FROM groups WHERE groups.id = host.group_id \
                AND (decision = 'deny' OR (decision = 'none' AND is_over = 1 AND host.held_back = 1)))))";
 
 impl Reader {
-    /// Visits the hosts on the list, sorted by the bytes of their names, streamed from one snapshot
-    /// of the database; ends with the first error of `visit`. Gives how many.
+    /// Visits the listed hosts, sorted by the bytes of their names, from one snapshot of the
+    /// database. Stops at the first error of `visit`. Returns their number.
     ///
     /// # Errors
-    /// A fault of ours, or what `visit` returned; some hosts may have been visited already, and
-    /// what was made of them has to be thrown away.
+    /// Fails on a database error or with `visit`'s error. Some hosts may have been visited already,
+    /// and the caller must discard the output.
     pub fn listed<E: From<StoreError>>(
         &self,
         now: Timestamp,
@@ -75,13 +75,12 @@ impl Reader {
         Ok(hosts)
     }
 
-    /// Whether a name has to go from a list that was published before, whatever else is to be said
-    /// of it (invariant I7): it is hidden, has opted out, is parked, is marked gone, or its group
-    /// keeps it off. A name that has no row has not. It is asked of every name in the change files
-    /// of ninety days: it takes one look-up.
+    /// Whether a name must leave an already published list (invariant I7): it is hidden, opted out,
+    /// parked or marked gone, or its group keeps it off. `false` for a name without a row. Runs for
+    /// every name in the change files of ninety days, and costs one look-up.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn is_withdrawn(&self, name: &str) -> Result<bool, StoreError> {
         Ok(self
             .connection()
@@ -91,7 +90,7 @@ impl Reader {
 }
 
 fn listed<'r>(row: &'r rusqlite::Row<'_>) -> Result<Listed<'r>, StoreError> {
-    // The query asks for three of them.
+    // The query returns only three states.
     let word = text(row, 3)?.unwrap_or_default();
     let state = StateName::ALL
         .into_iter()

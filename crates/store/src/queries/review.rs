@@ -1,5 +1,5 @@
-//! What moderators look at: groups that are held or decided about, their members, names that wait,
-//! and the log of decisions. Each answer is bounded by its caller's `limit`.
+//! What moderators look at: held or decided groups, their members, waiting names, and the log of
+//! decisions. The caller's `limit` bounds each answer.
 
 use admission::Waiter;
 use census::group::Decision;
@@ -12,10 +12,10 @@ use crate::tables::admitted;
 use crate::tables::groups::{self, StoredGroup, columns};
 use crate::tables::host_decisions::HostDecision;
 
-/// Days and kinds of software that are counted of a group.
+/// Days, and kinds of software, that are counted for a group.
 const COUNTED_MAX: u32 = 20;
 
-/// Milliseconds of a day, as the census counts days: in UTC.
+/// Milliseconds per day. Days are in UTC.
 const DAY_MS: i64 = 86_400_000;
 
 pub(crate) const HELD: &str = concat!(
@@ -31,7 +31,7 @@ pub(crate) const DECIDED: &str = concat!(
     " FROM groups WHERE decided_at IS NOT NULL ORDER BY decided_at DESC LIMIT ?1 OFFSET ?2"
 );
 
-/// Ids tell the order in which names came in.
+/// Ids give the order in which names were added.
 pub(crate) const MEMBERS: &str = "SELECT name, state, first_seen, software, held_back FROM hosts \
      WHERE group_id = (SELECT id FROM groups WHERE domain = ?1) ORDER BY id DESC LIMIT ?2";
 
@@ -60,9 +60,9 @@ pub(crate) const HOST_LOG: &str = "SELECT id, at, host, decision, reason, who, \
 /// Which groups are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// Those that are held, the largest first.
+    /// Groups that are held, the largest first.
     Held,
-    /// Those with a decision in force, the newest first.
+    /// Groups with a decision in force, the newest first.
     Decided,
 }
 
@@ -73,7 +73,7 @@ pub struct Member {
     pub name: String,
     /// Its state.
     pub state: String,
-    /// When it came in.
+    /// When it was added.
     pub first_seen: Timestamp,
     /// NodeInfo's software name.
     pub software: Option<String>,
@@ -90,24 +90,24 @@ pub struct Members {
     pub states: Vec<(String, u64)>,
     /// Hosts by software, the most frequent first.
     pub software: Vec<(String, u64)>,
-    /// Hosts by the day on which they came in, the newest first: the day's start.
+    /// Hosts by the day on which they were added, the newest first. A day is given by its start.
     pub came: Vec<(Timestamp, u64)>,
 }
 
-/// A line of the log of decisions.
+/// An entry of the log of decisions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoggedDecision {
-    /// What was decided about what. Ids count by kind.
+    /// What was decided about what. Groups and hosts have separate id sequences.
     pub about: About,
     /// Its id.
     pub id: i64,
-    /// When.
+    /// When it was decided.
     pub at: Timestamp,
-    /// Why.
+    /// The reason given.
     pub reason: String,
-    /// Who, and how.
+    /// Who decided, and how.
     pub who: String,
-    /// No later decision is about the same group or host, so it can be undone.
+    /// Whether it can be undone: no later decision is about the same group or host.
     pub is_newest: bool,
 }
 
@@ -130,12 +130,12 @@ pub enum About {
     },
 }
 
-/// Where the log goes on: decisions below these ids are older.
+/// Where the log continues: decisions below these ids are older.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogCursor {
-    /// Of groups.
+    /// Id among decisions about groups.
     pub group_id: i64,
-    /// Of hosts.
+    /// Id among decisions about hosts.
     pub host_id: i64,
 }
 
@@ -144,15 +144,15 @@ pub struct LogCursor {
 pub struct LogPage {
     /// Decisions, the newest first.
     pub rows: Vec<LoggedDecision>,
-    /// Where the next page begins. `None` after the last one.
+    /// Where the next page begins. `None` after the last page.
     pub next: Option<LogCursor>,
 }
 
 impl Reader {
-    /// Groups, at most `limit`, after the first `skip`.
+    /// At most `limit` groups, after the first `skip`.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn groups_to_review(
         &self,
         which: Which,
@@ -168,11 +168,11 @@ impl Reader {
         rows.collect::<Result<Vec<_>, _>>()?.into_iter().collect()
     }
 
-    /// The hosts of a group: its newest ones, at most `limit`, and counts of all. Takes time with
-    /// the group's size.
+    /// The hosts of a group: its newest ones, at most `limit`, and counts of all. Takes time in
+    /// proportion to the group's size.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn members(&self, domain: &str, limit: u32) -> Result<Members, StoreError> {
         let snapshot = self.connection().unchecked_transaction()?;
         let newest = snapshot
@@ -210,10 +210,10 @@ impl Reader {
         })
     }
 
-    /// Names that wait for room, by name, at most `limit`, those after the name `after`.
+    /// At most `limit` names that wait for room, sorted by name, after the name `after`.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn waiting_names(
         &self,
         after: &str,
@@ -228,10 +228,10 @@ impl Reader {
         Ok(names)
     }
 
-    /// Decisions about groups and hosts, the newest first, at most `limit`, from `cursor` on.
+    /// At most `limit` decisions about groups and hosts, the newest first, from `cursor` on.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn decisions(&self, cursor: Option<LogCursor>, limit: u32) -> Result<LogPage, StoreError> {
         let LogCursor {
             mut group_id,
@@ -241,7 +241,7 @@ impl Reader {
             host_id: i64::MAX,
         });
         let snapshot = self.connection().unchecked_transaction()?;
-        // One more than is shown, for whether there is another page.
+        // One extra row, to know whether there is another page.
         let fetched = i64::from(limit).saturating_add(1);
         let groups: Vec<LoggedDecision> = snapshot
             .prepare_cached(GROUP_LOG)?
@@ -255,7 +255,7 @@ impl Reader {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut rows = Vec::new();
         while rows.len() < limit {
-            // Within a kind ids decide, since clocks jump; between kinds there is only the time.
+            // Within a kind, ids decide, since clocks jump; between kinds, only the time can.
             let is_groups_turn = match (groups.peek(), hosts.peek()) {
                 (Some(group), Some(host)) => group.at >= host.at,
                 (group, _) => group.is_some(),

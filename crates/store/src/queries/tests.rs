@@ -50,7 +50,7 @@ fn any_state() -> impl Strategy<Value = State> {
     ]
 }
 
-/// Rows of all kinds, around the border of 14 days.
+/// Rows of all kinds, with ages around the limit of 14 days.
 fn any_records() -> impl Strategy<Value = Vec<Record>> {
     let hours_ago = prop_oneof![0..400_i64, 335..338_i64];
     let last_alive = proptest::option::weighted(0.9, (hours_ago, -1..2_i64));
@@ -121,7 +121,8 @@ proptest! {
     }
 }
 
-/// Invariant I7: who may not stay on a list that was published before. Dead hosts may, until somebody has looked at why there are so many.
+/// Invariant I7: which hosts must leave an already published list. Dead hosts may stay until a
+/// person has looked into an unusual number of deaths.
 #[test]
 fn who_is_hidden_opted_out_parked_or_gone_or_whose_group_is_denied_is_withdrawn_and_nobody_else() {
     let reader = reader();

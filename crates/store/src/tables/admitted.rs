@@ -1,7 +1,9 @@
-//! The tables `admission_counters`, `admission_state` and `waiting`: what the gate remembers.
+//! The tables `admission_counters`, `admission_state` and `waiting`: the persistent state of the
+//! gate that admits names.
 //!
-//! In: names with room, the counters that they moved, changes of who waits. Out: which names were new; all of it back at a start. Refused: a row
-//! that no version of this program wrote.
+//! Each decision of the gate writes the admitted names, the changed counters and the changes among
+//! waiting names. A start reads all of it back. A row that no version of this program writes is an
+//! error.
 
 use admission::counters::Row;
 use admission::counters::Table;
@@ -15,10 +17,11 @@ use crate::tables::forgotten;
 use crate::tables::hosts::add::{self, Candidate, fifty, five};
 use crate::tables::hosts::row;
 
-/// Counters of former windows that are deleted with one admission: as many as one writes, so that they never pile up.
+/// Counters of former windows that are deleted per admission: as many as one admission writes, so
+/// that old counters don't accumulate.
 const OLD_DELETED_MAX: u32 = 8000;
 
-/// A counter's parameters: window, what it counts, id, count.
+/// Parameters per counter: window, what it counts, id, count.
 const PARAMETERS: usize = 4;
 
 /// What one decision of the gate writes, in one transaction.
@@ -26,22 +29,22 @@ const PARAMETERS: usize = 4;
 pub struct Admission {
     /// Names with room.
     pub candidates: Vec<Candidate>,
-    /// The counters that moved, as they are now.
+    /// Counters that changed, with their new values.
     pub counters: Vec<Row>,
     /// Start of the window, in seconds.
     pub window_start_s: Option<u64>,
-    /// What changed among the names that wait.
+    /// Changes among the names that wait.
     pub waiting: Vec<Change>,
-    /// Somebody vouched for the names: forgotten ones come back.
+    /// Whether forgotten names come back, because somebody vouches for the names.
     pub brings_back: bool,
 }
 
-/// What the gate remembers.
+/// The gate's persistent state.
 #[derive(Debug)]
 pub struct Remembered {
-    /// What counters are hashed by.
+    /// Key for hashing the counters' ids.
     pub hash_key: HashKey,
-    /// The window that was entered last, in seconds.
+    /// Start of the last window that was entered, in seconds.
     pub window_start_s: Option<u64>,
     /// The counters of that window.
     pub counters: Vec<Row>,
@@ -49,7 +52,7 @@ pub struct Remembered {
     pub waiting: Vec<(String, Waiter)>,
 }
 
-/// As many as names are inserted at once, each NULL that is not there.
+/// Inserts up to fifty counters at once. Unused slots are NULL.
 pub(crate) const PUT_COUNTERS: &str = concat!(
     "INSERT INTO admission_counters (window_start_s, counts, id, count) SELECT column1, column2, column3, column4 FROM (VALUES ",
     fifty!("(?,?,?,?)"),
@@ -84,7 +87,7 @@ pub(crate) const WAITER: &str =
 
 pub(crate) const COUNT_WAITING: &str = "SELECT count(*) FROM waiting";
 
-/// Those of the names that are neither known nor forgotten. Writes nothing.
+/// The names that are neither known nor forgotten. Writes nothing.
 pub(crate) fn unknown(connection: &Connection, hosts: &[Host]) -> Result<Vec<Host>, StoreError> {
     let mut unknown = Vec::new();
     let key = forgotten::key(connection)?;
@@ -99,7 +102,7 @@ pub(crate) fn unknown(connection: &Connection, hosts: &[Host]) -> Result<Vec<Hos
     Ok(unknown)
 }
 
-/// Writes what one decision brought. Gives, for each candidate, whether a row was made.
+/// Writes one decision of the gate. Returns, for each candidate, whether a row was inserted.
 pub(crate) fn admit(
     connection: &Connection,
     admission: &Admission,
@@ -123,7 +126,6 @@ pub(crate) fn admit(
     Ok(made)
 }
 
-/// All that the gate remembers.
 pub(crate) fn remembered(connection: &Connection) -> Result<Remembered, StoreError> {
     let (hash_key, window): ([u8; 16], Option<i64>) = connection
         .prepare_cached(STATE)?
@@ -156,7 +158,6 @@ pub(crate) fn remembered(connection: &Connection) -> Result<Remembered, StoreErr
     })
 }
 
-/// What is known of a name that waits.
 pub(crate) fn find_waiter(
     connection: &Connection,
     host: &Host,
@@ -202,7 +203,7 @@ fn put_waiting(connection: &Connection, change: &Change) -> Result<(), StoreErro
             signed(waiter.first_named_s),
             signed(waiter.last_named_s),
             signed(waiter.source.0),
-            // All 64 bits.
+            // The hash uses all 64 bits.
             waiter.named_by.0.cast_signed(),
         ])?,
     };

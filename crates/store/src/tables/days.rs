@@ -1,6 +1,8 @@
-//! The tables `days`, `day_states` and `day_software`: what each day's last list was like, for plots over time.
+//! The tables `days`, `day_states` and `day_software`: counts of each day's last list, for plots
+//! over time.
 //!
-//! In: the counts of a list that was published. Out: a row a day, the oldest first. Refused: nothing; what is too old or too much is dropped.
+//! One row per day, read back the oldest first. Days and kinds of software beyond the bounds are
+//! dropped.
 
 use census::state::StateName;
 use census::time::Timestamp;
@@ -10,15 +12,17 @@ use crate::db::error::StoreError;
 use crate::db::reader::Reader;
 use crate::writer::handle::Writer;
 
-/// Days kept: three years, so that a year can be compared with the two before it. With their software they take some 2 MB.
+/// Days kept: three years, so that a year can be compared with the two before it. With their
+/// software they take about 2 MB.
 pub const DAYS_MAX: u32 = 3 * 366;
 
-/// Kinds of software kept a day: twice as many as a plot can show, so that who rises has a past.
+/// Kinds of software kept per day: twice as many as a plot shows, so that software that rises into
+/// the plot has a past.
 pub const SOFTWARE_A_DAY_MAX: usize = 20;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Counts are of the last list of a day; who came and went is added up over all of them.
+/// Counts are of a day's last list. Additions and removals are summed over all lists of the day.
 pub(crate) const PUT: &str = "INSERT INTO days (day, others, appeared, died) VALUES (?1, ?2, ?3, ?4) \
      ON CONFLICT (day) DO UPDATE SET others = excluded.others, appeared = appeared + excluded.appeared, died = died + excluded.died";
 
@@ -28,8 +32,8 @@ pub(crate) const PUT_STATE: &str = "INSERT INTO day_states (day, state, hosts) V
 pub(crate) const PUT_SOFTWARE: &str =
     "INSERT INTO day_software (day, place, software, hosts) VALUES (?1, ?2, ?3, ?4)";
 
-/// Counts rows and no spans of time: a clock that was a year ahead for an hour must not cost three years. The other two tables' rows go with it, by
-/// the foreign keys.
+/// Limits the number of rows, not their age: a clock that was a year ahead for an hour must not
+/// delete three years. The foreign keys delete the rows of the other two tables.
 pub(crate) const PRUNE: &str =
     "DELETE FROM days WHERE day IN (SELECT day FROM days ORDER BY day DESC LIMIT -1 OFFSET ?1)";
 
@@ -44,38 +48,40 @@ pub(crate) const SOFTWARE: &str =
 pub struct DayCounts {
     /// The day in UTC, as days since 1970.
     pub day: i64,
-    /// Known hosts by state; a state that is missing has none.
+    /// Known hosts by state. A missing state has no hosts.
     pub by_state: Vec<(StateName, u64)>,
     /// Listed hosts by software, the most frequent first; [`SOFTWARE_A_DAY_MAX`] are kept.
     pub by_software: Vec<(String, u64)>,
     /// Listed hosts of other or unknown software.
     pub others: u64,
-    /// Hosts that came onto the list; written, they are added to those of the day's former lists.
+    /// Hosts added to the list. When written, added to the counts of the day's earlier lists.
     pub appeared: u64,
-    /// Hosts that left it, for whatever reason; likewise. The column's name says less than it counts.
+    /// Hosts that left the list, for any reason, not only by dying. Summed like `appeared`.
     pub died: u64,
 }
 
-/// The day in UTC in which a moment lies, as days since 1970.
+/// The UTC day of a point in time, as days since 1970.
 pub fn day_of(at: Timestamp) -> i64 {
     at.0.div_euclid(DAY_MS)
 }
 
 impl Writer {
-    /// Writes the counts of a list that was published, in place of those of the day's last one, and drops the oldest day beyond [`DAYS_MAX`].
+    /// Writes the counts of a published list. They replace the counts of the day's previous list,
+    /// and the oldest day beyond [`DAYS_MAX`] is dropped.
     ///
     /// # Errors
-    /// A fault of ours; nothing was written.
+    /// Fails on a database error; nothing is written then.
     pub async fn record_day(&self, day: DayCounts) -> Result<(), StoreError> {
         self.call(move |c| record(c, &day)).await
     }
 }
 
 impl Reader {
-    /// The counts of all days up to the one of `now`, ascending: what a clock wrote that was ahead waits for its day.
+    /// Counts of all days up to the day of `now`, ascending. Leaves out later days, which a fast
+    /// clock has written.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn days(&self, now: Timestamp) -> Result<Vec<DayCounts>, StoreError> {
         let snapshot = self.connection().unchecked_transaction()?;
         let mut statement = snapshot.prepare_cached(DAYS)?;
@@ -135,7 +141,7 @@ fn states(connection: &Connection, day: i64) -> Result<Vec<(StateName, u64)>, St
         let hosts = unsigned(row.get(1)?);
         states.extend(state.map(|state| (state, hosts)));
     }
-    // In the order of the states, not of their words.
+    // In the order of the states, not in the alphabetical order of their names.
     states.sort_unstable();
     Ok(states)
 }

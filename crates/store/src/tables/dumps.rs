@@ -1,4 +1,5 @@
-//! The table `dumps`: what was published when, so that a dump that shrank too much is noticed after a restart as well (invariant I11).
+//! The table `dumps`: what was published when. A dump that shrank too much is noticed even after a
+//! restart (invariant I11).
 
 use census::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -6,15 +7,15 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
 
-/// Dumps remembered: a year of them.
+/// Dumps kept: about a year of them.
 const DUMPS_MAX: i64 = 1500;
 
-/// A dump that was published.
+/// A published dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DumpRecord {
-    /// When.
+    /// When it was published.
     pub at: Timestamp,
-    /// Names in it.
+    /// Number of names in it.
     pub names: u64,
 }
 
@@ -23,10 +24,10 @@ pub(crate) const PRUNE: &str = "DELETE FROM dumps WHERE id <= ?1";
 pub(crate) const LAST: &str = "SELECT at, names FROM dumps ORDER BY id DESC LIMIT 1";
 
 impl Reader {
-    /// The last dump that was published.
+    /// The last published dump. `None` if there is none.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn last_dump(&self) -> Result<Option<DumpRecord>, StoreError> {
         last(self.connection())
     }

@@ -1,7 +1,8 @@
-//! The table `forgotten`: names that never lived for a year, eight bytes each.
+//! The table `forgotten`: names that were never alive for a year, kept as hashes of eight bytes.
 //!
-//! In: names. Out: whether one was forgotten. Refused: more than [`FORGOTTEN_MAX`]; for each one beyond another one goes, by chance, and is a new name when
-//! it is named again. A wrong yes has the odds of one in 2⁶⁴ a pair of names; a name added by hand comes back all the same.
+//! Holds at most about [`FORGOTTEN_MAX`] names. Each further name replaces a pseudo-random one,
+//! which counts as a new name when it is next mentioned. A pair of names has the same hash with a
+//! probability of 2⁻⁶⁴. A name added by hand comes back in any case.
 
 use std::hash::Hasher as _;
 
@@ -11,17 +12,18 @@ use siphasher::sip::SipHasher13;
 
 use crate::db::error::StoreError;
 
-/// By which names are hashed.
+/// Key for hashing names.
 pub(crate) type Key = [u8; 16];
 
-/// Most names, some 180 MB: what comes of half a year of a flood that uses up all that may enter a day, the total of
-/// [`admission::Limits::ORDINARY`].
+/// Most names, about 180 MB. Half a year of a flood that exhausts the daily total of
+/// [`admission::Limits::ORDINARY`] leads to this number.
 const FORGOTTEN_MAX: i64 = 10_000_000;
 
-/// Hashes are spread evenly, so that no more than its part of all lies in each of as many equal spans: counting one is counting all.
+/// Number of equal spans of hashes. Hashes are evenly distributed, so the count of one span shows
+/// the count of all.
 const SPANS: i64 = 4096;
 
-/// Hashes in a span: 2⁶⁴ over [`SPANS`].
+/// Hashes per span: 2⁶⁴ divided by [`SPANS`].
 const SPAN: i64 = 1 << 52;
 
 pub(crate) const KEY: &str = "SELECT key FROM forgotten_key WHERE id = 1";
@@ -29,26 +31,26 @@ pub(crate) const IS_FORGOTTEN: &str = "SELECT EXISTS (SELECT 1 FROM forgotten WH
 pub(crate) const FORGET: &str =
     "INSERT INTO forgotten (hash) VALUES (?1) ON CONFLICT (hash) DO NOTHING";
 pub(crate) const COUNT_SPAN: &str = "SELECT count(*) FROM forgotten WHERE hash BETWEEN ?1 AND ?2";
-/// The first of the span but the one that has just come.
+/// Deletes the first hash of the span, except for the new one.
 pub(crate) const DROP_ONE: &str = "DELETE FROM forgotten WHERE hash = \
      (SELECT hash FROM forgotten WHERE hash BETWEEN ?1 AND ?2 AND hash <> ?3 ORDER BY hash LIMIT 1)";
 pub(crate) const REMEMBER: &str = "DELETE FROM forgotten WHERE hash = ?1";
-/// The history goes with it, by the foreign key.
+/// The foreign key deletes the history too.
 pub(crate) const DELETE: &str = "DELETE FROM hosts WHERE id = ?1";
 
-/// Whether the name was here for a year, never lived, and was forgotten.
+/// Whether the name was forgotten because it was never alive for a year.
 pub(crate) fn is_forgotten(connection: &Connection, host: &Host) -> Result<bool, StoreError> {
     has(connection, &key(connection)?, host)
 }
 
-/// The same by a key that was asked for before.
+/// As [`is_forgotten`], with a key that was read before.
 pub(crate) fn has(connection: &Connection, key: &Key, host: &Host) -> Result<bool, StoreError> {
     Ok(connection
         .prepare_cached(IS_FORGOTTEN)?
         .query_row([hash_by(key, host.as_str())], |row| row.get(0))?)
 }
 
-/// Deletes a host's row and keeps only that its name was here.
+/// Deletes a host's row and keeps only a hash of its name.
 pub(crate) fn forget(connection: &Connection, id: i64, host: &Host) -> Result<(), StoreError> {
     let hash = hash(connection, host)?;
     connection.prepare_cached(DELETE)?.execute([id])?;
@@ -56,7 +58,7 @@ pub(crate) fn forget(connection: &Connection, id: i64, host: &Host) -> Result<()
     keep_few(connection, hash, FORGOTTEN_MAX)
 }
 
-/// Drops another one when there are more than `most`, as far as the span of the `new` one tells.
+/// Drops another hash if there are more than `most` names, judging by the span of the `new` hash.
 fn keep_few(connection: &Connection, new: i64, most: i64) -> Result<(), StoreError> {
     let first = new - new.rem_euclid(SPAN);
     let last = first + (SPAN - 1);
@@ -71,19 +73,18 @@ fn keep_few(connection: &Connection, new: i64, most: i64) -> Result<(), StoreErr
     Ok(())
 }
 
-/// Lets a forgotten name in again.
+/// Removes a name from the forgotten ones, so that it can be added again.
 pub(crate) fn remember(connection: &Connection, host: &Host) -> Result<(), StoreError> {
     let hash = hash(connection, host)?;
     connection.prepare_cached(REMEMBER)?.execute([hash])?;
     Ok(())
 }
 
-/// The name's keyed hash.
 fn hash(connection: &Connection, host: &Host) -> Result<i64, StoreError> {
     Ok(hash_by(&key(connection)?, host.as_str()))
 }
 
-/// The key of the hash, drawn when the database was made.
+/// The key of the hash, drawn when the database was created.
 pub(crate) fn key(connection: &Connection) -> Result<Key, rusqlite::Error> {
     connection
         .prepare_cached(KEY)?
@@ -114,7 +115,7 @@ mod tests {
     fn forgotten_names_are_bounded_and_the_newest_stays() {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate::SCHEMA.to_latest(&mut connection).unwrap();
-        // Two a span.
+        // Two hashes per span.
         let most = 2 * SPANS;
         let ends = [i64::MIN, -SPAN, 0, i64::MAX - SPAN + 1];
         for first in ends {

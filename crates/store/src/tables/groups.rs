@@ -1,8 +1,9 @@
-//! The tables `groups`, `grouping` and `group_decisions`: hosts by registered domain, and what the operator decided about whole domains.
+//! The tables `groups`, `grouping` and `group_decisions`: hosts by registered domain, and the
+//! operator's decisions about whole domains.
 //!
-//! In: hosts without a group, decisions, what made-up names show. Out: groups with their sizes, which triggers keep true. Refused: nothing; decisions are never changed.
-//!
-//! Only the census knows the list of public suffixes, so it hands in the rule for names; a portion of hosts is grouped by one request.
+//! Triggers keep the groups' sizes correct. Decisions are never changed, only superseded. The rule
+//! that maps names to domains comes from the caller, since only the census knows the list of public
+//! suffixes. One request groups a limited number of hosts.
 
 pub(crate) mod decide;
 pub(crate) mod wildcard;
@@ -22,10 +23,10 @@ use crate::tables::hosts::row::HostRow;
 use crate::writer::handle::Writer;
 pub use wildcard::WildcardLook;
 
-/// Hosts grouped by one request: some milliseconds, so that the writer is not held up.
+/// Hosts grouped per request: takes some milliseconds, so that other writes don't wait long.
 const PORTION_MAX: u32 = 500;
 
-/// Decisions shown of a group, the newest.
+/// Most decisions shown per group, the newest first.
 const DECISIONS_SHOWN_MAX: u32 = 20;
 
 /// A group with its domain.
@@ -33,43 +34,44 @@ const DECISIONS_SHOWN_MAX: u32 = 20;
 pub struct StoredGroup {
     /// The registered domain.
     pub domain: String,
-    /// What is known of it.
+    /// Size, decision and rate of the group.
     pub group: Group,
-    /// Why it was decided on; none without a decision.
+    /// Reason of the decision. `None` without a decision.
     pub reason: Option<String>,
-    /// When.
+    /// Time of the decision.
     pub decided_at: Option<Timestamp>,
-    /// Of its hosts, those that came in, or had never lived, when it was over the threshold.
+    /// Hosts of the group that are held back: when the group was over the threshold, they were new
+    /// or had never been alive.
     pub held_back: u64,
-    /// Whether any name below it resolves, as far as that was looked at.
+    /// Whether any name below the domain resolves, as far as this was checked.
     pub wildcard: WildcardLook,
 }
 
 /// A decision about a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
-    /// When.
+    /// When it was made.
     pub at: Timestamp,
-    /// What; `none` takes back what was decided before.
+    /// What was decided. [`Decision::None`] takes the previous decision back.
     pub decision: Decision,
-    /// Why.
+    /// The reason given.
     pub reason: String,
-    /// Who, and how.
+    /// Who decided, and how.
     pub who: String,
 }
 
-/// How much is held.
+/// Counts of held groups and hosts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HeldCounts {
-    /// Groups that are over the threshold and that nobody has looked at.
+    /// Groups that are over the threshold and have no decision.
     pub groups: u64,
-    /// Their hosts that are held back.
+    /// Hosts of these groups that are held back.
     pub hosts: u64,
     /// Groups that the operator denies.
     pub denied: u64,
 }
 
-/// SQLite would rather take `hosts_group` and sort.
+/// `INDEXED BY`, because SQLite would otherwise use `hosts_group` and sort.
 pub(crate) const UNGROUPED: &str = "SELECT id, name, NULL FROM hosts INDEXED BY hosts_ungrouped WHERE group_id IS NULL AND id > ?1 ORDER BY id LIMIT ?2";
 
 pub(crate) const AGAIN: &str = "SELECT id, name, (SELECT domain FROM groups WHERE groups.id = group_id) FROM hosts WHERE id > ?1 ORDER BY id LIMIT ?2";
@@ -82,7 +84,7 @@ pub(crate) const JOIN: &str =
 
 pub(crate) const PUT_THRESHOLD: &str = "UPDATE grouping SET threshold = ?1 WHERE id = 1";
 
-/// Writes sizes as they are, for the triggers that compare them with the threshold.
+/// Writes unchanged sizes to run the triggers that compare sizes with the threshold.
 pub(crate) const COMPARE: &str = "UPDATE groups SET hosts = hosts WHERE is_over <> (hosts > ?1)";
 
 /// The columns of a [`StoredGroup`].
@@ -123,10 +125,11 @@ pub(crate) const COUNT_HELD_HOSTS: &str = "SELECT count(*) FROM groups JOIN host
 pub(crate) const COUNT_DENIED: &str = "SELECT count(*) FROM groups WHERE decision = 'deny'";
 
 impl Writer {
-    /// Has groups grow too big at more than `threshold` hosts from now on, those that are there among them.
+    /// From now on, groups with more than `threshold` hosts are over the threshold. This includes
+    /// existing groups.
     ///
     /// # Errors
-    /// A fault of ours; nothing was changed.
+    /// Fails on a database error; nothing is changed then.
     pub async fn set_group_threshold(&self, threshold: u32) -> Result<(), StoreError> {
         self.call(move |c| {
             c.execute(PUT_THRESHOLD, [threshold])?;
@@ -136,13 +139,13 @@ impl Writer {
         .await
     }
 
-    /// Groups hosts that have no group yet, a portion of those after row `after`.
+    /// Groups a limited number of hosts that have no group yet, after row `after`.
     ///
-    /// - `Ok(Some(last))` if there may be more, after this row
+    /// - `Ok(Some(last))` if there may be more hosts after row `last`
     /// - `Ok(None)` if none was left
     ///
     /// # Errors
-    /// A fault of ours; nothing was changed.
+    /// Fails on a database error; nothing is changed then.
     pub async fn group_new(
         &self,
         names: Arc<Names>,
@@ -151,10 +154,11 @@ impl Writer {
         self.call(move |c| group(c, UNGROUPED, &names, after)).await
     }
 
-    /// As [`Writer::group_new`] for all hosts: those whose registered domain is another by `names` change their group.
+    /// As [`Writer::group_new`] for all hosts: hosts whose registered domain is different according
+    /// to `names` change their group.
     ///
     /// # Errors
-    /// A fault of ours; nothing was changed.
+    /// Fails on a database error; nothing is changed then.
     pub async fn group_again(
         &self,
         names: Arc<Names>,
@@ -163,10 +167,11 @@ impl Writer {
         self.call(move |c| group(c, AGAIN, &names, after)).await
     }
 
-    /// Decides about a registered domain, whether it has hosts or not, and keeps the decision for ever. Gives how many hosts it has.
+    /// Decides about a registered domain, with or without hosts, and keeps the decision
+    /// permanently. Returns the number of its hosts.
     ///
     /// # Errors
-    /// A fault of ours; nothing was decided.
+    /// Fails on a database error; nothing is decided then.
     pub async fn decide_group(
         &self,
         domain: String,
@@ -177,11 +182,11 @@ impl Writer {
             .await
     }
 
-    /// Undoes the newest decision about a group, by its id: what was decided before it is in force
-    /// again, with the reason of then. Gives the domain and what is in force.
+    /// Undoes the newest decision about a group, by its id. The decision before it is in force
+    /// again, with its original reason. Returns the domain and the decision in force.
     ///
     /// # Errors
-    /// A fault of ours; nothing was undone.
+    /// Fails on a database error; nothing is undone then.
     pub async fn undo_group_decision(
         &self,
         id: i64,
@@ -194,18 +199,18 @@ impl Writer {
 }
 
 impl Reader {
-    /// The group of this registered domain; nothing when it has no hosts and nobody decided about it.
+    /// The group of this registered domain. `None` if it has neither hosts nor a decision.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn group(&self, domain: &str) -> Result<Option<StoredGroup>, StoreError> {
         find(self.connection(), BY_DOMAIN, domain)
     }
 
-    /// Groups by their sizes, the largest first, at most `limit`; those that are held alone, or all.
+    /// At most `limit` groups by size, the largest first: all groups, or only held ones.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn largest_groups(
         &self,
         held_only: bool,
@@ -216,10 +221,10 @@ impl Reader {
         rows.collect::<Result<Vec<_>, _>>()?.into_iter().collect()
     }
 
-    /// What was decided about a registered domain, the newest first, at most twenty.
+    /// The decisions about a registered domain, the newest first, at most twenty.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn group_decisions(&self, domain: &str) -> Result<Vec<Decided>, StoreError> {
         let mut statement = self.connection().prepare_cached(DECISIONS)?;
         let rows = statement.query_map(params![domain, DECISIONS_SHOWN_MAX], |row| {
@@ -233,10 +238,10 @@ impl Reader {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// How much is held.
+    /// Counts of held groups and hosts.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn held(&self) -> Result<HeldCounts, StoreError> {
         let count = |sql: &str| -> rusqlite::Result<u64> {
             let count: i64 = self.connection().query_row(sql, [], |row| row.get(0))?;
@@ -250,12 +255,12 @@ impl Reader {
     }
 }
 
-/// The group of a row, with its domain.
 pub(crate) fn of_row(connection: &Connection, id: i64) -> Result<Option<StoredGroup>, StoreError> {
     find(connection, BY_ID, id)
 }
 
-/// Whether a due host is asked as far as its group has a say. Writes the group's count, or the host's new due time.
+/// Whether the group of a due host lets it be checked now. Writes the group's count, or the host's
+/// new due time.
 pub(crate) fn is_its_turn(
     connection: &Connection,
     row: &HostRow,
@@ -313,7 +318,7 @@ fn group(
         rows.collect::<Result<Vec<(i64, String, Option<String>)>, _>>()?
     };
     for (id, name, former) in &portion {
-        // One that is no name any more is parked, and stands for itself.
+        // A host whose name is no longer valid is parked, and forms its own group.
         let domain = Host::parse(name).map(|host| names.registered_domain(&host));
         let domain = domain.as_deref().unwrap_or(name);
         if former.as_deref() != Some(domain) {
@@ -359,7 +364,7 @@ pub(crate) fn group_columns(row: &Row<'_>) -> rusqlite::Result<Group> {
     })
 }
 
-/// The schema takes no other word.
+/// The schema allows no other values.
 pub(crate) fn decision(row: &Row<'_>) -> rusqlite::Result<Decision> {
     let word: String = row.get("decision")?;
     Ok(match word.as_str() {

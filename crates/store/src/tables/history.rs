@@ -1,6 +1,8 @@
-//! The table `history`: the last verdicts of each host, to explain it. Faults never come here: they are not the host's.
+//! The table `history`: the last verdicts of each host, for explanations. Faults are never recorded
+//! here, since they are not the host's.
 //!
-//! Bounded a host, and so by the number of hosts. Most hosts of a large census are names that were never found alive; they keep less.
+//! Each host's history is bounded. Most names in a large census were never found alive, and keep
+//! fewer verdicts.
 
 use census::state::Record;
 use census::time::Timestamp;
@@ -9,10 +11,11 @@ use rusqlite::{Connection, Row, params};
 
 use crate::db::error::StoreError;
 
-/// Verdicts kept a host: a week and a half of daily ones, so that a whole Dying fits in.
+/// Verdicts kept per host: a week and a half of daily ones, enough for a whole Dying period.
 pub(crate) const HISTORY_MAX: u32 = 10;
 
-/// Verdicts kept of a host that never lived: enough to see whether it always fails alike. How often and since when it does stands in its row.
+/// Verdicts kept for a host that was never alive: enough to see whether it always fails in the same
+/// way. Its row has the count and the start of its failures.
 pub(crate) const NEVER_ALIVE_MAX: u32 = 3;
 
 pub(crate) const APPEND: &str = "INSERT INTO history (host_id, seq, at, verdict, reason) \
@@ -24,7 +27,7 @@ pub(crate) const PRUNE: &str = "DELETE FROM history WHERE host_id = ?1 \
 pub(crate) const NEWEST_FIRST: &str =
     "SELECT at, verdict, reason FROM history WHERE host_id = ?1 ORDER BY seq DESC LIMIT ?2";
 
-/// Adds a verdict and drops what is too old. `record` is the host's after it.
+/// Adds a verdict and drops surplus old ones. `record` is the host's record after the verdict.
 pub(crate) fn append(
     connection: &Connection,
     host_id: i64,
@@ -47,7 +50,6 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// A host's verdicts, the newest first.
 pub(crate) fn newest_first(
     connection: &Connection,
     host_id: i64,

@@ -1,5 +1,5 @@
-//! The table `host_decisions`: what moderators decided about single hosts. Decisions are never
-//! changed; a decision is undone by another one.
+//! The table `host_decisions`: moderators' decisions about single hosts. A decision is never
+//! changed; another decision undoes it.
 
 use census::state::OptedOutBy;
 use census::time::Timestamp;
@@ -19,12 +19,12 @@ pub(crate) const BY_ID: &str = "SELECT host, decision, NOT EXISTS (SELECT 1 FROM
 pub(crate) const REASON_BEFORE: &str = "SELECT reason FROM host_decisions \
      WHERE host = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1";
 
-/// What a moderator decides about a host.
+/// A moderator's decision about a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostDecision {
-    /// It is neither checked nor listed.
+    /// The host is no longer checked or listed.
     TakeOut,
-    /// The end of that.
+    /// Ends [`HostDecision::TakeOut`].
     PutBack,
 }
 
@@ -37,7 +37,7 @@ impl HostDecision {
         }
     }
 
-    /// The decision of this word. The schema takes no other word.
+    /// Parses the column `decision`. The schema allows no other values.
     pub(crate) fn parse(word: &str) -> Self {
         match word {
             "put_back" => Self::PutBack,
@@ -56,11 +56,11 @@ impl HostDecision {
 /// Who decides, when and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// When.
+    /// Time of the decision.
     pub at: Timestamp,
-    /// Who, and how: `moderator ada`, `operator, by command`.
+    /// Who decides, and how: `moderator ada`, `operator, by command`.
     pub who: String,
-    /// Why.
+    /// The reason given.
     pub reason: String,
 }
 
@@ -89,18 +89,18 @@ impl HostDecided {
 pub enum Undone<T> {
     /// The decision before it is in force again.
     Done(T),
-    /// Another decision about the same host or group came after it.
+    /// There is a later decision about the same host or group.
     Superseded,
     /// There is no such decision.
     Unknown,
 }
 
 impl Writer {
-    /// Takes a host out, or puts it back, in the name of a moderator. The decision is recorded if it
-    /// has an effect.
+    /// Takes a host out, or puts it back, for a moderator. The decision is recorded if it has an
+    /// effect.
     ///
     /// # Errors
-    /// A fault of ours; nothing was decided.
+    /// Fails on a database error; nothing is decided then.
     pub async fn decide_host(
         &self,
         host: &Host,
@@ -115,11 +115,11 @@ impl Writer {
         Ok(done)
     }
 
-    /// Undoes the newest decision about a host, by its id. The reason is `ruling`'s, except for a host
-    /// that is taken out again.
+    /// Undoes the newest decision about a host, by its id. If that takes the host out again, the
+    /// reason is the original one; otherwise it is `ruling`'s.
     ///
     /// # Errors
-    /// A fault of ours; nothing was undone.
+    /// Fails on a database error; nothing is undone then.
     pub async fn undo_host_decision(
         &self,
         id: i64,
@@ -133,14 +133,14 @@ impl Writer {
             let Some((name, word, is_newest)) = found else {
                 return Ok(Undone::Unknown);
             };
-            // A name that is none in this version is parked, and nobody decides about it.
+            // A name that is not valid in this version is parked, and can't be decided about.
             let Some(host) = Host::parse(&name).ok().filter(|_| is_newest) else {
                 return Ok(Undone::Superseded);
             };
             let decision = HostDecision::parse(&word).opposite();
             let mut ruling = ruling.clone();
             if decision == HostDecision::TakeOut {
-                // The host is out again for the reason of then.
+                // The host is taken out again for the original reason.
                 let mut before = c.prepare_cached(REASON_BEFORE)?;
                 let before = before.query_row(params![name, id], |row| row.get(0));
                 ruling.reason = before.optional()?.unwrap_or(ruling.reason);

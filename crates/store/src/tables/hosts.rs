@@ -1,4 +1,4 @@
-//! The table `hosts`: one row a host.
+//! The table `hosts`: one row per host.
 
 pub(crate) mod add;
 pub(crate) mod commit;

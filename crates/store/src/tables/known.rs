@@ -1,15 +1,18 @@
-//! Names that are surely known, in memory: what peers lists name again and again costs neither a look-up nor a transaction.
+//! Known names in memory: names that peers lists repeat cost neither a look-up nor a transaction.
 //!
-//! In: names that the database was seen to have, as a row or as forgotten. Out: whether a name is among them. Refused: to have the last word, which is the
-//! database's: a new name comes in by a statement that does nothing for one that is there. As long as not all names are here, of one that is not nothing
-//! follows, and the database is asked; so is it, by chance, for one in [`SPOT_CHECK_EVERY`] of those that are.
+//! A name is recognised if the database was seen to have it, as a row or as forgotten. The database
+//! always decides: new names are inserted by a statement that does nothing for existing ones. Until
+//! all names are loaded, a name that is not found here is looked up in the database. So is one in
+//! [`SPOT_CHECK_EVERY`] of the names that are found.
 //!
-//! Which way it may err: a name is kept as 64 keyed bits, so that one in 2⁶⁴ pairs of names look alike. A new name that looks like a known one would be
-//! passed over; nobody can bring that about, since the key is secret, and such a name is asked for at the database once in a while as all are, and
-//! comes in then. Nothing has to be taken out again: a row only ever goes to be forgotten (`forgotten.rs`), and both count as known. The few that are no longer
-//! kept as forgotten, when there are ten million of those, are recognised until the next start.
+//! Possible error: a name is kept as a keyed 64-bit hash, so two names collide with a probability
+//! of 2⁻⁶⁴. A new name that collides with a known one would be ignored. Nobody can cause that,
+//! since the key is secret, and a later spot check adds the name. Names are never removed: a row is
+//! only ever deleted to be forgotten (`forgotten.rs`), and both count as known. A forgotten name
+//! that is dropped at the limit of ten million stays recognised until the next start.
 //!
-//! Filled at each start, in the background, and by every answer of the database. At most [`NAMES_MAX`] names, 14 bytes each or less.
+//! Loaded in the background at each start, and updated by every answer of the database. At most
+//! [`NAMES_MAX`] names, each of 14 bytes or less.
 
 pub(crate) mod filling;
 
@@ -22,39 +25,42 @@ use rusqlite::Connection;
 use crate::db::error::StoreError;
 use crate::tables::forgotten::{self, Key};
 
-/// Most names: 140 MB, for a census that is ten times as large as what this is made for. Names beyond are looked up.
+/// Most names: 140 MB, ten times the size that the census is designed for. Further names are looked
+/// up.
 pub(crate) const NAMES_MAX: usize = 10_000_000;
 
-/// One in so many names that are recognised is asked for at the database all the same: a sixty-fourth of the cost of asking for all, and a name that was
-/// passed over by mistake is in after some hundred namings.
+/// One in this number of recognised names is looked up in the database all the same. This costs a
+/// sixty-fourth of looking up all, and a name that was ignored by mistake is added after about a
+/// hundred mentions.
 const SPOT_CHECK_EVERY: u64 = 64;
 
-/// Parts with a lock of their own, which grow by themselves: none takes long, and no more than one is there twice.
+/// Parts, each with its lock, that grow separately: no growth takes long, and at most one part
+/// exists twice at a time.
 const PARTS: usize = 1024;
 
-/// Slots of a part that holds anything.
+/// Slots of a part that is not empty.
 const SLOTS_MIN: usize = 16;
 
-/// Names read at once when it is filled: some milliseconds, after which the log may be emptied again.
+/// Names read per query when loading: some milliseconds, after which the log can be reset.
 const PORTION: u32 = 10_000;
 
-/// Uses the index of names alone, in its order.
+/// Reads only the index of names, in its order.
 pub(crate) const NAMES_AFTER: &str =
     "SELECT name FROM hosts WHERE name > ?1 ORDER BY name LIMIT ?2";
 
 pub(crate) const FORGOTTEN_AFTER: &str =
     "SELECT hash FROM forgotten WHERE hash > ?1 ORDER BY hash LIMIT ?2";
 
-/// The names. Shared by all who name any.
+/// The known names. All handles to the writer share them.
 #[derive(Debug)]
 pub(crate) struct KnownNames {
     key: Key,
     parts: Box<[Mutex<Part>]>,
     names: AtomicUsize,
     names_max: usize,
-    /// All that the database had at the start is here.
+    /// All names that the database had at the start are loaded.
     is_filled: AtomicBool,
-    /// Names recognised so far, for the choice of spot checks.
+    /// Names recognised so far, to select spot checks.
     recognised: AtomicU64,
 }
 
@@ -66,7 +72,8 @@ struct Part {
 }
 
 impl KnownNames {
-    /// None yet. `key` is the one that forgotten names are hashed by, so that those can be put in without their names.
+    /// An empty set. `key` is also the key for forgotten names, so that their hashes can be added
+    /// without the names.
     pub(crate) fn new(key: Key, names_max: usize) -> Self {
         Self {
             key,
@@ -78,29 +85,30 @@ impl KnownNames {
         }
     }
 
-    /// Whether the database need not be asked for this name: it is known, or forgotten.
+    /// Whether the database need not be queried for this name, because it is known or forgotten.
     pub(crate) fn recognises(&self, host: &Host) -> bool {
         self.has(self.hash(host.as_str())) && !self.is_spot_check()
     }
 
-    /// Whether the database has no such name, unless it came in at this moment.
+    /// Whether the database does not have this name, unless it is being added right now.
     pub(crate) fn is_new(&self, host: &Host) -> bool {
-        // In this order: one that came in since it was looked for is here, or there is no room for it, and then it is full.
+        // In this order: a name that was added before the look-up is found by it or did not fit,
+        // and in that case the set is full.
         let is_here = self.has(self.hash(host.as_str()));
         !is_here && self.is_filled.load(Ordering::Relaxed) && !self.is_full()
     }
 
-    /// The database has this name: as a row that is committed, or as forgotten.
+    /// Records that the database has this name, as a committed row or as forgotten.
     pub(crate) fn learn(&self, host: &Host) {
         self.put(self.hash(host.as_str()));
     }
 
-    /// How many there are.
+    /// Number of names.
     pub(crate) fn names(&self) -> usize {
         self.names.load(Ordering::Relaxed)
     }
 
-    /// The memory that they take.
+    /// Bytes of memory that they take.
     pub(crate) fn bytes(&self) -> usize {
         let slots: usize = self
             .parts
@@ -131,7 +139,7 @@ impl KnownNames {
         }
     }
 
-    /// By the upper bits; the place within the part goes by the lower ones.
+    /// The upper bits select the part, the lower bits the slot within it.
     fn part(&self, hash: u64) -> Option<MutexGuard<'_, Part>> {
         let place = scaled(hash >> 32, PARTS);
         self.parts.get(place).map(lock)
@@ -139,14 +147,15 @@ impl KnownNames {
 
     fn is_spot_check(&self) -> bool {
         let mut z = self.recognised.fetch_add(1, Ordering::Relaxed) + 1;
-        // Mixed (splitmix64), or a list of as many names as that would have the same ones checked each time.
+        // Mixed (splitmix64): otherwise a list with a multiple of that many names would always
+        // check the same ones.
         z = z.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         (z >> 32).is_multiple_of(SPOT_CHECK_EVERY)
     }
 
-    /// Puts in all that the database has; ends early when it is full or told to.
+    /// Loads all names from the database. Stops early when the set is full or `stop` is set.
     fn fill(&self, connection: &Connection, stop: &AtomicBool) -> Result<(), StoreError> {
         let is_over = || self.is_full() || stop.load(Ordering::Relaxed);
         let mut last = Some(String::new());
@@ -191,7 +200,7 @@ impl Part {
             .any(|slot| *slot == hash)
     }
 
-    /// Gives whether it was not there.
+    /// Returns whether the hash was new.
     fn put(&mut self, hash: u64) -> bool {
         if (self.names + 1) * 8 > self.slots.len() * 7 {
             self.grow();
@@ -211,7 +220,7 @@ impl Part {
         false
     }
 
-    /// By half: four sevenths of it are taken then, which is 14 bytes a name.
+    /// Grows by half: then four sevenths of the slots are taken, which is 14 bytes per name.
     fn grow(&mut self) {
         let slots = (self.slots.len() + self.slots.len() / 2).max(SLOTS_MIN);
         let former = std::mem::replace(&mut self.slots, vec![0; slots]);
@@ -226,12 +235,12 @@ impl Part {
     }
 }
 
-/// Any hash but that of a free slot.
+/// Maps 0, the mark of a free slot, to another hash.
 fn taken(hash: u64) -> u64 {
     hash.max(1)
 }
 
-/// 32 evenly spread bits, as a place among so many.
+/// Scales 32 evenly distributed bits to a number below `places`.
 fn scaled(bits: u64, places: usize) -> usize {
     let places = u64::try_from(places).unwrap_or(u64::MAX);
     usize::try_from(bits.wrapping_mul(places) >> 32).unwrap_or(0)

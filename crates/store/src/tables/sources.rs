@@ -1,6 +1,5 @@
-//! The table `sources`: what is remembered of each public list.
-//!
-//! In: names that the operator gave to lists, what is remembered of them. Out: the same, at the next start too. Refused: nothing.
+//! The table `sources`: what is remembered about each public list, by the name that the operator
+//! gave it.
 
 use std::collections::BTreeMap;
 
@@ -21,23 +20,24 @@ pub(crate) const ALL: &str = "SELECT name, tried, taken, taken_names, paused, pa
 
 pub(crate) const FORGET: &str = "DELETE FROM sources WHERE name = ?1";
 
-/// What is remembered of every source, by its name.
+/// What is remembered about every source, by its name.
 pub type Memories = BTreeMap<String, Memory>;
 
 impl Writer {
-    /// Remembers this of the source of this name.
+    /// Stores what to remember about the source of this name.
     ///
     /// # Errors
-    /// A fault of ours; what was remembered before stands.
+    /// Fails on a database error; what was remembered before is kept.
     pub async fn remember_source(&self, name: &str, memory: Memory) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.call(move |c| put(c, &name, &memory)).await
     }
 
-    /// Ends the pause of a source: it is due, and what it holds at its next reading is taken. Gives what was remembered, for one that was ever asked for.
+    /// Ends the pause of a source: it is due, and its names are accepted at its next reading.
+    /// Returns what was remembered before, or `None` for a source that was never read.
     ///
     /// # Errors
-    /// A fault of ours; nothing was changed.
+    /// Fails on a database error; nothing is changed then.
     pub async fn resume_source(&self, name: &str) -> Result<Option<Memory>, StoreError> {
         let name = name.to_owned();
         self.call(move |c| {
@@ -50,10 +50,10 @@ impl Writer {
         .await
     }
 
-    /// Forgets all sources but those of these names.
+    /// Forgets all sources except those of these names.
     ///
     /// # Errors
-    /// A fault of ours; nothing was changed.
+    /// Fails on a database error; nothing is changed then.
     pub async fn forget_other_sources(&self, names: Vec<String>) -> Result<(), StoreError> {
         self.call(move |c| {
             for name in all(c)?.keys().filter(|name| !names.contains(name)) {
@@ -64,20 +64,20 @@ impl Writer {
         .await
     }
 
-    /// What is remembered of every source.
+    /// What is remembered about every source.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn sources(&self) -> Result<Memories, StoreError> {
         self.call(all).await
     }
 }
 
 impl Reader {
-    /// What is remembered of every source.
+    /// What is remembered about every source.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn sources(&self) -> Result<Memories, StoreError> {
         all(self.connection())
     }
@@ -135,7 +135,7 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The table holds no negative ones.
+/// The table has no negative numbers.
 fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
@@ -174,7 +174,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
-        /// A source's last memory is the one that the next life finds.
+        /// The last stored memory of a source is read back after a restart.
         #[test]
         fn what_is_remembered_comes_back_whole(
             written in proptest::collection::vec(("[a-c]", memories()), 1..6),

@@ -1,9 +1,8 @@
-//! The tables `walks` and `peers_lists`: what is remembered of walks through hosts' public
-//! conversations, and of their peers lists.
+//! The tables `walks` and `peers_lists`: results of walks through hosts' public conversations, and
+//! of reading their peers lists.
 //!
-//! In: how a list or a walk ended. Out: the same, at the next start too, and who may be walked
-//! next. Refused: nothing. No statement here touches a host's row, for a walk says nothing about
-//! its host (invariant I3).
+//! Also selects the host to walk next. No statement here writes to a host's row, since a walk says
+//! nothing about its host (invariant I3).
 
 use std::collections::BTreeMap;
 
@@ -36,8 +35,8 @@ pub(crate) const COUNT: &str = "SELECT outcome, count(*) FROM walks GROUP BY out
 
 pub(crate) const LAST_ID: &str = "SELECT max(id) FROM hosts";
 
-/// Who may be walked: hosts that respond, want to be found and speak an API that a walk knows,
-/// whose group nobody holds or denies, and whose last walk and pause are over.
+/// Condition for a walk: the host responds, wants to be found and speaks an API that a walk knows;
+/// its group is neither held nor denied; its last walk was long enough ago, and it is not paused.
 macro_rules! may_be_walked {
     () => {
         "hosts.state = 'alive' AND hosts.hidden = 0 AND hosts.refuses = 0 AND hosts.held_back = 0 \
@@ -76,34 +75,35 @@ pub(crate) const IS_LATE: &str = "SELECT EXISTS (SELECT 1 FROM hosts WHERE class
 pub struct LastWalk {
     /// When it ended.
     pub at: Timestamp,
-    /// How.
+    /// How it ended.
     pub outcome: WalkOutcome,
-    /// Requests that it made.
+    /// Number of requests.
     pub requests: u32,
-    /// Posts that it looked at.
+    /// Number of posts examined.
     pub posts: u32,
-    /// Hosts that it named, known ones as well.
+    /// Number of hosts that it found, including known ones.
     pub named: u32,
-    /// Failures, and until when the host is left alone.
+    /// Consecutive failures, and until when the host is left alone.
     pub backoff: Backoff,
 }
 
-/// When walks may begin.
+/// Times that decide whether a walk may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkTimes {
     /// Now.
     pub now: Timestamp,
-    /// Who was walked after it has its turn later.
+    /// Hosts that were walked after this time are not eligible yet.
     pub walked_before: Timestamp,
-    /// A responding host that has been due for longer comes first, and nobody is walked.
+    /// If a responding host has been due since before this time, its check takes precedence and no
+    /// walk begins.
     pub late_before: Timestamp,
 }
 
 impl Writer {
-    /// Remembers how a host's peers list ended.
+    /// Stores how reading a host's peers list ended.
     ///
     /// # Errors
-    /// A fault of ours; what was remembered before is kept.
+    /// Fails on a database error; what was remembered before is kept.
     pub async fn remember_peers(
         &self,
         host: &Host,
@@ -118,10 +118,10 @@ impl Writer {
         .await
     }
 
-    /// Remembers a walk through a host.
+    /// Stores a walk through a host.
     ///
     /// # Errors
-    /// A fault of ours; what was remembered before is kept.
+    /// Fails on a database error; what was remembered before is kept.
     pub async fn remember_walk(&self, host: &Host, walk: LastWalk) -> Result<(), StoreError> {
         let host = host.clone();
         self.call(move |c| {
@@ -140,21 +140,21 @@ impl Writer {
         .await
     }
 
-    /// The last walk through a host.
+    /// The last walk through a host. `None` if there was none.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn last_walk(&self, host: &Host) -> Result<Option<LastWalk>, StoreError> {
         let host = host.clone();
         self.call(move |c| find(c, &host)).await
     }
 
-    /// Who is walked next: a host that is drawn by `start`, of those first whose peers list was
-    /// refused or is not there. `None` if nobody may be walked now, or responding hosts wait to be
+    /// The host to walk next, drawn by `start`. Hosts whose peers list was refused or does not
+    /// exist come first. `None` if no host may be walked now, or if responding hosts wait to be
     /// checked.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn next_walk(
         &self,
         start: Jitter,
@@ -166,7 +166,7 @@ impl Writer {
     /// Whether a host may be walked now.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn may_be_walked(&self, host: &Host, times: WalkTimes) -> Result<bool, StoreError> {
         let host = host.clone();
         self.call(move |c| {
@@ -179,36 +179,36 @@ impl Writer {
 }
 
 impl Reader {
-    /// The last walk through a host.
+    /// The last walk through a host. `None` if there was none.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn last_walk(&self, host: &Host) -> Result<Option<LastWalk>, StoreError> {
         find(self.connection(), host)
     }
 
-    /// How a host's last peers list ended.
+    /// How reading a host's last peers list ended. `None` if there was none.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn peers_outcome(&self, host: &Host) -> Result<Option<String>, StoreError> {
         let mut statement = self.connection().prepare_cached(PEERS)?;
         let outcome = statement.query_row([host.as_str()], |row| row.get(0));
         Ok(outcome.optional()?)
     }
 
-    /// Hosts by how their last peers list ended.
+    /// Number of hosts by how reading their last peers list ended.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn peers_outcomes(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         counts(self.connection(), COUNT_PEERS)
     }
 
-    /// Hosts by how the last walk through them ended.
+    /// Number of hosts by how the last walk through them ended.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub fn walk_outcomes(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         counts(self.connection(), COUNT)
     }
@@ -262,7 +262,7 @@ fn find(connection: &Connection, host: &Host) -> Result<Option<LastWalk>, StoreE
             .find(|outcome| outcome.as_str() == word);
         Ok(LastWalk {
             at: Timestamp(row.get("at")?),
-            // A word of a later version.
+            // The word of a later version counts as this outcome.
             outcome: outcome.unwrap_or(WalkOutcome::Unresponsive),
             requests: row.get("requests")?,
             posts: row.get("posts")?,

@@ -1,26 +1,27 @@
-//! Requests made one transaction.
+//! Runs several requests as one transaction, and answers them after the commit.
 //!
-//! In: jobs. Out: their answers, after the commit. Refused: nothing; where the whole can't be committed, each job is tried in a transaction of its own,
-//! so that only the one to blame fails.
+//! If the transaction can't be committed, each request runs in a separate transaction, so that only
+//! the faulty one fails.
 
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::db::error::StoreError;
 
-/// Jobs in one transaction: some milliseconds of work, so that the first one's answer isn't late, and an fsync shared by enough.
+/// Requests per transaction: some milliseconds of work, so that the first answer isn't late and
+/// enough requests share an fsync.
 pub(super) const BATCH_MAX: usize = 256;
 
-/// A request that waits for the writer.
 pub(super) trait Job: Send {
-    /// Does the work and keeps its outcome; says whether it may stay. May be called again after its effect was rolled back.
+    /// Does the work and stores its outcome. Returns whether to keep what it wrote. May be called
+    /// again after a rollback.
     fn run(&mut self, connection: &Connection) -> Stays;
 
-    /// Hands the outcome over, or why the transaction did not come about.
+    /// Delivers the outcome, or why the transaction failed.
     fn answer(self: Box<Self>, transaction: Result<(), StoreError>);
 }
 
-/// Whether what a job wrote is to stay.
+/// Whether to keep what a job wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stays {
     Yes,
@@ -74,12 +75,12 @@ where
 
     fn answer(self: Box<Self>, transaction: Result<(), StoreError>) {
         let outcome = match (transaction, self.outcome) {
-            // Its own error says more than that of the transaction it spoilt.
+            // The job's error is more specific than that of the transaction that it broke.
             (_, Some(Err(error))) | (Err(error), _) => Err(error),
             (Ok(()), Some(Ok(value))) => Ok(value),
             (Ok(()), None) => Err(StoreError::Closed),
         };
-        // A caller that went away doesn't need its answer.
+        // The caller may have gone away and need no answer.
         drop(self.reply.send(outcome));
     }
 }
@@ -88,7 +89,7 @@ where
 pub(super) fn run(connection: &Connection, mut batch: Vec<Box<dyn Job>>) {
     match run_together(connection, &mut batch) {
         Ok(()) => answer_all(batch, &Ok(())),
-        // Everybody would wait for the same lock again, one after the other.
+        // Otherwise every job would wait for the same lock again, one after the other.
         Err(error @ StoreError::Busy(_)) => answer_all(batch, &Err(error)),
         Err(error) if batch.len() == 1 => answer_all(batch, &Err(error)),
         Err(_) => run_one_by_one(connection, batch),
@@ -115,7 +116,7 @@ fn answer_all(batch: Vec<Box<dyn Job>>, transaction: &Result<(), StoreError>) {
     }
 }
 
-/// One transaction, a savepoint a job. An error means that nothing of it is there.
+/// One transaction with a savepoint per job. After an error, nothing of it is in the database.
 fn run_together(connection: &Connection, batch: &mut [Box<dyn Job>]) -> Result<(), StoreError> {
     execute(connection, "BEGIN IMMEDIATE")?;
     let outcome = run_in_transaction(connection, batch);
@@ -132,7 +133,8 @@ fn run_in_transaction(
     for job in batch {
         execute(connection, "SAVEPOINT job")?;
         let stays = job.run(connection);
-        // Some errors, such as a full disk, make SQLite roll the whole transaction back, and the jobs before this one with it.
+        // On some errors, such as a full disk, SQLite rolls back the whole transaction, including
+        // earlier jobs.
         if connection.is_autocommit() {
             return Err(StoreError::Closed);
         }

@@ -1,6 +1,6 @@
-//! The handle to the thread that writes: how any module asks for a transaction.
+//! The handle to the writer thread, through which every module requests transactions.
 //!
-//! It knows no table. `writer.rs` has the requests of the census; modules of tables add their own.
+//! It knows no table. `writer.rs` has the census's requests; the modules of tables add theirs.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::db::error::StoreError;
 use crate::tables::known::KnownNames;
 use crate::writer::batch::{Job, Task};
 
-/// Requests that may wait: a few for every check that an engine runs at once. A full queue makes
-/// its callers wait, which slows the checks down to what the disk can take.
+/// Requests that may wait: a few for each check that an engine runs at once. A full queue makes its
+/// callers wait, which slows the checks down to what the disk can take.
 const QUEUE_MAX: usize = 1024;
 
-/// A handle to the thread that writes.
+/// A handle to the writer thread.
 ///
-/// Every method returns after its transaction is on disk. A caller that goes away earlier undoes
-/// nothing: its request is carried out all the same.
+/// Every method returns after its transaction is on disk. Dropping its future does not cancel the
+/// request.
 #[derive(Clone)]
 pub struct Writer {
     queue: mpsc::Sender<Box<dyn Job>>,
@@ -27,14 +27,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A handle, and the requests made through it and its clones.
+    /// A handle, and the queue of the requests made through it and its clones.
     pub(super) fn new(known: Arc<KnownNames>) -> (Self, mpsc::Receiver<Box<dyn Job>>) {
         let (queue, requests) = mpsc::channel(QUEUE_MAX);
         (Self { queue, known }, requests)
     }
 
-    /// Runs `work` in a transaction. It may run more than once, each time on a database without its
-    /// former effect, but takes effect once.
+    /// Runs `work` in a transaction. It may run more than once, each time on a database without the
+    /// effect of the previous run, but takes effect once.
     pub(crate) async fn call<T: Send + 'static>(
         &self,
         work: impl Fn(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -53,7 +53,7 @@ impl Writer {
         &self.known
     }
 
-    /// Wakes the thread without a request. A full queue holds enough to wake it.
+    /// Wakes the thread without a request. A full queue wakes it anyway.
     pub(super) fn wake_up(&self) {
         drop(self.queue.try_send(Task::wake_up()));
     }

@@ -1,4 +1,4 @@
-//! What each request does to the rows.
+//! The effect of each request on the rows.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ impl Census {
             .collect()
     }
 
-    /// A whole check: taken, judged, settled.
+    /// A whole check: take, judge, commit.
     async fn check(&self, name: &str, verdict: &Verdict) -> Committed {
         let taken = self.take(name).await;
         self.commit(&taken, verdict).await
@@ -94,7 +94,7 @@ impl Census {
         self.writer.commit(change).await.unwrap()
     }
 
-    /// Writes a row as it is, whatever the rules would have made of it.
+    /// Writes a record directly, bypassing the rules.
     async fn put(&self, record: Record) {
         let put = move |c: &Connection| match row::find(c, &record.host)? {
             Some(found) => row::update(c, found.id, &record),
@@ -141,7 +141,7 @@ fn candidate(name: &str) -> Candidate {
 }
 
 impl Writer {
-    /// Candidates alone, as if they were charged nothing.
+    /// Adds candidates without counting them.
     async fn add(&self, candidates: Vec<Candidate>) -> Result<Vec<bool>, StoreError> {
         let admission = Admission {
             candidates,
@@ -236,12 +236,12 @@ async fn who_never_lived_keeps_three_verdicts_until_it_lives() {
         census.check("a", &alive()).await;
     }
     assert_eq!(kept(), 10);
-    // It has lived once.
+    // It has been alive once.
     census.check("a", &dead()).await;
     assert_eq!(kept(), 10);
 }
 
-/// Whom it names is for the gate to let in.
+/// The gate decides about the move's target.
 #[tokio::test]
 async fn a_move_brings_nobody_in_by_itself() {
     let census = Census::with(&["a"]).await;
@@ -470,7 +470,7 @@ async fn dumps_are_remembered() {
     let reader = census.store.reader().unwrap();
     assert_eq!(reader.last_dump().unwrap(), None);
     census.writer.record_dump(NOW, 7).await.unwrap();
-    // The last one written, whatever the clock said.
+    // The last one written counts, whatever its time.
     let earlier = NOW.minus(HOUR);
     census.writer.record_dump(earlier, 8).await.unwrap();
     assert_eq!(

@@ -12,7 +12,7 @@ use crate::tables::known::KnownNames;
 use crate::writer::batch::{self, Job};
 use crate::writer::handle::Writer;
 
-/// The thread, for the one who ends it.
+/// The writer thread. Dropping this ends it.
 #[derive(Debug)]
 pub(crate) struct WriterThread {
     writer: Writer,
@@ -20,7 +20,6 @@ pub(crate) struct WriterThread {
     handle: Option<JoinHandle<()>>,
 }
 
-/// Starts the thread.
 pub(crate) fn start(
     connection: Connection,
     checkpoints: Option<Checkpoints>,
@@ -59,8 +58,7 @@ impl Drop for WriterThread {
     }
 }
 
-/// The thread's life: a batch after another, until it is told to close; then what had been
-/// accepted.
+/// Runs one batch after another until asked to close, then the requests accepted until then.
 fn work(
     connection: Connection,
     mut checkpoints: Option<Checkpoints>,
@@ -82,7 +80,7 @@ fn work(
             checkpoints.after_commit(&connection);
         }
     }
-    // Closed by the last one that has it open, the database is without a log.
+    // The last connection that closes the database deletes the log.
     drop(checkpoints);
     if let Err((_connection, error)) = connection.close() {
         tracing::warn!(%error, "the database was not closed in order; it will be recovered when it is opened next");

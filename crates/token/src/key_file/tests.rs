@@ -5,7 +5,7 @@ use crate::tests::secret_key;
 
 const SEED: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 
-/// The seed `00…01` as `sigsum-key generate` writes it: no comment, lines of 64 letters.
+/// The seed `00…01` as `sigsum-key generate` writes it: no comment, lines of 64 characters.
 const OF_SIGSUM: &str = "-----BEGIN OPENSSH PRIVATE KEY-----
 b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtz
 c2gtZWQyNTUxOQAAACBMtav2rXn79au8yvzCadhc0mUe1LiFtYafJBrt8KW6KQAA
@@ -15,7 +15,7 @@ AUy1q/atefv1q7zK/MJp2FzSZR7UuIW1hp8kGu3wpbopAAAAAAECAwQF
 -----END OPENSSH PRIVATE KEY-----
 ";
 
-/// Of `ssh-keygen -t ed25519 -N '' -C somebody@example`; it was never used.
+/// From `ssh-keygen -t ed25519 -N '' -C somebody@example`; it was never used.
 const OF_OPENSSH: &str = "-----BEGIN OPENSSH PRIVATE KEY-----
 b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW
 QyNTUxOQAAACAxKM2AvWpM/1VkCrkR6g8Kp+R/N2ldnAYn5YJMesvcuAAAAJiHUIJph1CC
@@ -26,7 +26,7 @@ AAAEDL5qkk8KvophiXRAtWaYQonQllGE3MnFyVVm0aa29HbTEozYC9akz/VWQKuRHqDwqn
 ";
 const PUBLIC_OF_OPENSSH: &str = "3128cd80bd6a4cff55640ab911ea0f0aa7e47f37695d9c0627e5824c7acbdcb8";
 
-/// Of `ssh-keygen -t ed25519 -N secret`.
+/// From `ssh-keygen -t ed25519 -N secret`.
 const ENCRYPTED: &str = "-----BEGIN OPENSSH PRIVATE KEY-----
 b3BlbnNzaC1rZXktdjEAAAAACmFlczI1Ni1jdHIAAAAGYmNyeXB0AAAAGAAAABDJpM0l0f
 3auA9x6ApHE7nYAAAAEAAAAAEAAAAzAAAAC3NzaC1lZDI1NTE5AAAAIDt4shRX2Dwixbnq
@@ -37,7 +37,7 @@ vSDFJ4PSob3TRujdimx9m6rKFjm+cuR7OkQsviWAcMjXktwKqn4p1g0aM7KnNoOj3eCDsE
 -----END OPENSSH PRIVATE KEY-----
 ";
 
-/// Of `ssh-keygen -t ecdsa -N ''`.
+/// From `ssh-keygen -t ecdsa -N ''`.
 const ECDSA: &str = "-----BEGIN OPENSSH PRIVATE KEY-----
 b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAaAAAABNlY2RzYS
 1zaGEyLW5pc3RwMjU2AAAACG5pc3RwMjU2AAAAQQScnqPBfCMPZBQh8wFBfEzN3B4LHyfQ
@@ -48,7 +48,7 @@ EAAAAhAMeceQ/HmB6v6C9MwK2xGclwolBqKVX1PVeLJii39CR6AAAAAXgBAgMEBQY=
 -----END OPENSSH PRIVATE KEY-----
 ";
 
-/// Of `ssh-keygen -t rsa -b 1024 -N ''`.
+/// From `ssh-keygen -t rsa -b 1024 -N ''`.
 const RSA: &str = "-----BEGIN OPENSSH PRIVATE KEY-----
 b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAlwAAAAdzc2gtcn
 NhAAAAAwEAAQAAAIEAve8qB36LeTWnXuxXYvYEFVpM3jTYxUV1iPw6YMS3EA9ILXeRg5IS

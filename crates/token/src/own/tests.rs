@@ -34,7 +34,7 @@ fn an_hour_before() -> UnixSeconds {
     UnixSeconds(EXPIRES - 3600)
 }
 
-/// What happens to the known token when this is wanted.
+/// Verifies the known token for this request.
 fn wanted(purpose: Purpose, of: &str, now: u64) -> Result<Verified, Rejected> {
     let wanted = Wanted {
         purpose,
@@ -274,7 +274,7 @@ fn the_longest_token_there_can_be_is_read() {
     assert_eq!(read(value.as_bytes()), Ok(Some(token)));
 }
 
-/// Fields that run into one another must not sign the same bytes.
+/// Different splits of the same text into fields must not sign the same bytes.
 #[test]
 fn where_one_field_ends_and_the_next_begins_is_signed() {
     let bytes = |domain, of| claim(Purpose::Submit, domain, of).signed_bytes();

@@ -106,7 +106,8 @@ fn a_token_for_another_log_does_not_verify() {
     assert!(known_token().verify(&known_keys(), other).is_err());
 }
 
-/// All ways from a header's value to a submitter: DNS has one domain's key under the present label, and nothing else.
+/// The whole path from a header's value to a submitter: DNS has one domain's key under the present
+/// label, and nothing else.
 fn vouched(value: &[u8], domain: &str, log_key: LogKey) -> Option<Submitter> {
     let token = read(value).ok().flatten()?;
     let mut lookup = Lookup::begin(token.form(), token.domain.clone());

@@ -1,4 +1,4 @@
-//! What happens below documents: TLS that is broken, HTTP that lies, and servers that take their time.
+//! Behaviour below the level of documents: broken TLS, invalid HTTP, and slow servers.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::personas::shapes::{self, WELL_KNOWN, living};
 use crate::personas::table::Table;
 use crate::play::{Act, Answer, Handshake, Play};
 
-/// The head of an answer that is JSON, less what says how long it is.
+/// The head of a JSON answer, without its length.
 const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 
 pub(in crate::personas) fn add(table: &mut Table) {
@@ -106,7 +106,7 @@ fn unfinished_tls(table: &mut Table) {
     }
 }
 
-/// A persona whose well-known NodeInfo is these bytes; then the connection is closed.
+/// A persona that sends these bytes as its well-known NodeInfo, and then closes the connection.
 fn raw(
     table: &mut Table,
     name: &str,
@@ -361,7 +361,7 @@ fn interims(table: &mut Table) {
         wanted.clone(),
         interim,
     );
-    // Whichever ends first: the gateway's budget of bytes, or the checker's patience.
+    // Either the gateway's byte budget or the checker's timeout ends it first.
     let wanted = Expectation::dead(&[
         DeadReason::Budget,
         DeadReason::Http,

@@ -1,4 +1,4 @@
-//! Rules, what is wrong with them, and names, as JSON.
+//! Rules, their errors, and names, as JSON.
 
 use admission::rules::{LineError, ListPlace, RulesError};
 use admission::{DomainName, Rules, Suffixes};
@@ -83,7 +83,7 @@ impl From<&RulesError> for Wrong {
 }
 
 impl Wrong {
-    /// What is wrong with the file as a whole.
+    /// An error about the file as a whole.
     pub(super) fn file(error: &dyn std::error::Error) -> Self {
         Self {
             errors: vec![WrongLine {

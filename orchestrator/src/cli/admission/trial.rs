@@ -1,7 +1,8 @@
-//! Rules tried on a stream of requests.
+//! Applies rules to a stream of requests.
 //!
-//! In: lines of JSON, each at most [`LINE_BYTES_MAX`]. Out: a line of JSON for each, in the same order, before the next
-//! request is waited for. Refused: a line that is no request; it is answered as such, and the next one goes on.
+//! Requests are lines of JSON, each at most [`LINE_BYTES_MAX`]. Each gets one line of JSON, in the
+//! same order, before the next request is awaited. A line that is not a request gets an answer that
+//! explains why, and the run continues.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
@@ -12,13 +13,14 @@ use serde_json::Value;
 use serde_json::error::Category;
 use thiserror::Error;
 
-/// Longest request without its line end: a name of the longest text, each of its characters escaped, fits in half of it.
+/// Longest request without its line end, in bytes: the longest name with every character escaped
+/// fits in half of it.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// Wrong lines that are told one by one on standard error; answers tell of all.
+/// Wrong lines that stderr shows one by one; the answers name all of them.
 pub(super) const WRONG_SHOWN_MAX: u64 = 20;
 
-/// Why not all requests are answered.
+/// Why not all requests were answered.
 #[derive(Debug, Error)]
 pub(super) enum TrialError {
     #[error("the requests can't be read")]
@@ -27,7 +29,7 @@ pub(super) enum TrialError {
     Write(#[source] io::Error),
 }
 
-/// A line's fields as they stand there; others mean nothing here.
+/// A line's fields before they are checked; other fields are ignored.
 #[derive(Deserialize)]
 struct Fields {
     #[serde(default)]
@@ -54,7 +56,8 @@ struct Answer<'a> {
     reason: &'a str,
 }
 
-/// Answers all requests; `wrong` hears of each line that is none, with its number from 1. A reader of the answers who goes away ends it.
+/// Answers all requests. `wrong` is called for each line that is not a request, with its number
+/// from 1. The run ends if the answers' reader closes the pipe.
 pub(super) fn run<R: Read>(
     policy: &Policy,
     mut counters: Counters,
@@ -78,7 +81,7 @@ fn answer_all<R: Read>(
     let mut line = Vec::new();
     for number in 1_u64.. {
         if !requests.buffer().contains(&b'\n') {
-            // Whoever waits for an answer before the next request must not wait for ever.
+            // A client that waits for an answer before its next request must get it now.
             answers.flush().map_err(TrialError::Write)?;
         }
         if !read_line(&mut requests, &mut line).map_err(TrialError::Read)? {
@@ -120,7 +123,8 @@ fn write_answer(
     answers.write_all(b"\n")
 }
 
-/// Reads the next line without its end into `line`; of one that is too long the beginning, one byte more than may be. False at the end of all.
+/// Reads the next line into `line`, without its line end. Of a line that is too long, it keeps one
+/// byte more than the limit. `false` at the end of input.
 fn read_line<R: Read>(requests: &mut BufReader<R>, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     let bytes_max = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
@@ -141,12 +145,13 @@ fn request(line: &[u8]) -> Result<Request, String> {
         return Err(format!("it is longer than {LINE_BYTES_MAX} bytes"));
     }
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-    // An array of the same values would be taken for an object.
+    // Serde would accept an array of the same values as an object.
     if line.trim_ascii_start().first() != Some(&b'{') {
         return Err("it is no request: no JSON object".to_owned());
     }
     let fields: Fields = serde_json::from_slice(line).map_err(|error| match error.classify() {
-        // Any value is taken at first, and other fields are passed over.
+        // The fields accept any value, and unknown fields are ignored, so only a repeated field
+        // remains.
         Category::Data => "it is no request: t, domain or key_hash stands there twice".to_owned(),
         Category::Syntax | Category::Eof | Category::Io => {
             let column = error.column();
@@ -178,7 +183,7 @@ impl Request {
     }
 }
 
-/// A number without a fraction, however it is written: `1`, `1.0` and `1e0` are the same in JSON.
+/// A number without a fraction, in any JSON form: `1`, `1.0` and `1e0` are equal.
 fn seconds(value: &Value) -> Option<u64> {
     let Value::Number(number) = value else {
         return None;
@@ -186,12 +191,13 @@ fn seconds(value: &Value) -> Option<u64> {
     number.as_u64().or_else(|| {
         let number = number.as_f64()?;
         let is_whole = number >= 0.0 && number.fract() == 0.0;
-        // In decimal it has all its digits, and the sign of a zero is none.
+        // The decimal form has all its digits; the sign of a zero is dropped.
         is_whole.then(|| format!("{:.0}", number.abs()).parse().ok())?
     })
 }
 
-/// The decision, and why: a domain that is no name is as none, but for that.
+/// The decision and its reason. A domain that is not a name is treated as absent, except for the
+/// reason.
 fn decide(policy: &Policy, counters: &mut Counters, request: &Request) -> (Decision, String) {
     let key = request.key.as_ref();
     let domain = request.domain.as_deref().map(DomainName::parse).transpose();

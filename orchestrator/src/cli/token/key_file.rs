@@ -1,4 +1,4 @@
-//! Key files on disk: made for their owner alone, never overwritten, read within a bound.
+//! Key files on disk: readable by their owner only, never overwritten, read up to a size limit.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -12,16 +12,16 @@ use zeroize::Zeroizing;
 
 use crate::services::clock;
 
-/// A key file is its owner's alone.
+/// Read and write for the owner only.
 const MODE: u32 = 0o600;
 
-/// The permissions of everybody else.
+/// The permission bits of all other users.
 const OTHERS: u32 = 0o077;
 
 /// Makes a key and the file that keeps it.
 ///
 /// # Errors
-/// The file is there already, or can't be written; then there is none.
+/// The file exists already or can't be written; in either case, no new file is left.
 pub(super) fn make(path: &Path) -> anyhow::Result<SecretKey> {
     let seed = clock::key_seed().context("the system has no random numbers for a key")?;
     let key = SecretKey::from_seed(&seed);
@@ -43,14 +43,14 @@ pub(super) fn make(path: &Path) -> anyhow::Result<SecretKey> {
         .write_all(content.as_bytes())
         .and_then(|()| file.sync_all())
     {
-        // Half a key would stand in the way of the next attempt.
+        // A partly written file would block the next attempt.
         std::fs::remove_file(path).ok();
         return Err(error).with_context(|| format!("{} can't be written", path.display()));
     }
     Ok(key)
 }
 
-/// Reads the key in a file; pipes too, from programs that keep secrets.
+/// Reads the key in a file, or from the pipe of a program that keeps secrets.
 ///
 /// # Errors
 /// The file can't be read or holds no key that could sign a token.
@@ -73,7 +73,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<SecretKey> {
     if about.is_file() && about.mode() & OTHERS != 0 {
         tracing::warn!("others than the owner may read {shown}: chmod 600 {shown}");
     }
-    // All at once: a vector that grows would leave pieces of the key behind.
+    // In one allocation: a growing vector would leave pieces of the key in memory.
     let bytes_max = FILE_BYTES_MAX.saturating_add(1);
     let mut content = Zeroizing::new(Vec::with_capacity(bytes_max));
     file.take(u64::try_from(bytes_max).unwrap_or(u64::MAX))

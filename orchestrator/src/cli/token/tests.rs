@@ -245,7 +245,7 @@ fn of_several_headers_the_first_of_a_tokens_counts() {
         assert!(judged.good, "{judged:?}");
         assert_eq!(judged.domain.unwrap().as_str(), "a.example", "{line}");
     }
-    // The first counts also when it is none.
+    // The first header counts even if it holds no token.
     let line = format!("Fedicensus-Token: \nFedicensus-Token: {value}");
     refused(verify(&line, &key), "the token is empty");
     let lines = "Host: a.example\nAuthorization: Bearer x";

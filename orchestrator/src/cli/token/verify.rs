@@ -1,6 +1,7 @@
-//! `token verify`: what a token says, and whether that is true.
+//! `token verify`: what a token says, and whether it is valid.
 //!
-//! In: a header's value or line, and keys. Out: what it says, and why it is not good, if so. Refused: what is no token.
+//! Takes a header's value or line, and keys. Prints the token's content, and if it is not valid,
+//! why. Anything that is not a token is rejected.
 
 use std::io::Read as _;
 
@@ -17,7 +18,8 @@ use token::{
 use super::{parse_log_key, purposes};
 use crate::cli::{FAILED, OK, Output, complain, parse_host, say, told_once};
 
-/// Most that is read: what servers commonly take of a request's whole head, the longest token several times over.
+/// Most bytes that are read: what servers commonly accept as a request's whole head, and several
+/// times the longest token.
 const TEXT_BYTES_MAX: usize = 8 * 1024;
 
 #[derive(Debug, Args)]
@@ -53,7 +55,7 @@ fn parse_public_key(text: &str) -> Result<PublicKey, KeyError> {
 }
 
 impl Verify {
-    /// Shows the token; the exit code says whether it is good.
+    /// Shows the token; the exit code says whether it is valid.
     pub(super) fn run(&self, now: UnixSeconds) -> anyhow::Result<u8> {
         let judged = match self.read().and_then(|text| self.judge(&text, now)) {
             Err(error) if self.output.json => Judged::nothing(&error),
@@ -150,18 +152,18 @@ fn read_stdin() -> anyhow::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// What a token says, and whether that is true.
+/// What a token says, and whether it is valid.
 #[derive(Debug, Serialize)]
 pub(super) struct Judged {
     pub(super) good: bool,
-    /// Why it is not.
+    /// Why it is not valid.
     pub(super) reason: Option<String>,
     pub(super) form: Option<&'static str>,
     pub(super) domain: Option<Host>,
     pub(super) purpose: Option<&'static str>,
     pub(super) host: Option<Host>,
     pub(super) expires: Option<String>,
-    /// Of the key that signed it.
+    /// The hash of the key that signed it.
     pub(super) key_hash: Option<String>,
 }
 
@@ -185,7 +187,7 @@ impl Judged {
         }
     }
 
-    /// What is no token, or can't be judged.
+    /// For input that is not a token or can't be judged.
     fn nothing(error: &anyhow::Error) -> Self {
         Self {
             good: false,
@@ -223,8 +225,9 @@ impl Judged {
     }
 }
 
-/// The form and the header's value, without the space that HTTP allows around it. Of lines that name their headers the first of a token's counts;
-/// a bare value shows its form by its first word, since no domain has one label alone.
+/// The form and the header's value, without the space that HTTP allows around it. Of lines that
+/// name their headers, the first with a token's name counts. The first word of a bare value shows
+/// its form, because no domain has only one label.
 fn value(text: &[u8]) -> anyhow::Result<(Form, &[u8])> {
     let mut headers = text.split(|&byte| byte == b'\n').filter_map(header);
     if let Some(known) = headers.find_map(|(name, value)| Some((form_of(name)?, value))) {
@@ -246,7 +249,8 @@ fn value(text: &[u8]) -> anyhow::Result<(Form, &[u8])> {
     Ok((form, text))
 }
 
-/// The name and the value of a header's line. No header in use has a dot in its name, and all domains have one: `a.example:443` is a value.
+/// The name and the value of a header's line. No header in use has a dot in its name, and all
+/// domains have one: `a.example:443` is a value.
 fn header(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
     let colon = line.iter().position(|&byte| byte == b':')?;
@@ -272,7 +276,7 @@ fn form_of(header: &[u8]) -> Option<Form> {
     .map(|(_, form)| form)
 }
 
-/// Records as they are written, one a line: bare, or as strings in quotation marks (RFC 1035 §5.1).
+/// Parses records, one a line: bare, or as strings in quotation marks (RFC 1035 §5.1).
 fn records(written: &[String]) -> Vec<TxtRecord> {
     written
         .iter()

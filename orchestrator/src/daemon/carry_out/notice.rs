@@ -1,4 +1,4 @@
-//! What the scheduler reports, in the log.
+//! Logs the scheduler's notices.
 
 use census::time::{Timestamp, rfc3339};
 use scheduler::command::Notice;
@@ -7,11 +7,11 @@ pub(super) fn log(notice: &Notice) {
     match notice {
         Notice::OutageBegan(what) => tracing::error!(
             what,
-            "nothing is checked until this is mended; nothing is counted against any host"
+            "no host is checked until this works again; nothing counts against any host"
         ),
         Notice::OutageRelapsed(what) => tracing::error!(
             what,
-            "the outage is not over; it is tried again and again, and the log stays silent until it is"
+            "the outage is not over; it is tried again, without further lines until it is"
         ),
         Notice::OutageOver { lasted } => {
             tracing::info!(lasted_s = lasted.as_secs(), "the outage is over");
@@ -25,7 +25,7 @@ pub(super) fn log(notice: &Notice) {
             lasted_s = over.lasted.as_secs(),
             failures = over.failures,
             dropped = over.dropped,
-            "hosts live again; it is over: {}",
+            "checks succeed again; it is over: {}",
             over.scope
         ),
         Notice::CanaryAsked {
@@ -33,7 +33,7 @@ pub(super) fn log(notice: &Notice) {
             family,
             waiting,
         } => {
-            tracing::info!(%host, ?family, waiting, "failures wait and nobody who could bear witness has answered for a minute: asking a canary");
+            tracing::info!(%host, ?family, waiting, "failures wait, and no host that could confirm them has answered for a minute: checking a canary");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! A reason in a sentence for the operator, with all that its owner alone may not read: names,
-//! numbers, who decided.
+//! Words a reason for the operator, with the names, numbers and deciders that only the operator may
+//! read.
 
 use admission::{Listed, Waiter};
 use census::state::{Before, OptedOutBy};
@@ -11,7 +11,7 @@ use store::StoredGroup;
 use super::{Entry, seconds};
 use crate::names::groups;
 
-/// What a sentence may name beside its reason.
+/// What a sentence may name in addition to its reason.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Details<'d> {
     pub(super) host: &'d Host,
@@ -21,7 +21,7 @@ pub(super) struct Details<'d> {
     pub(super) calendar: Calendar,
 }
 
-/// Why a host is listed or is not, behind "because".
+/// Why a host is listed or not, to follow "because".
 pub(super) fn sentence(reason: &Reason<'_>, details: Details<'_>) -> String {
     match reason {
         Reason::Alive => "it lives".to_owned(),

@@ -1,7 +1,8 @@
-//! A number of names decided on and written together.
+//! Decides on a number of names and writes them together.
 //!
-//! In: names that some source named. Out: their rows with the counters that they moved and the changes of who waits, in one transaction or none at
-//! all. Refused: nothing by itself; when the store fails, all that was counted is given back and who waited waits.
+//! The rows of the names, the counters that they changed and the changes to the waiting names are
+//! written in one transaction. If the store fails, all counts are undone and the waiting names
+//! still wait.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +17,11 @@ use store::{Admission, Candidate, StoreError, Writer};
 
 use super::book::{Book, LONG_BATCH_MAX, seconds};
 
-/// Changes among those who wait that one transaction writes: each of a batch's names may take another's place, and as many may be too old.
+/// Most changes to waiting names in one transaction: each name of a batch may replace another, and
+/// as many may expire.
 const CHANGES_MAX: usize = 4 * LONG_BATCH_MAX;
 
-/// A name that asks to enter.
+/// A name that requests admission.
 #[derive(Debug)]
 pub(super) struct Asking {
     candidate: Candidate,
@@ -30,14 +32,14 @@ pub(super) struct Asking {
     kind: Kind,
 }
 
-/// Whether it is named now.
+/// How the name came here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// By its own registered domain.
+    /// Named now, by a host of the same registered domain.
     NamedByItsOwn,
-    /// By somebody else.
+    /// Named now, by another source.
     NamedByOthers,
-    /// No: it waits, and its turn has come.
+    /// Not named now: it waited, and its turn has come.
     Retried,
 }
 
@@ -86,18 +88,18 @@ impl Asking {
     }
 }
 
-/// What a batch moved, as long as it is not written.
+/// The changes of a batch before they are written.
 #[derive(Default)]
 pub(super) struct Moved {
     passed: Vec<(Candidate, Pass)>,
-    /// Who waited and is let in, with the registered domain.
+    /// Names that waited and are admitted, with their registered domains.
     left: Vec<(DomainName, String, Waiter)>,
-    /// Somebody vouched for them: forgotten names come back.
+    /// A submitter vouched for the names: forgotten names are admitted again.
     brings_back: bool,
 }
 
 impl Moved {
-    /// By a host that somebody vouched for.
+    /// The changes for a host that a submitter vouched for.
     pub(super) fn proven(candidate: Candidate, pass: Pass) -> Self {
         Self {
             passed: vec![(candidate, pass)],
@@ -106,7 +108,7 @@ impl Moved {
         }
     }
 
-    /// The name waits no more.
+    /// Removes the name from the waiting names.
     fn leave(&mut self, waiting: &mut Waiting, name: DomainName, domain: String) {
         if let Some(waiter) = waiting.waiter(name.as_str()).copied() {
             waiting.remove(name.as_str());
@@ -116,7 +118,7 @@ impl Moved {
 }
 
 impl Book {
-    /// Goes to the window that holds `now`.
+    /// Moves to the window that contains `now`.
     pub(super) fn enter(&mut self, now: Timestamp) {
         let before = self.counters.window_start_s();
         self.counters.enter(seconds(now));
@@ -126,14 +128,14 @@ impl Book {
         }
     }
 
-    /// Whether anything could come of asking the store about a name: it has room, or would wait.
+    /// Whether looking the name up in the store can change anything: it has room, or would wait.
     pub(super) fn is_worth_asking(&mut self, one: &Asking, terms: &Terms, now: Timestamp) -> bool {
         let subject = Subject::Source(one.source);
         let is_worth = match terms.look(&self.counters, one.asked(), subject) {
             Ok(()) => true,
             Err(Refusal::NoRoom(_)) => self.waiting.would_change(&one.naming(), seconds(now)),
             Err(Refusal::Denied(_) | Refusal::Banned { .. } | Refusal::NoRule(_)) => {
-                // It may have waited under the rules of before.
+                // It may have waited under the former rules.
                 self.waiting.remove(one.name.as_str());
                 false
             }
@@ -144,7 +146,7 @@ impl Book {
         is_worth
     }
 
-    /// What has no room for a name that waits; nothing when it may be decided on.
+    /// Which limit has no room for a waiting name; `None` if the name can be decided on.
     pub(super) fn lacks(&self, one: &Asking, terms: &Terms) -> Option<Room> {
         match terms.look(&self.counters, one.asked(), Subject::Source(one.source)) {
             Err(Refusal::NoRoom(room)) => Some(room),
@@ -152,7 +154,8 @@ impl Book {
         }
     }
 
-    /// Decides on those of the names that are not known, and writes what came of it. Gives how many are in now.
+    /// Decides on the names that are not known, and writes the result. Returns the number of names
+    /// admitted.
     pub(super) async fn decide(
         &mut self,
         asking: Vec<Asking>,
@@ -164,7 +167,7 @@ impl Book {
         self.let_in(unknown, terms, writer, now).await
     }
 
-    /// As [`Book::decide`], for names that are not known.
+    /// Like [`Book::decide`], for names that are not known.
     pub(super) async fn let_in(
         &mut self,
         unknown: Vec<Asking>,
@@ -180,7 +183,7 @@ impl Book {
                     moved.leave(&mut self.waiting, one.name, one.domain);
                     moved.passed.push((one.candidate, pass));
                 }
-                // Who waits already goes on waiting.
+                // A waiting name continues to wait.
                 Err(Refusal::NoRoom(_)) if one.kind == Kind::Retried => {}
                 Err(Refusal::NoRoom(room)) => {
                     self.count_refusal();
@@ -195,20 +198,21 @@ impl Book {
         self.write(moved, writer).await
     }
 
-    /// Leaves the names that are neither known nor forgotten; the others wait no more. The store is asked for those alone that memory is not sure of.
+    /// Returns the names that are neither known nor forgotten; the other names stop waiting. Only
+    /// names that memory is unsure about are looked up in the store.
     async fn only_unknown(
         &mut self,
         asking: Vec<Asking>,
         writer: &Writer,
     ) -> Result<Vec<Asking>, StoreError> {
-        // Decided once: names are learned meanwhile.
+        // Decided once, because names are learned in the meantime.
         let asking: Vec<_> = asking
             .into_iter()
             .map(|one| (writer.is_new(&one.candidate.host), one))
             .collect();
         let unsure = asking.iter().filter(|(is_new, _)| !is_new);
         let unsure: Vec<_> = unsure.map(|(_, one)| one.candidate.host.clone()).collect();
-        // In the order in which they were asked for.
+        // The answer is in the order of the request.
         let mut unknown = writer.unknown(unsure).await?.into_iter().peekable();
         let mut kept = Vec::new();
         for (is_new, one) in asking {
@@ -222,7 +226,8 @@ impl Book {
         Ok(kept)
     }
 
-    /// Writes what a proven submission moved; should the name wait, it does no more. Gives how many are in now.
+    /// Writes the changes of a proven submission; the name stops waiting. Returns the number of
+    /// names admitted.
     pub(super) async fn write_proven(
         &mut self,
         mut moved: Moved,
@@ -234,7 +239,6 @@ impl Book {
         self.write(moved, writer).await
     }
 
-    /// One more name was refused.
     pub(super) fn count_refusal(&mut self) {
         self.refused = self.refused.saturating_add(1);
     }
@@ -261,7 +265,7 @@ impl Book {
         }
     }
 
-    /// The counters to write, each once, as they are now.
+    /// The counters to write, each once, with their current values.
     fn rows(&self, moved: &Moved) -> Vec<Row> {
         let keyed = |row: Row| ((row.table, row.id), row);
         let mut rows: BTreeMap<_, _> = self.unwritten.iter().copied().map(keyed).collect();
@@ -278,8 +282,8 @@ impl Book {
             if *made {
                 admitted = admitted.saturating_add(1);
             } else {
-                // It came in by word of mouth since it was looked up, and costs nothing. A crash before the next write counts it all the same,
-                // which lets nothing more through.
+                // It was admitted by other means since the look-up, and costs nothing. A crash
+                // before the next write still counts it, which admits nothing more.
                 let rows = self.counters.take_back(pass);
                 self.unwritten.extend(rows);
             }
@@ -287,7 +291,7 @@ impl Book {
         admitted
     }
 
-    /// Nothing of it is on disk: all is as before. What was unwritten before still is.
+    /// Undoes changes of which nothing is on disk. Counters that were unwritten before still are.
     fn undo(&mut self, moved: Moved, waiting: Vec<Change>) {
         for (_, pass) in moved.passed {
             self.counters.take_back(pass);

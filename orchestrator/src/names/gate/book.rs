@@ -1,27 +1,26 @@
-//! What the gate keeps in memory between two decisions, and the sizes of what it decides at once.
+//! What the gate keeps in memory between two decisions, and the sizes of its batches.
 
 use admission::counters::Row;
 use admission::{Counters, Waiting};
 use census::time::Timestamp;
 
-/// Names decided on at once, which is one transaction at most: the more they are, the longer a
-/// verdict that comes meanwhile waits.
+/// Names decided on at once, in one transaction: the more there are, the longer a concurrent
+/// verdict waits.
 pub(super) const BATCH_MAX: usize = 500;
 
-/// The same of a long list, whose neighbours share pages: each name writes less, the more they are.
-/// `bench/RESULTS.md` has the figures.
+/// The batch size for a long list, whose neighbouring names share pages: the larger the batch, the
+/// less each name writes. `bench/RESULTS.md` has the figures.
 pub(super) const LONG_BATCH_MAX: usize = 2000;
 
-/// What is counted and who waits: as on disk, but for what is marked as unwritten.
+/// Counters and waiting names. They equal those on disk, except for what is marked as unwritten.
 #[derive(Debug)]
 pub(super) struct Book {
     pub(super) counters: Counters,
     pub(super) waiting: Waiting,
-    /// Counters that were given back since they were written.
+    /// Counters that were undone since they were written.
     pub(super) unwritten: Vec<Row>,
-    /// Names refused in this window.
     pub(super) refused: u64,
-    /// Names passed over in this window: they were not recognised, and there was neither room nor a
+    /// Names skipped in this window: memory did not recognise them, and they had neither room nor a
     /// place to wait.
     pub(super) passed_over: u64,
 }

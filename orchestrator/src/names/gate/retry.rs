@@ -1,8 +1,9 @@
-//! Names that wait are tried again: after a window's turn, when what is in force was changed, and
-//! every ten minutes. Each time, parked hosts whose names are admitted again come back first.
+//! Tries waiting names again: when a window begins, after a reload, and every ten minutes. Each
+//! time, parked hosts whose names are admitted again return first.
 //!
-//! In: time. Out: rows of those that have room now, the most often named first, then who has waited for longest; who was not named for long is
-//! dropped. Refused: nothing; a fault of ours ends the round, and the next one is ten minutes later.
+//! Admits the names that have room now: the most often named first, then those that have waited for
+//! longest. Names that were not named for a long time are dropped. A fault of ours ends the round,
+//! and the next one follows ten minutes later.
 
 use std::time::Duration;
 
@@ -18,10 +19,11 @@ use super::batch::Asking;
 use super::book::{BATCH_MAX, seconds};
 use crate::services::Services;
 
-/// How often the clock is looked at: a new window's room is given out within a minute.
+/// Interval between looks at the clock: a new window's room is used within a minute.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// Names are tried again this often within a window: what was given back, and what a source did not use, is room too.
+/// Interval between tries within a window, in seconds: counts that were undone, and what a source
+/// left unused, make room too.
 const TRY_EVERY_SECONDS: u64 = 600;
 
 /// When the last round was.
@@ -32,10 +34,10 @@ pub(super) struct Rounds {
 }
 
 impl Rounds {
-    /// Whether it is time for a round, which begins then.
+    /// Whether a round is due. If so, the round begins.
     pub(super) fn begin(&mut self, window_start_s: Option<u64>, now_s: u64) -> bool {
         let is_new_window = self.window_start_s != window_start_s;
-        // A clock that was set back must not make them wait until it is where it was.
+        // After a clock was set back, the names must not wait until it has caught up.
         let is_long_ago = |last: u64| now_s.abs_diff(last) >= TRY_EVERY_SECONDS;
         let is_due = is_new_window || self.last_s.is_none_or(is_long_ago);
         if is_due {
@@ -44,7 +46,7 @@ impl Rounds {
         is_due
     }
 
-    /// The next look is a round.
+    /// Makes a round due at the next look.
     pub(super) fn hurry(&mut self) {
         self.last_s = None;
     }
@@ -95,8 +97,8 @@ pub async fn keep(services: Services, shutdown: CancellationToken) -> anyhow::Re
 }
 
 impl NameGate {
-    /// Brings back the parked hosts whose names are admitted by the list of suffixes in force.
-    /// Gives the number of hosts.
+    /// Unparks the hosts whose names the list of suffixes in force admits. Returns the number of
+    /// hosts.
     async fn unpark(
         &self,
         now: Timestamp,
@@ -111,7 +113,7 @@ impl NameGate {
             .await
     }
 
-    /// Goes to the window that holds `now`; gives its start.
+    /// Moves to the window that contains `now`; returns its start.
     async fn enter(&self, now: Timestamp) -> Option<u64> {
         let mut book = self.0.book.lock().await;
         book.enter(now);
@@ -119,10 +121,11 @@ impl NameGate {
         book.counters.window_start_s()
     }
 
-    /// One round over all who wait, a batch at a time, so that whoever is named meanwhile is decided on in between. Gives how many came in.
+    /// One round over all waiting names, batch by batch, so that names that arrive meanwhile are
+    /// decided on in between. Returns the number of names admitted.
     ///
     /// # Errors
-    /// A fault of ours; some may be in already.
+    /// A fault of ours; some names may be admitted already.
     pub async fn try_waiting(
         &self,
         now: Timestamp,

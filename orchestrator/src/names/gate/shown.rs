@@ -1,4 +1,4 @@
-//! What the gate shows of itself to `status`.
+//! The gate's state as `status` shows it.
 
 use admission::{Room, Terms, TestDomain};
 use census::time::{Timestamp, rfc3339};
@@ -10,7 +10,7 @@ use crate::names::policy::Files;
 /// What `status` and the daemon's log say while `[lab] test_domain` is on.
 pub const TEST_DOMAIN_WARNING: &str = "anyone can submit hosts as `test.sigsum.org`, because its secret key is public: remove `test_domain` from the settings file's `[lab]` and restart";
 
-/// Why a name waits, in words.
+/// Why a name waits, as text.
 pub fn why_it_waits(room: Room) -> &'static str {
     match room {
         Room::Rule => "the admission rules had no room for its domain or submitter",
@@ -23,20 +23,22 @@ pub fn why_it_waits(room: Room) -> &'static str {
 /// The gate at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shown {
-    /// Names let in in this window, but for those that the operator brought or that a line by name let in for their submitter.
+    /// Names admitted in this window, without those that the operator brought or that a rule for
+    /// their submitter admitted.
     pub admitted: u32,
-    /// New names that were refused, in this window since the start.
+    /// New names refused in this window since the start.
     pub refused: u64,
-    /// Names that were not looked up because they are banned, or there was neither room nor a place to wait, in this window since the start: unknown, but
-    /// for the few known ones that were not recognised in memory.
+    /// Names skipped in this window since the start: they were banned, or had neither room nor a
+    /// place to wait, so they were not looked up. Nearly all are unknown; memory misses a few known
+    /// ones.
     pub passed_over: u64,
     /// Names that wait for room.
     pub waiting: u64,
     /// When the next window begins, in seconds since 1970.
     pub window_end_s: Option<u64>,
-    /// What is in force, in words.
+    /// The rules and lists in force, as text.
     pub in_force: String,
-    /// Whether tokens of `test.sigsum.org` are taken, which anyone can make.
+    /// Whether tokens of `test.sigsum.org`, which anyone can make, are accepted.
     #[serde(default)]
     pub takes_test_domain: bool,
 }
@@ -54,7 +56,7 @@ impl Shown {
         }
     }
 
-    /// In a line.
+    /// The state in one line.
     pub fn text(&self) -> String {
         let until = self
             .window_end_s

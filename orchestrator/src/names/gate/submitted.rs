@@ -1,7 +1,8 @@
-//! A host that a domain's key vouches for, or that proved itself.
+//! Admits a host that a domain's key vouches for, or that proved itself.
 //!
-//! In: the host, and what was proved. Out: its row, due at once, in one transaction with the counters that it moved; a forgotten name comes back.
-//! Refused: what the operator bans, and whom no rule covers; what has no room is told when there may be some, and does not wait.
+//! The host's row, due at once, is written in one transaction with the counters that it changed; a
+//! forgotten name is admitted again. Hosts that the operator bans or that no rule covers are
+//! refused. A host without room does not wait; the submitter learns when there may be room.
 
 use admission::gate::Refusal;
 use admission::{Candidate as Asked, DomainName, KeyHash, Subject};
@@ -13,32 +14,32 @@ use super::NameGate;
 use super::batch::Moved;
 use super::book::seconds;
 
-/// What became of a submission.
+/// The result of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Submitted {
-    /// It is in now and due at once.
+    /// It was admitted now and is due at once.
     New,
-    /// It was in, which costs nothing.
+    /// It was known before, which costs nothing.
     Known,
     /// It may not enter.
     Refused(Refusal),
     /// It has no room.
     NoRoom {
-        /// In words.
+        /// Why, as text.
         refusal: Refusal,
         /// Seconds until the next window.
         retry_after_s: u64,
     },
 }
 
-/// A proof.
 struct Proved {
     key: Option<KeyHash>,
     domain: DomainName,
 }
 
 impl NameGate {
-    /// Lets a submitted host in, by the rule for the key and domain that vouch for it; for its own name when nobody does.
+    /// Admits a submitted host by the rule for the key and domain that vouch for it, or by its own
+    /// name if none does.
     ///
     /// # Errors
     /// A fault of ours; nothing is counted then.
@@ -53,7 +54,8 @@ impl NameGate {
             domain: DomainName::from(vouched.map_or(host, |(_, domain)| domain)),
         };
         let (gate, host) = (self.clone(), host.clone());
-        // In a task of its own: whoever asked may go away, and must not leave counts behind without their name.
+        // In a separate task: a client that disconnects must not leave counts behind without their
+        // name.
         let task = tokio::spawn(async move { gate.submit(host, &proved, now).await });
         task.await.map_err(|_ended| StoreError::Closed)?
     }

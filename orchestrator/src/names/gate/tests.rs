@@ -1,4 +1,4 @@
-//! The gate over a real store: what it lets in, what it writes, what a failing store leaves.
+//! The gate over a real store: what it admits, what it writes, and what a failing store leaves.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::names::policy::SuffixPlace;
 
-/// Names as outside the lab.
+/// The rule for names outside the lab.
 pub(crate) fn names() -> Arc<Names> {
     Arc::new(Names {
         suffixes: Suffixes::compiled(),
@@ -30,12 +30,12 @@ fn files() -> Files {
     }
 }
 
-/// A gate with the built-in rules that remembers nothing.
+/// A gate with the built-in rules and an empty memory.
 pub(crate) fn fresh(store: &Store) -> NameGate {
     with_rules(store, "public default 20")
 }
 
-/// A gate with these rules that remembers nothing.
+/// A gate with these rules and an empty memory.
 pub(crate) fn with_rules(store: &Store, rules: &str) -> NameGate {
     let remembered = Remembered {
         hash_key: HashKey([1; 16]),
@@ -59,8 +59,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// A gate by these rules, with as many names as these by a source, below a shared suffix, and
-    /// in all.
+    /// A gate with these rules, and with these limits per source, per shared suffix and in total.
     async fn new(rules: &str, limits: [u32; 3]) -> Self {
         let dir = TempDir::new().unwrap();
         let path = dir.path().join("rules");
@@ -87,7 +86,7 @@ impl Rig {
         }
     }
 
-    /// As after a crash: nothing of the gate in memory is left.
+    /// As after a crash: the gate's memory is lost.
     async fn restarted(self) -> Self {
         let Self {
             dir,
@@ -128,7 +127,7 @@ impl Rig {
         known
     }
 
-    /// A server that shares no bit with `other`: what sources are hashed by is chosen by chance.
+    /// A server that shares no bit with `other`: the hash of sources has a random key.
     async fn independent_of(&self, other: &str) -> String {
         let book = self.gate.0.book.lock().await;
         let bit = |source: &str| book.counters.source(source).0 % 64;
@@ -141,7 +140,7 @@ impl Rig {
         self.gate.try_waiting(now, candidate).await.unwrap()
     }
 
-    /// That what is on disk is what is in memory.
+    /// Asserts that disk and memory are equal.
     async fn assert_written(&self) {
         let book = self.gate.0.book.lock().await;
         let remembered = self.gate.0.writer.remembered().await.unwrap();
@@ -153,7 +152,7 @@ impl Rig {
         for row in remembered.counters {
             again.put(row).unwrap();
         }
-        // A window's turn alone is not worth a write: time tells it again.
+        // The start of a window alone is not worth a write: it follows from the time.
         again.enter(book.counters.window_start_s().unwrap());
         assert_eq!(
             sorted(again.rows().collect()),
@@ -237,7 +236,7 @@ async fn a_known_name_is_free_and_moves_nothing() {
     let after = rig.store.reader().unwrap().record(&host("a.farm.net"));
     assert_eq!(before.unwrap(), after.unwrap());
     assert_eq!(rig.gate.shown().admitted, 0);
-    // The source has all of its room left, however often a name stands in its list.
+    // The source's room is untouched, however often its list repeats a name.
     rig.named(&["b.farm.net", "b.farm.net"], "x.net").await;
     assert_eq!(rig.known(), ["a.farm.net", "b.farm.net"]);
     assert_eq!(rig.gate.shown().waiting, 0);
@@ -255,7 +254,7 @@ async fn known_names_cost_neither_the_lock_nor_the_store() {
     let recognised = names.iter().filter(|name| writer.recognises(&host(name)));
     let recognised: Vec<&str> = recognised.copied().collect();
     assert!(recognised.len() > 250, "{}", recognised.len());
-    // Whoever held the lock would wait for ever.
+    // A name that needed the lock would wait forever.
     let book = rig.gate.0.book.lock().await;
     let mut passed = 0;
     for name in recognised {
@@ -350,7 +349,8 @@ async fn who_came_in_otherwise_or_was_not_named_for_long_waits_no_more() {
     rig.assert_written().await;
 }
 
-/// Some of a flood's ten million names, in short lists and in long ones, whose batches are larger: what is below one domain costs a bounded number of rows, writes and look-ups.
+/// A sample of a flood of ten million names, in short lists and in long ones, whose batches are
+/// larger. All names below one domain take a bounded number of rows, writes and look-ups.
 #[tokio::test]
 async fn a_flood_below_one_domain_keeps_a_bounded_number_of_rows_and_honest_names_come_in() {
     let Limits {

@@ -1,7 +1,9 @@
-//! Looks whether any name below the domain of a held group resolves, so that whoever decides about the group knows (docs/admission.md).
+//! Finds out whether any name below the domain of a held group resolves, so that the operator who
+//! decides about the group knows (docs/admission.md).
 //!
-//! In: time, held groups. Out: what made-up names showed, kept with their group; words for it. Refused: nothing; domains on the operator's deny-list are
-//! not looked at. Nothing is decided by it. A fault of ours leaves no trace but a later try (invariant I5).
+//! It looks up invented names and stores the result with the group. The result decides nothing.
+//! Domains on the operator's deny-list are skipped. A fault of ours only causes a later retry
+//! (invariant I5).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,35 +19,36 @@ use tokio_util::sync::CancellationToken;
 
 use crate::services::Services;
 
-/// One group is looked at so often: 1440 a day, far more than come up, and no burden for a resolver.
+/// Interval between groups: 1440 a day, far more than appear, and no burden for a resolver.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// The same where intervals are shortened, as in the lab.
+/// The interval in the lab and wherever intervals are shortened.
 const LOOK_EVERY_IN_HASTE: Duration = Duration::from_secs(1);
 
-/// A group that the gateway puts off leaves the turn to others for so long.
+/// How long a group that the gateway defers is skipped.
 const AGAIN_AFTER: Duration = Duration::from_secs(600);
 
-/// Groups that are put off at once: as many as come up within [`AGAIN_AFTER`]. With more, the network is at fault and not one of them.
+/// Most groups deferred at once: as many as are looked at within [`AGAIN_AFTER`]. With more, the
+/// fault is the network's.
 const PUT_OFF_MAX: usize = 10;
 
-/// What came of asking the gateway about one domain.
+/// The gateway's answer about one domain.
 #[derive(Debug, PartialEq, Eq)]
 enum Ended {
-    /// Something to keep with the group: what was found, or why nothing was, in words.
+    /// A result to store with the group: what was found, or why nothing was, as text.
     Known(Result<Wildcard, String>),
-    /// The domain has its turn later.
+    /// The domain is tried later.
     PutOff(Duration),
-    /// Ours.
+    /// A fault of ours.
     Fault,
 }
 
-/// Which groups leave the turn to others, and until when.
+/// Deferred groups, and until when.
 #[derive(Debug, Default)]
 struct PutOff(BTreeMap<String, Timestamp>);
 
 impl PutOff {
-    /// The first of them that is not put off.
+    /// The first domain that is not deferred.
     fn first_in_turn(&mut self, domains: Vec<String>, now: Timestamp) -> Option<String> {
         self.0.retain(|_, until| *until > now);
         domains
@@ -86,14 +89,14 @@ pub async fn keep(services: Services, shutdown: CancellationToken) -> anyhow::Re
     }
 }
 
-/// Looks at the group that has waited for longest, if one does.
+/// Looks at the group that has waited for longest, if one waits.
 async fn look_at_one(put_off: &mut PutOff, services: &Services) {
     let (now, calendar) = (services.now(), services.calendar);
     let limit = u32::try_from(PUT_OFF_MAX.saturating_add(1)).unwrap_or(u32::MAX);
     let waiting = services.writer.groups_not_looked_at(now, calendar, limit);
     let waiting = match waiting.await {
         Ok(domains) => domains,
-        // What else fails for it is told by the loop.
+        // The loop reports other failures of the same cause.
         Err(error) => return tracing::debug!(%error, "held groups could not be read"),
     };
     let Some(domain) = put_off.first_in_turn(waiting, now) else {
@@ -139,7 +142,7 @@ fn conclude(looked: Result<LookedBelow, ClientError>) -> Ended {
         Ok(LookedBelow::Deferred { retry_after, .. }) => Ended::PutOff(retry_after),
         Ok(LookedBelow::Offline) => Ended::Fault,
         Err(error) => {
-            // Checks fail for it too, and are told of.
+            // Checks fail for the same reason and report it.
             tracing::debug!(%error, "the gateway could not be asked about a held group");
             Ended::Fault
         }
@@ -154,7 +157,7 @@ fn trouble_words(why: WildcardTrouble) -> &'static str {
     }
 }
 
-/// What is known of it, to be put behind a group's words; nothing for a group that was never looked at.
+/// The result as text that follows a group's description; empty if the group was never looked at.
 pub(crate) fn in_words(look: &WildcardLook) -> String {
     let found = look.found.map(|(wildcard, at)| {
         let at = rfc3339(at);

@@ -1,7 +1,8 @@
-//! The operator's file of sources → [`Source`]s.
+//! Parses the operator's file of sources into [`Source`]s.
 //!
-//! In: the bytes of a TOML file of `[[source]]` tables. Out: all sources, or every entry that is wrong, with its line. Refused: unknown keys, what is
-//! out of bounds, two sources of one name or one address, two suffix lists; all or nothing.
+//! The file is TOML with `[[source]]` tables. All errors are returned together, each with its line:
+//! unknown keys, values out of bounds, two sources with the same name or address, two suffix lists.
+//! One error rejects the whole file.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -16,46 +17,46 @@ use toml::de::{DeTable, DeValue};
 use super::{Source, SourceName};
 use crate::config::input_file::{self, FileError};
 
-/// What the file is called in errors.
+/// The file's name in errors.
 const WHAT: &str = "sources";
 
-/// Longest file: a hundred sources with comments take some 30 KiB.
+/// Longest file in bytes: a hundred sources with comments take some 30 KiB.
 pub const FILE_BYTES_MAX: usize = 64 * 1024;
 
-/// Most sources. There are some dozen lists worth reading; each costs a container and a visit of somebody else's server.
+/// Most sources. Some dozen lists are worth reading; each costs a container and a request to
+/// another server.
 pub const SOURCES_MAX: usize = 100;
 
-/// Least time between two readings, in hours: lists are made anew once a day or less often, and their owners pay for each reading.
+/// Least time between two readings, in hours: lists are updated once a day or less often, and their
+/// owners pay for each reading.
 pub const INTERVAL_HOURS_MIN: u64 = 6;
 
-/// Longest time between two readings, in hours: a year. Beyond it a mistyped number is likelier than a wish.
+/// Longest time between two readings, in hours: a year. A longer time is more likely a typing
+/// error.
 pub const INTERVAL_HOURS_MAX: u64 = 366 * 24;
 
-/// Hours between two readings unless told otherwise.
+/// Default hours between two readings.
 pub const INTERVAL_HOURS: u64 = 24;
 
-/// Names taken from one reading unless told otherwise: all that are known of the Fediverse, twice.
+/// Default for names taken from one reading: twice all known names of the Fediverse.
 pub const NAMES_MAX: u32 = 100_000;
 
-/// Bytes of a value that are shown in an error.
+/// Most bytes of a value that an error shows.
 const SHOWN_BYTES_MAX: usize = 100;
 
-/// The formats of a source, for errors.
 const FORMATS: &str = "lines, json, ndjson, csv or suffixes";
 
-/// Seconds of an hour.
 const HOUR_S: u64 = 3600;
 
-/// The keys of a source.
 const KEYS: &str = "name, url, format, interval_hours and limit";
 
-/// Why there are no sources.
+/// Why the sources can't be used.
 #[derive(Debug, Error)]
 pub enum SourcesError {
     /// The file can't be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// It is too large.
+    /// The file is too large.
     #[error("{WHAT} {}: is larger than {FILE_BYTES_MAX} bytes; is this the right file?", .0.display())]
     TooLarge(PathBuf),
     /// Some of its entries are wrong.
@@ -63,17 +64,17 @@ pub enum SourcesError {
     Wrong {
         /// The file.
         path: PathBuf,
-        /// What is wrong, in the file's order.
+        /// All problems, in the file's order.
         problems: Vec<Problem>,
     },
 }
 
-/// One thing that is wrong.
+/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong with it, and what to write instead.
+    /// What is wrong, and what to write instead.
     pub text: String,
 }
 
@@ -93,7 +94,7 @@ impl fmt::Display for Problems<'_> {
 /// The sources in the file at `path`.
 ///
 /// # Errors
-/// When the file can't be read, is too large, or any entry is wrong.
+/// The file can't be read, is too large, or has a wrong entry.
 pub fn read(path: &Path) -> Result<Vec<Source>, SourcesError> {
     let bytes = input_file::read(WHAT, path, FILE_BYTES_MAX)?;
     parse(&bytes, path)
@@ -102,7 +103,7 @@ pub fn read(path: &Path) -> Result<Vec<Source>, SourcesError> {
 /// The sources in these bytes, which were read from the file at `path`.
 ///
 /// # Errors
-/// When they are more than [`FILE_BYTES_MAX`] or any entry is wrong; every one is named.
+/// There are more than [`FILE_BYTES_MAX`] bytes, or entries are wrong; all of them are named.
 pub fn parse(bytes: &[u8], path: &Path) -> Result<Vec<Source>, SourcesError> {
     if bytes.len() > FILE_BYTES_MAX {
         return Err(SourcesError::TooLarge(path.to_owned()));
@@ -141,13 +142,13 @@ fn line_at(bytes: &[u8], offset: usize) -> usize {
     before.filter(|&&byte| byte == b'\n').count() + 1
 }
 
-/// Reads on after what is wrong, so that all of it is named at once.
+/// A parser that continues after an error, so that all errors are reported at once.
 struct Reader<'a> {
     bytes: &'a [u8],
     problems: Vec<Problem>,
 }
 
-/// A source as far as it was read; a problem is noted for what is missing.
+/// A source as far as it was parsed; each missing value has been noted as a problem.
 #[derive(Default)]
 struct Draft {
     name: Option<SourceName>,
@@ -200,7 +201,7 @@ impl Reader<'_> {
         sources
     }
 
-    /// What no two sources may share.
+    /// Notes what the source shares with another, if no two may share it.
     fn compare(&mut self, offset: usize, source: &Source, others: &[Source]) {
         for other in others {
             if other.name == source.name {
@@ -340,7 +341,7 @@ fn format_of(text: &str) -> Result<ListFormat, String> {
     }
 }
 
-/// `https://HOST/PATH`: lists are read over port 443 of a host that has a name, like everything else.
+/// Parses `https://HOST/PATH`: lists are read over port 443 of a named host, like everything else.
 fn address(text: &str) -> Result<(Host, ListPath), String> {
     let refused = |problem: String| format!("`{}` {problem}", shown(text));
     let rest = text

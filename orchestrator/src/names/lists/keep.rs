@@ -1,8 +1,8 @@
 //! Reads public lists on their schedule, one at a time.
 //!
-//! In: time. Out: names at the gate, another list of public suffixes in force, what is remembered
-//! of each source. Refused: nothing; who asks to be left alone is, and a fault of ours leaves no
-//! trace but a later try.
+//! A reading passes names to the gate or puts another list of public suffixes in force, and stores
+//! what is remembered of the source. Hosts that opted out are not asked. A fault of ours only
+//! causes a later retry.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,16 +20,16 @@ use crate::names::policy::SuffixPlace;
 use crate::services::Services;
 use report::list::{NamesRead, Outcome};
 
-/// How often the schedule is looked at: lists are read every six hours at most.
+/// Interval between looks at the schedule: no list is read more often than every six hours.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
-/// The same where intervals are shortened, as in the lab.
+/// The interval in the lab and wherever intervals are shortened.
 const LOOK_EVERY_IN_HASTE: Duration = Duration::from_secs(1);
 
-/// After a fault of ours a source waits this long, so that an outage is not filled with tries.
+/// Pause of a source after a fault of ours, so that an outage is not filled with retries.
 const AGAIN_AFTER: Duration = Duration::from_secs(600);
 
-/// Which sources there are, and who waits although it is due.
+/// The sources, and which of the due ones must wait.
 #[derive(Debug)]
 struct Schedule {
     sources: Vec<Source>,
@@ -38,7 +38,7 @@ struct Schedule {
 }
 
 impl Schedule {
-    /// The source that has been due for longest, if one is.
+    /// The source that has been due for longest, if any is due.
     fn next(&self, memories: &Memories, now: Timestamp) -> Option<&Source> {
         let due = |source: &&Source| -> Option<Timestamp> {
             let name = source.name.as_str();
@@ -63,7 +63,7 @@ impl Schedule {
     }
 }
 
-/// Reads the sources until `shutdown`. A list of suffixes goes where `place` has it.
+/// Reads the sources until `shutdown`. A list of suffixes is stored at `place`.
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
@@ -110,12 +110,12 @@ pub async fn keep(
     }
 }
 
-/// Reads all that are due, one after the other.
+/// Reads all due sources, one after the other.
 async fn round(schedule: &mut Schedule, place: &SuffixPlace, services: &Services) {
     loop {
         let memories = match services.writer.sources().await {
             Ok(memories) => memories,
-            // What else fails for it is told by the loop.
+            // The loop reports other failures of the same cause.
             Err(error) => return tracing::debug!(%error, "the sources' schedule could not be read"),
         };
         let Some(source) = schedule.next(&memories, services.now()).cloned() else {
@@ -139,7 +139,7 @@ async fn round(schedule: &mut Schedule, place: &SuffixPlace, services: &Services
     }
 }
 
-/// Nothing is known of the source: it was not asked, or something of ours failed.
+/// Nothing was learned about the source: it was not asked, or something of ours failed.
 #[derive(Debug)]
 struct Later {
     why: String,
@@ -155,7 +155,7 @@ impl Later {
     }
 }
 
-/// One reading of one source, and what is remembered after it.
+/// Reads one source, and returns what is remembered of it.
 async fn turn(
     source: &Source,
     before: &Memory,
@@ -188,10 +188,10 @@ async fn turn(
     }
 }
 
-/// Why the host of a list is not asked, if it is not.
+/// Why the host of a list is not asked, if it must not be.
 ///
 /// # Errors
-/// When the database can't be read.
+/// The database can't be read.
 pub(super) async fn refusal(
     host: &Host,
     services: &Services,
@@ -262,7 +262,7 @@ async fn take_suffixes(
     Ok(after)
 }
 
-/// Says in the log what is new about a source: trouble stands there once, however long it lasts.
+/// Logs what is new about a source: the same problem is logged once, however long it lasts.
 fn tell(source: &str, before: &Memory, after: &Memory) {
     if let Some(pause) = after.paused {
         let what = pause_words(pause);
@@ -280,7 +280,7 @@ fn tell(source: &str, before: &Memory, after: &Memory) {
     }
 }
 
-/// Why a source is paused, for people.
+/// Why a source is paused, as text.
 pub fn pause_words(pause: Pause) -> String {
     format!(
         "it held {} names, and {} at the reading before",

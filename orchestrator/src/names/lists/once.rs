@@ -1,8 +1,7 @@
-//! Reads a configured list now, to be looked at: nothing is learned from it or remembered of it.
+//! Reads a configured list now and shows its names; nothing is learned from it or remembered of it.
 //!
-//! In: the address of one of the operator's sources. Out: its names, or in words why there are
-//! none. Refused: addresses that no source has, so that nobody makes the census fetch what its
-//! operator did not choose.
+//! Only addresses of the operator's sources are read, so that no one can make the census fetch
+//! anything else.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +16,7 @@ use crate::services::Services;
 /// The names of the source at this address.
 ///
 /// # Errors
-/// In words, when no source has it, its host is not to be asked, or it could not be read whole.
+/// No source has the address, its host must not be asked, or the list could not be read completely.
 pub async fn names(
     url: &str,
     sources: &[Source],

@@ -1,6 +1,8 @@
-//! One reading of one source, or of one host's proof: a container of the checker image in list mode.
+//! One reading of one source, or of one host's proof: a container of the checker image in list
+//! mode.
 //!
-//! In: a host and what to read there. Out: an [`Ended`], never a verdict. Refused: nothing; a fault is ours, and nothing is remembered of the reading then.
+//! It returns an [`Ended`], never a verdict. Every fault is ours, and nothing is remembered of a
+//! reading with a fault.
 
 use std::time::Duration;
 
@@ -18,28 +20,28 @@ use crate::names::reading::{self, Errand, Ran, Went};
 pub enum Ended {
     /// The host was asked.
     Read(Outcome),
-    /// The host could not be reached. It is no more than that: whether it lives, its own check finds.
+    /// The host could not be reached. Whether it is alive is for its own check to find.
     Unreachable {
         /// One of the gateway's reasons.
         reason: DeadReason,
         /// What exactly went wrong, for people; escaped.
         detail: String,
     },
-    /// Out of turn.
+    /// The host can't be asked now.
     Deferred {
         /// Why.
         why: Deferral,
-        /// How long to wait at least.
+        /// Least time to wait.
         retry_after: Duration,
     },
     /// We have no network.
     Offline,
-    /// Ours.
+    /// A fault of ours.
     Fault(Fault),
 }
 
-/// Reads a list of this host. `id` names the container, `group` is the host's registered domain, by which look-ups are paced. Whoever drops it ends
-/// the container and the way to the host.
+/// Reads a list of this host. `id` names the container. `group` is the host's registered domain, by
+/// which look-ups are paced. Dropping the future ends the container and the connection to the host.
 pub async fn read(host: &Host, list: &ListOrder, id: CheckId, group: String, ways: &Ways) -> Ended {
     let order = CheckOrder {
         contact: ways.contact.to_string(),

@@ -1,8 +1,9 @@
-//! A new list of public suffixes: judged by the one in force, and put in its place.
+//! Judges a new list of public suffixes by the one in force, and puts it in force.
 //!
-//! In: the text that was read, the text in force if it is known. Out: a file that is always whole, the former one beside it. Refused: what is not the
-//! whole list (its marks, its least number of rules: `admission::Suffixes`), and one of whose sections shrank by more than a tenth: names below a
-//! suffix that is gone would count as one owner's, and be held back or let in by the thousand.
+//! The new file is always whole, and the former one is kept next to it. A list is rejected if it is
+//! incomplete (its marks, its least number of rules: `admission::Suffixes`). It is also rejected if
+//! one of its sections shrank by more than a tenth. Names below a missing suffix would count as one
+//! owner's, and be held back or admitted by the thousand.
 
 use std::fs;
 use std::io;
@@ -15,32 +16,32 @@ use thiserror::Error;
 /// The file of the list that was read, in the data directory.
 pub const FILE_NAME: &str = "public_suffix_list.dat";
 
-/// How the name of the former list ends until it is renamed.
+/// Suffix of the former list's file until it is renamed.
 const UNPUBLISHED: &str = ".new";
 
-/// How the former list's name ends.
+/// Suffix of the former list's file.
 const FORMER: &str = ".old";
 
-/// What the first list that is read is judged by, since the one compiled in can't be counted by section: that of 2023 held 7 380 and 2 126 rules, that
-/// of 2026 10 396 in all.
+/// The first list that is read is judged by these numbers, because the compiled-in one can't be
+/// counted by section. The list of 2023 held 7 380 and 2 126 rules, the list of 2026 10 396 in all.
 const RULES_AT_FIRST: Rules = Rules {
     icann: 6500,
     private: 2000,
 };
 
-/// What a section may lose at once: a tenth.
+/// A section may lose one of this many parts at once: a tenth.
 const SHRINK_PARTS: usize = 10;
 
-/// The marks that the sections begin with.
+/// The mark at the start of each section.
 const BEGIN_ICANN: &str = "===BEGIN ICANN DOMAINS===";
 const BEGIN_PRIVATE: &str = "===BEGIN PRIVATE DOMAINS===";
 
 /// Rules of a list, by section.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Of ICANN's domains.
+    /// Rules for ICANN's domains.
     pub icann: usize,
-    /// Of companies that hand out names below theirs.
+    /// Rules for the domains of companies that hand out names below them.
     pub private: usize,
 }
 
@@ -55,16 +56,16 @@ pub enum Refusal {
         "public suffix list: its {section} section has {found} rules, and the one in force {before}: it lost more than a tenth; look at it, and put it in place by hand if it is well"
     )]
     Shrank {
-        /// Which.
+        /// The section that shrank.
         section: &'static str,
-        /// Rules that it has.
+        /// Rules in the new section.
         found: usize,
-        /// Rules that it had.
+        /// Rules in the section in force.
         before: usize,
     },
 }
 
-/// Why a list could not be put in its place.
+/// Why a list could not be stored.
 #[derive(Debug, Error)]
 #[error("public suffix list {}: {what} failed ({source}); the former one stays in force", path.display())]
 pub struct SwapError {
@@ -79,14 +80,14 @@ pub struct Accepted {
     text: String,
     /// The list itself.
     pub suffixes: Suffixes,
-    /// Its rules.
+    /// The number of its rules.
     pub rules: Rules,
 }
 
-/// The text of the list that was read before, if one was. Blocks.
+/// The text of the list that was read before; `None` if none was. Blocks.
 ///
 /// # Errors
-/// When it is there and can't be read.
+/// The file exists and can't be read.
 pub fn in_force(path: &Path) -> Result<Option<String>, SwapError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
@@ -99,10 +100,11 @@ pub fn in_force(path: &Path) -> Result<Option<String>, SwapError> {
     }
 }
 
-/// Judges `text`, which is to be put at `path`. `in_force` is the text of the list there; none when it is the one compiled in.
+/// Judges `text`, which is to be stored at `path`. `in_force` is the text of the list there; `None`
+/// if the compiled-in list is in force.
 ///
 /// # Errors
-/// When it is not the whole list, or a section has lost more than a tenth of its rules.
+/// The text is not the whole list, or a section has lost more than a tenth of its rules.
 pub fn judge(text: String, in_force: Option<&str>, path: &Path) -> Result<Accepted, Refusal> {
     let before = in_force.map_or(RULES_AT_FIRST, count);
     judge_by(text, before, path)
@@ -130,7 +132,7 @@ fn judge_by(text: String, before: Rules, path: &Path) -> Result<Accepted, Refusa
     })
 }
 
-/// Counts the rules of a text by section; what stands before the first mark is in none.
+/// Counts a text's rules by section; rules before the first mark belong to none.
 pub fn count(text: &str) -> Rules {
     let mut rules = Rules::default();
     let mut section = None;
@@ -160,10 +162,11 @@ enum Section {
 }
 
 impl Accepted {
-    /// Puts the list at `path` by renaming, and keeps what was there beside it, ending in `.old`. At a crash either list is at `path`, whole.
+    /// Stores the list at `path` by renaming, and keeps the former one next to it, with the ending
+    /// `.old`. After a crash, one of the two lists is at `path`, whole.
     ///
     /// # Errors
-    /// When the disk fails; the former list is still at `path` then.
+    /// The disk fails; the former list is still at `path` then.
     pub fn put(&self, path: &Path) -> Result<(), SwapError> {
         let former = with_ending(path, FORMER);
         let failed = |what| {
@@ -176,7 +179,8 @@ impl Accepted {
         let written = files::write(SystemDisk, path, Mode::Public, self.text.as_bytes())
             .map_err(failed("writing"))?;
         if path.exists() {
-            // A link and then a rename, so that there is a former list at any moment once there was one.
+            // A link and then a rename, so that a former list exists at any moment once there was
+            // one.
             let link = with_ending(&former, UNPUBLISHED);
             remove_if_there(&link).map_err(failed("keeping the former one"))?;
             fs::hard_link(path, &link).map_err(failed("keeping the former one"))?;
@@ -244,7 +248,7 @@ mod tests {
             list(2000, 899),
             Some("private section has 899 rules"),
         );
-        // What the other section gained is no excuse.
+        // A gain in the other section is no excuse.
         check(&in_force, list(5000, 0), Some("private"));
     }
 
@@ -290,7 +294,7 @@ mod tests {
         let read = |ending: &str| fs::read_to_string(with_ending(&path, ending)).ok();
         put(1001);
         assert_eq!((read(""), read(FORMER)), (Some(list(1001, 1)), None));
-        // What a crash left behind is no hindrance.
+        // Files that a crash left don't matter.
         fs::write(path.with_file_name(format!(".{FILE_NAME}.new")), "half").unwrap();
         fs::write(with_ending(&path, ".old.new"), "half").unwrap();
         put(1002);
@@ -305,7 +309,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("list");
         fs::write(&path, "in force").unwrap();
-        // In the place of the former list, which is therefore not kept.
+        // A folder takes the former list's place, so the former list can't be kept.
         fs::create_dir(with_ending(&path, FORMER)).unwrap();
         fs::write(with_ending(&path, FORMER).join("x"), "").unwrap();
         let accepted = judge_by(list(1001, 1), Rules::default(), &path).unwrap();

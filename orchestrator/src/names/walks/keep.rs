@@ -1,8 +1,7 @@
-//! Walks through one host after the other, as many an hour as the operator lets.
+//! Walks through one host after the other, up to the operator's number per hour.
 //!
-//! In: time, and how the daemon fares. Out: what [`visit`] does with a host that is drawn at
-//! random. Refused: walks during an outage, while a list is published, and while responding hosts
-//! wait for their check: walks take what checks leave over.
+//! [`visit`] gets a host drawn at random. There are no walks during an outage, while a list is
+//! published, or while responding hosts wait for their check: walks use what checks leave over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +13,7 @@ use super::visit::{self, Visit};
 use crate::daemon::{Live, LiveState};
 use crate::services::Services;
 
-/// An hour, which the setting is about.
+/// The setting's unit of time.
 const HOUR: Duration = Duration::from_hours(1);
 
 /// Walks until `shutdown`; not at all if `per_hour` is 0.
@@ -48,8 +47,7 @@ pub async fn keep(
     }
 }
 
-/// Whether the daemon has nothing better to do. Before its loop went round for the first time
-/// nobody knows.
+/// Whether the daemon has no more urgent work. Unknown before the loop's first round, so `false`.
 fn is_quiet(state: &LiveState) -> bool {
     let is_up = state.last_round_ms != 0;
     is_up && state.outage.is_none() && state.nobody_lives.is_none() && !state.is_publishing
@@ -60,7 +58,7 @@ async fn walk_one(services: &Services) {
     let host = match services.writer.next_walk(draw, times).await {
         Ok(Some(host)) => host,
         Ok(None) => return,
-        // The loop logs what else fails for the same reason.
+        // The loop logs other failures of the same cause.
         Err(error) => return tracing::debug!(%error, "who is walked next could not be read"),
     };
     match visit::visit(&host, services).await {

@@ -1,9 +1,8 @@
-//! The back-off of walks, tried on a file of answers.
+//! Tries the back-off of walks on a file of answers.
 //!
-//! In: lines of JSON, `{"t":…,"host":…,"outcome":…,"retry_after_s":…}`. Out: for each
-//! `{"t":…,"host":…,"asked":…,"free_at":…}`: whether the host might have been asked at that moment,
-//! and from when on it may be after this answer. Refused: the first line that is none of these;
-//! nothing is guessed behind it.
+//! Each input line is `{"t":…,"host":…,"outcome":…,"retry_after_s":…}`. Each output line is
+//! `{"t":…,"host":…,"asked":…,"free_at":…}`: whether the host could be asked at that moment, and
+//! from when on it can be asked after this answer. The first malformed line ends the run.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
@@ -15,13 +14,13 @@ use census::time::{Jitter, Timestamp};
 use protocol::Host;
 use serde::{Deserialize, Serialize};
 
-/// Longest line: a name, a number and some words.
+/// Longest line in bytes: a name, a number and some words.
 const LINE_BYTES_MAX: u64 = 4 * 1024;
 
-/// Latest moment in seconds, some 30 000 years from now: a number of that size is exact.
+/// Latest moment in seconds, some 30 000 years from now: numbers up to this size are exact.
 const SECONDS_MAX: f64 = 1e12;
 
-/// How a host answered at a moment.
+/// A host's answer and its time.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -62,10 +61,10 @@ struct Said<'a> {
     free_at: f64,
 }
 
-/// Answers each line. `jitter` makes a random number for each answer, or `None` for none.
+/// Answers each line. `jitter` gives a random number for each answer, or `None` for none.
 ///
 /// # Errors
-/// At the first line that is not of this form, and when reading or writing fails.
+/// A line is malformed, or reading or writing fails.
 pub fn replay(
     mut lines: impl BufRead,
     mut out: impl Write,

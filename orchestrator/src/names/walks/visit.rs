@@ -1,9 +1,9 @@
 //! One walk through one host: a container of the checker image in walk mode.
 //!
-//! In: a host. Out: the hosts that its public conversations name, for the gate, and what is
-//! remembered of the walk. Refused: hosts on the deny-list, and all that must be left alone, were
-//! walked within a week, or pause. Nothing that comes of a walk changes its host's state (invariant
-//! I3); a fault of ours leaves no trace.
+//! The names of hosts in its public conversations go to the gate, and the walk's end is remembered.
+//! Hosts are skipped if they are on the deny-list, must be left alone, were walked within a week,
+//! or pause. A walk never changes its host's state (invariant I3), and a fault of ours leaves no
+//! trace.
 
 use std::time::Duration;
 
@@ -18,35 +18,35 @@ use crate::check::fault::Fault;
 use crate::names::reading::{self, Errand, Ran, Ways, Went};
 use crate::services::Services;
 
-/// From one walk through a host to the next, at least: what its people talk about in a week names
-/// hardly a host that the next week does not.
+/// Least time between two walks through a host: the conversations of one week name hardly a host
+/// that those of the next week don't.
 const AGAIN_AFTER: Duration = Duration::from_hours(7 * 24);
 
-/// Responding hosts that have been due for so long come before walks.
+/// Responding hosts that are overdue by this much come before walks.
 const LATE_AFTER: Duration = Duration::from_hours(1);
 
-/// What came of wanting to walk through a host.
+/// The result of a visit.
 #[derive(Debug)]
 pub enum Visit {
-    /// A walk, whatever its end.
+    /// The host was walked, however the walk ended.
     Walked {
-        /// What the container said.
+        /// The container's report.
         walk: Walk,
-        /// Of the hosts that it named, those that nobody had named before.
+        /// Hosts named in the walk that no one had named before.
         new: Vec<Host>,
     },
-    /// It was not asked, and why.
+    /// The host was not asked, and why.
     Left(String),
-    /// It has its turn later.
+    /// The host is walked later.
     Deferred {
         /// Why.
         why: Deferral,
-        /// How long to wait at least.
+        /// Least time to wait.
         retry_after: Duration,
     },
     /// We have no network.
     Offline,
-    /// Ours.
+    /// A fault of ours.
     Fault(Fault),
 }
 
@@ -56,7 +56,7 @@ impl From<StoreError> for Visit {
     }
 }
 
-/// When walks may begin, as of now.
+/// The moments that decide whether a walk may begin now.
 pub fn times(services: &Services) -> WalkTimes {
     let (now, calendar) = (services.now(), services.calendar);
     WalkTimes {
@@ -83,11 +83,11 @@ pub async fn visit(host: &Host, services: &Services) -> Visit {
     }
 }
 
-/// Offers the names that a walk found to the gate, and remembers how the walk ended. Returns those
-/// names that nobody had named before.
+/// Offers the names of a walk to the gate, and remembers how the walk ended. Returns the names that
+/// were new.
 ///
 /// # Errors
-/// A fault of ours. Names may be in then, and the walk is not remembered.
+/// A fault of ours. Names may have been admitted then, and the walk is not remembered.
 pub async fn settle(
     host: &Host,
     walk: &Walk,
@@ -104,7 +104,7 @@ pub async fn settle(
     Ok(new)
 }
 
-/// Why the host is left alone, if it is.
+/// Why the host must not be walked, if so.
 async fn may_be_walked(host: &Host, services: &Services) -> Result<Option<String>, StoreError> {
     if let Err(refusal) = services.gate.denies(host) {
         return Ok(Some(refusal.to_string()));
@@ -126,7 +126,7 @@ async fn may_be_walked(host: &Host, services: &Services) -> Result<Option<String
     Ok(Some(why.to_owned()))
 }
 
-/// A walk that came to an end, or what came instead.
+/// Runs a walk to its end, or returns why there was none.
 async fn walk(host: &Host, services: &Services) -> Result<Walk, Visit> {
     let order = CheckOrder {
         contact: services.contact.to_string(),

@@ -1,4 +1,5 @@
-//! The pages beside the set: of the same rows, of whom everybody may read, and independent of what becomes of the set.
+//! The pages next to the set: made from the same rows, with public content only, and independent of
+//! failures of the set.
 
 use std::io::Read as _;
 
@@ -16,7 +17,7 @@ use crate::services::clock::Random;
 use scheduler::publication::Extent;
 
 impl Stage {
-    /// A whole dump.
+    /// A full dump.
     pub(super) fn round(&self, deny: &str, force: Force) -> Result<u64, PublishError> {
         self.make(deny, force, Extent::Full).names
     }
@@ -46,7 +47,7 @@ impl Stage {
         tokio::task::block_in_place(|| round.make(extent))
     }
 
-    /// A check of this host ends so.
+    /// A check of this host ends with this verdict.
     async fn judge(&self, letter: &str, verdict: &Verdict) {
         let taken = self
             .writer
@@ -57,7 +58,7 @@ impl Stage {
         self.writer.commit(change).await.unwrap();
     }
 
-    /// Every file of the public folder as text, unpacked, by its path.
+    /// Every file of the public folder as uncompressed text, by its path.
     pub(super) fn texts(&self) -> BTreeMap<PathBuf, String> {
         let mut folders = vec![self.public()];
         let mut texts = BTreeMap::new();
@@ -83,7 +84,7 @@ impl Stage {
         texts
     }
 
-    /// These hosts are on the pages and in the set, and no other is in any file.
+    /// Asserts that these hosts are on the pages and in the set, and no other host is in any file.
     #[track_caller]
     fn shows(&self, letters: &str) {
         let texts = self.texts();
@@ -104,7 +105,8 @@ impl Stage {
         }
     }
 
-    /// Pages that are made anew without the set list these hosts alone, whoever stands in it.
+    /// Asserts that pages written again without the set list exactly these hosts, whatever the set
+    /// contains.
     #[track_caller]
     fn lists(&self, letters: &str) {
         let done = self.make("", Force::No, Extent::Pages);
@@ -121,7 +123,7 @@ impl Stage {
         (word(0), word(1), entry[3].as_bool().unwrap_or_default())
     }
 
-    /// The whole answer for a host as it is published; null if there is none.
+    /// The published answer for a host; null if there is none.
     fn entry(&self, letter: &str) -> serde_json::Value {
         let read = |path: &Path| -> serde_json::Value {
             serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
@@ -131,7 +133,7 @@ impl Stage {
         let salt = index["salt"].as_str().unwrap();
         let bits = u128::from_str_radix(salt, 16).unwrap();
         let digits = Key::of(Salt::from_random(bits), &host(letter)).digits();
-        // The stage has a few hosts: one digit names a file.
+        // The stage has only a few hosts, so one digit names a file.
         let (shard, key) = (digits.split_at(1).0, digits.split_at(3).1);
         let shard = read(&folder.join(salt).join(format!("{shard}.json")));
         shard["hosts"][key].clone()
@@ -156,7 +158,7 @@ async fn who_opted_out_or_is_denied_is_on_no_page_and_can_be_asked_for() {
     assert_eq!(stage.answer("f"), Default::default());
 }
 
-/// Anybody with a list of names can look each of them up.
+/// Anyone with a list of names can look each of them up.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_decided_that_a_host_is_not_listed_its_answer_is_the_same() {
     let stage = Stage::new("abcdefg").await;
@@ -181,7 +183,7 @@ async fn whoever_decided_that_a_host_is_not_listed_its_answer_is_the_same() {
         assert_eq!(stage.entry(letter), expect, "{letter}");
     }
     assert_eq!(stage.entry("g")[1], "lives");
-    // That it had opted out, which only its last verdict still says.
+    // Now only its last verdict says that it had opted out.
     stage.writer.park(&host("d"), NOW).await.unwrap();
     stage.round("", Force::Yes).unwrap();
     assert_eq!(stage.entry("d"), expect, "parked");
@@ -212,7 +214,8 @@ async fn pages_of_a_set_that_is_held_back_let_go_of_who_opted_out() {
     assert_eq!(stage.answer("b"), gone);
 }
 
-/// Invariant I7 of those who neither opted out nor are on the deny-list, also while no set can be made.
+/// Invariant I7 for hosts that neither opted out nor are on the deny-list, also while no set can be
+/// written.
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_a_set_that_is_held_back_let_go_of_who_hides_and_of_a_denied_group() {
     let stage = Stage::new("abcd").await;
@@ -249,7 +252,7 @@ async fn pages_of_a_set_that_is_held_back_let_go_of_who_hides_and_of_a_denied_gr
     assert_eq!(stage.answer("b"), denied);
 }
 
-/// An answer says what the files beside it say, and what the next list will.
+/// An answer agrees with the files next to it, and with the next list.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_tells_who_stands_on_an_older_list_and_who_is_not_on_it_yet() {
     let stage = Stage::new("abcd").await;
@@ -279,7 +282,7 @@ async fn an_answer_tells_who_stands_on_an_older_list_and_who_is_not_on_it_yet() 
     assert_eq!(stage.answer("e"), answer("alive", "lives", true));
 }
 
-/// As when the database was put back to what it was before.
+/// As after restoring an older database.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_stands_on_the_list_and_is_not_known_any_more_has_an_answer_too() {
     let before = Stage::new("ab").await;
@@ -297,7 +300,7 @@ async fn who_stands_on_the_list_and_is_not_known_any_more_has_an_answer_too() {
     assert_eq!(stage.answer("a"), leaves);
 }
 
-/// Each set is one more for all mirrors to fetch, and pages are thousands of files.
+/// Mirrors fetch each new set, and pages are thousands of files.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_tried_again_makes_no_more_anew_than_it_must() {
     let stage = Stage::new("abcd").await;
@@ -334,7 +337,7 @@ async fn neither_set_nor_pages_keep_the_other_from_being_published() {
     let stage = Stage::new("abcd").await;
     stage.round("", Force::No).unwrap();
     stage.opt_out("a").await;
-    // No file can take the place of a folder.
+    // A file can't replace a folder.
     let in_the_way = stage.public().join("index.html");
     std::fs::remove_file(&in_the_way).unwrap();
     std::fs::create_dir(&in_the_way).unwrap();
@@ -370,7 +373,7 @@ async fn a_set_without_a_signature_is_recorded_and_has_its_pages_and_is_told_of(
     assert_eq!(recorded.names, 3);
 }
 
-/// The operator and the public hear the same.
+/// The operator and the public get the same answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_says_listed_when_explain_does() {
     let stage = Stage::new("abcd").await;
@@ -383,7 +386,7 @@ async fn an_answer_says_listed_when_explain_does() {
         let explained = explain(&host(letter), entry, None, NOW, Calendar::REAL);
         let (state, _, listed) = stage.answer(letter);
         assert_eq!(listed, explained.listed, "{letter}");
-        // The operator alone is shown more of who opted out.
+        // Only the operator sees more about a host that opted out.
         let is_told = explained.state != "opted_out";
         let expect = if is_told {
             explained.state.as_str()
@@ -397,7 +400,7 @@ async fn an_answer_says_listed_when_explain_does() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_days_counts_are_those_of_its_last_list_and_all_who_came_and_went() {
     let stage = Stage::new("ab").await;
-    // There is no former list, and nobody is said to have come.
+    // There is no former list, so no host counts as new.
     stage.round("", Force::No).unwrap();
     stage.writer.add_now(vec![host("c")], NOW).await.unwrap();
     stage.find(Private::No).await;

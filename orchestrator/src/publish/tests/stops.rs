@@ -1,4 +1,5 @@
-//! A dump that is to end, wherever it stands: the word is given at its first look for it, at its second, and so on.
+//! Cancels a dump at every possible place: at its first look at the cancellation, at its second,
+//! and so on.
 
 use site::SiteError;
 
@@ -6,11 +7,12 @@ use super::*;
 use crate::publish::pages::PagesError;
 use scheduler::publication::Extent;
 
-/// Files that are packed and measured: the list at the root, five of data, five schemas.
+/// Files that are compressed and measured: the list at the root, five of data, five schemas.
 const FILES: u64 = 1 + 5 + 5;
 
 impl Stage {
-    /// Stops `make` at each of its looks until it ends well, and gives how many looks it takes. Each time what stood stays, and nothing lies beside it.
+    /// Cancels `make` at each of its looks until it ends well, and returns how many looks it takes.
+    /// Each time, the published files stay, and no other files are left.
     fn stopped_at_each_look(&mut self, make: impl Fn(&Self) -> Result<u64, PublishError>) -> u64 {
         let stood = self.texts();
         let mut looks = 0;
@@ -25,7 +27,7 @@ impl Stage {
         }
     }
 
-    /// Compares what is listed now with the set that stands, and publishes nothing.
+    /// Compares the hosts listed now with the published set, and publishes nothing.
     fn compare(&self) -> Result<u64, PublishError> {
         let mut draft = dump::write(&self.public(), moment(NOW), |row| {
             let take = |listed: Listed<'_>| -> Result<(), PublishError> {
@@ -54,7 +56,7 @@ fn is_stopped(error: &PublishError) -> bool {
     )
 }
 
-/// A list that is held back is no failure here.
+/// A list that is held back is not an error here.
 fn held_back(outcome: Result<u64, PublishError>) -> Result<u64, PublishError> {
     match outcome {
         Err(PublishError::HeldBack(_)) => Ok(0),
@@ -87,7 +89,7 @@ async fn a_list_that_is_held_back_is_stopped_at_any_look_and_is_then_as_it_was()
     assert_eq!(stage.stopped_at_each_look(held), rows + standing);
     stage.opt_out("a").await;
     let (rows, compared) = (3, 3 + 1);
-    // The first of those that stand has to go, and all of them are read again.
+    // The first published host has to go, and all rows are read again.
     let looks = rows + 1 + standing + compared + FILES;
     assert_eq!(stage.stopped_at_each_look(held), looks);
     stage.holds("bcd");
@@ -122,7 +124,7 @@ async fn a_list_that_is_out_is_recorded_though_all_that_follows_is_stopped() {
     assert!(pages(&stage) == stood);
 }
 
-/// Of a million hosts a dump takes longer than whoever stops a container waits.
+/// A dump of a million hosts takes longer than a container has to stop.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dump_that_is_to_stop_leaves_what_stood_and_nothing_beside_it() {
     let stage = Stage::new("abcd").await;

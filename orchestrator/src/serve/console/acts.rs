@@ -1,4 +1,4 @@
-//! What moderators order, in their names.
+//! Carries out moderators' orders, in their names.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::{ConsoleHandler, shown};
 use crate::names::groups;
 use crate::serve::control::{self, decided_in_words};
 
-/// The answer comes before the console gives up on it.
+/// Margin by which the answer comes before the console gives up.
 const ANSWER_MARGIN: Duration = Duration::from_secs(5);
 
 /// Steps of a check that wait to be collected.
@@ -145,7 +145,7 @@ impl ConsoleHandler {
         };
         let (checked, mut outcomes) = tokio::join!(checking, collecting);
         match checked {
-            // The last step says why.
+            // The last step repeats why.
             Err(why) => {
                 outcomes.pop();
                 outcomes.push(outcome(Err(why)));
@@ -182,7 +182,7 @@ impl ConsoleHandler {
 const BUSY: &str =
     "another check or publication of a moderator is in progress: try again when it is over";
 
-/// `None` if it takes too long. It goes on.
+/// `None` if the work takes too long.
 async fn in_time<T>(work: impl Future<Output = T>) -> Option<T> {
     let time_max = WORK_TIME_MAX.saturating_sub(ANSWER_MARGIN);
     tokio::time::timeout(time_max, work).await.ok()

@@ -1,14 +1,13 @@
-//! How many decisions the console may make a day: each is kept for ever, and a console that was
-//! taken over could fill the disk with them.
+//! Limits the console's decisions per day: each is kept forever, and a console that was taken over
+//! could fill the disk with them.
 
 use std::time::{Duration, Instant};
 
-/// Decisions in a day: twenty full forms.
+/// Decisions per day: twenty full forms.
 pub(crate) const DECISIONS_PER_DAY: usize = 2000;
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Counts decisions by the day.
 #[derive(Debug, Default)]
 pub(super) struct DayBudget {
     began: Option<Instant>,
@@ -19,7 +18,7 @@ impl DayBudget {
     /// Takes `decisions` from the day's budget.
     ///
     /// # Errors
-    /// When too few are left, in words.
+    /// Too few are left, as text.
     pub(super) fn take(&mut self, decisions: usize, now: Instant) -> Result<(), String> {
         let is_over = |began: Instant| now.saturating_duration_since(began) >= DAY;
         if self.began.is_none_or(is_over) {

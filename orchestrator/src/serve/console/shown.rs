@@ -1,4 +1,4 @@
-//! Rows of the store as the console is shown them.
+//! Converts the store's rows for the console.
 
 use ::console::wire::{
     self, DecisionId, GroupPage, GroupRow, LINES_MAX, Member, PastDecision, ROWS_MAX, WaitingName,
@@ -19,15 +19,15 @@ pub(super) fn page<T>(mut rows: impl Iterator<Item = T>) -> (Vec<T>, bool) {
     (page, rows.next().is_some())
 }
 
-/// Characters of a line: a reason, and what `explain` says around it.
+/// Most characters of a line: a reason, and the text of `explain` around it.
 const LINE_CHARACTERS_MAX: usize = 1000;
 
-/// A text's lines, bounded.
+/// A text's lines, limited in number and length.
 pub(super) fn lines(text: &str) -> Vec<String> {
     text.lines().take(LINES_MAX).map(line).collect()
 }
 
-/// A line without control characters, bounded. What strangers wrote is escaped already.
+/// A line without control characters, limited in length. Text from outside is escaped already.
 pub(super) fn line(text: &str) -> String {
     let characters = text.chars().filter(|character| !character.is_control());
     characters.take(LINE_CHARACTERS_MAX).collect()
@@ -57,7 +57,8 @@ pub(super) fn group(stored: &StoredGroup) -> GroupRow {
     }
 }
 
-/// A group's page. A domain without hosts and decisions has one too: it can be decided about.
+/// A group's page. A domain without hosts and decisions has one too, so that it can be decided
+/// about.
 pub(super) fn group_page(
     domain: String,
     stored: Option<&StoredGroup>,
@@ -115,7 +116,7 @@ pub(super) fn waiting((name, waiter): (String, Waiter)) -> WaitingName {
     }
 }
 
-/// Whether a moderator took the host out.
+/// Whether a moderator removed the host.
 pub(super) fn is_taken_out(stored: Option<&Stored>) -> bool {
     let by = OptedOutBy::Moderator;
     stored.is_some_and(|stored| stored.record.state == State::OptedOut { by })

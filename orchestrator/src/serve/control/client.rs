@@ -1,6 +1,7 @@
 //! The client's side of the control socket.
 //!
-//! In: a request. Out: the daemon's lines, one after the other; nothing when none runs. Refused: a socket that is there and does not work.
+//! Sends a request and returns the daemon's lines one by one, or `None` if no daemon runs. A socket
+//! that exists but does not work is an error.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -11,11 +12,11 @@ use local_socket::{Connection, LineError, LineLimits};
 
 use super::{Answer, Request};
 
-/// The daemon takes a request at once, unless all its connections are in use.
+/// The daemon accepts a request at once, unless all its connections are in use.
 const TAKEN_WITHIN: Duration = Duration::from_secs(60);
 
-/// A check takes its time, and so does publishing; a daemon that goes ends the wait. The longest
-/// answer is the loop's state, below 1 MiB.
+/// Checks and publications take long; if the daemon ends, the wait ends too. The longest answer is
+/// the loop's state, below 1 MiB.
 const ANSWER_LIMITS: LineLimits = LineLimits {
     bytes_max: 16 * 1024 * 1024,
     time_max: Duration::MAX,
@@ -29,7 +30,7 @@ pub struct Conversation(Connection);
 /// Asks the daemon; `None` if none runs.
 ///
 /// # Errors
-/// When the socket is there and does not work.
+/// The socket exists but does not work.
 pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<Option<Conversation>> {
     let mut connection = match Connection::open(path).await {
         Ok(connection) => connection,
@@ -59,7 +60,7 @@ impl Conversation {
     /// The next line of the answer.
     ///
     /// # Errors
-    /// When the daemon breaks off.
+    /// The daemon closed the connection too early.
     pub async fn next(&mut self) -> anyhow::Result<Answer> {
         let line = match local_socket::read_line(&mut self.0.reader, ANSWER_LIMITS).await {
             Err(LineError::Ended) => anyhow::bail!("the daemon broke off"),

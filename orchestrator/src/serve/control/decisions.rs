@@ -1,4 +1,4 @@
-//! Decisions about groups and hosts, by commands, by moderators in the console, and by owners.
+//! Decisions about groups and hosts, made by commands, by moderators in the console, and by owners.
 
 use census::state::OptedOutBy;
 use protocol::Host;
@@ -9,13 +9,13 @@ use super::{ENDING, Handler, in_words};
 use crate::daemon::Order;
 use crate::names::groups::{self, Verb};
 
-/// Who decides by a command.
+/// The recorded decider of a decision by command.
 pub(super) const OPERATOR: &str = "operator, by command";
 
-/// The reason of a command that gives none.
+/// The recorded reason of a command without a reason.
 const NO_REASON: &str = "none given";
 
-/// The reason that is recorded when a decision is undone and none was in force before it.
+/// The recorded reason of an undo with no earlier decision to return to.
 const UNDONE: &str = "the decision before it was undone";
 
 const SUPERSEDED: &str = "a later decision about the same group or host is in force: undo that one";
@@ -45,7 +45,8 @@ impl Handler {
         }
     }
 
-    /// Writes an owner's opt-out by word of mouth down, and stops checks of the host.
+    /// Records an opt-out that the host's owner requested from the operator, and stops checks of
+    /// the host.
     pub(crate) async fn leave_alone(&self, host: &Host) -> Result<OptOut, String> {
         let (now, by) = (self.services.clock.now(), OptedOutBy::Owner);
         let outcome = self.services.writer.opt_out(host, by, now).await;
@@ -54,7 +55,7 @@ impl Handler {
         Ok(outcome)
     }
 
-    /// Takes an owner's opt-out by word of mouth back (invariant I7).
+    /// Removes such an opt-out at the owner's request (invariant I7).
     pub(crate) async fn take_back(&self, host: &Host) -> Result<OptIn, String> {
         let (now, by) = (self.services.clock.now(), OptedOutBy::Owner);
         let outcome = self.services.writer.opt_in(host, by, now).await;
@@ -70,7 +71,6 @@ impl Handler {
         sent.map_err(|_ended| ENDING.to_owned())
     }
 
-    /// Decides about a group.
     pub(crate) async fn decide_group(
         &self,
         domain: &str,
@@ -82,7 +82,7 @@ impl Handler {
         groups::decide(writer, &names, domain, verb, ruling, services.calendar).await
     }
 
-    /// Takes a host out, or puts it back, in the name of a moderator.
+    /// Removes a host or restores it, in the name of a moderator.
     pub(crate) async fn decide_host(
         &self,
         host: &Host,
@@ -98,7 +98,6 @@ impl Handler {
         Ok(decided)
     }
 
-    /// Undoes a decision about a host.
     pub(crate) async fn undo_host_decision(&self, id: i64, who: &str) -> Result<String, String> {
         let ruling = self.ruling(who, UNDONE);
         let undone = self.services.writer.undo_host_decision(id, ruling).await;
@@ -114,7 +113,6 @@ impl Handler {
         }
     }
 
-    /// Undoes a decision about a group.
     pub(crate) async fn undo_group_decision(&self, id: i64, who: &str) -> Result<String, String> {
         let ruling = self.ruling(who, UNDONE);
         let (writer, calendar) = (&self.services.writer, self.services.calendar);
@@ -129,7 +127,6 @@ impl Handler {
         }
     }
 
-    /// A decision that is made now.
     pub(crate) fn ruling(&self, who: &str, reason: &str) -> Ruling {
         Ruling {
             at: self.services.clock.now(),

@@ -1,4 +1,4 @@
-//! Imports hosts that another crawler knew.
+//! Imports hosts from another crawler.
 //!
 //! New hosts become rows. Names that the census does not admit, or that the operator denies, are
 //! refused and reported.
@@ -13,8 +13,9 @@ use super::{Handler, in_words};
 use crate::daemon::Order;
 use crate::names::gate::Brought;
 
-/// Hosts in one request: below [`super::REQUEST_BYTES_MAX`] even when each has two names of 253 bytes that JSON writes as six each, and all its
-/// numbers are as long as can be.
+/// Hosts in one request. It stays below [`super::REQUEST_BYTES_MAX`] in the worst case: two names
+/// of 253 bytes for each host, of which JSON writes each byte as six, and all numbers of the
+/// greatest length.
 pub const IMPORTED_PER_REQUEST_MAX: usize = 64;
 
 impl Handler {
@@ -40,7 +41,7 @@ impl Handler {
             let target = target.and_then(|target| rule.admit(target.trim()).ok());
             let (jitter, calendar) = (Jitter(*jitter), self.services.calendar);
             let record = imported(host, known, target, now, jitter, calendar);
-            // Two names may be one in canonical form: the first counts.
+            // Two names may have the same canonical form: the first counts.
             states
                 .entry(record.host.clone())
                 .or_insert(record.state.name().as_str());
@@ -66,7 +67,7 @@ impl Handler {
             }
         }
         if let Some((orders, _)) = &self.daemon {
-            // The loop looks by itself within a second.
+            // Without this, the loop looks within a second.
             orders.try_send(Order::Look).ok();
         }
         Ok(report)

@@ -1,4 +1,4 @@
-//! What commands and the daemon say to each other over the control socket: a line of JSON each.
+//! The messages between commands and the daemon on the control socket: one line of JSON each.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,36 @@ use serde::{Deserialize, Serialize};
 use crate::daemon::LiveState;
 use crate::names::groups::Verb;
 
-/// What a command asks.
+/// A command's request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Bring names in.
+    /// Admit names.
     Add {
-        /// As typed.
+        /// The names as typed.
         names: Vec<String>,
     },
-    /// Import hosts that another crawler knew.
+    /// Import hosts from another crawler.
     Import(Vec<ImportedHost>),
-    /// An owner, or a moderator, wants a host left alone; or takes that back.
+    /// Opt a host out for its owner or a moderator, or undo that.
     OptOut {
-        /// The host.
+        /// The host to leave alone.
         host: Host,
-        /// Who wants it.
+        /// Who requests it.
         by: By,
-        /// Take it back.
+        /// Whether to undo the opt-out.
         undo: bool,
-        /// Why, for the log of decisions: a moderator's alone is recorded.
+        /// Why, for the log of decisions; only a moderator's reason is recorded.
         reason: Option<String>,
     },
     /// Check a host now.
     Check {
-        /// The host.
+        /// The host to check.
         host: Host,
     },
     /// Publish now.
     Dump {
-        /// Even when too many names were lost.
+        /// Publish even if too many names were lost.
         force: bool,
     },
     /// Read the admission rules and the operator's lists again.
@@ -47,41 +47,41 @@ pub enum Request {
     DecideGroup {
         /// Its registered domain, as typed.
         domain: String,
-        /// What.
+        /// The decision.
         verb: Verb,
-        /// Why.
+        /// Why, for the log of decisions.
         reason: String,
     },
     /// Undo a decision about a group.
     UndoGroupDecision {
-        /// Its id.
+        /// The id of the decision.
         id: i64,
     },
     /// Undo a decision about a host.
     UndoHostDecision {
-        /// Its id.
+        /// The id of the decision.
         id: i64,
     },
-    /// Read a source again that is paused.
+    /// Resume a paused source.
     ResumeSource {
-        /// What the operator calls it.
+        /// The source's name.
         name: String,
     },
-    /// Read a source now, only to see its names.
+    /// Read a source now, only to show its names.
     SourceNames {
-        /// Its address, as the operator's file has it.
+        /// Its URL, as in the operator's file.
         url: String,
     },
     /// Walk through a host's public conversations now.
     Discover {
-        /// The host.
+        /// The host to walk.
         host: Host,
     },
-    /// The loop's state.
+    /// Get the loop's state.
     Live {},
 }
 
-/// A host that another crawler knew.
+/// A host from another crawler.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ImportedHost {
@@ -89,7 +89,7 @@ pub struct ImportedHost {
     pub name: String,
     /// What that crawler knew about it.
     pub known: MinoruHost,
-    /// A random number, for when it is asked first: a fraction of `u32::MAX`.
+    /// A random number that spreads the first check: a fraction of `u32::MAX`.
     pub jitter: u32,
 }
 
@@ -98,13 +98,13 @@ pub struct ImportedHost {
 pub struct ImportReport {
     /// Imported hosts by state.
     pub taken: BTreeMap<String, u64>,
-    /// Hosts that were known and were not changed.
+    /// Hosts that were known already and stay unchanged.
     pub known: u64,
-    /// Names that were refused, each with the reason.
+    /// Refused names, each with the reason.
     pub refused: Vec<(String, String)>,
 }
 
-/// Who asks for an opt-out by word of mouth.
+/// Who requests an opt-out by command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
@@ -123,33 +123,33 @@ impl By {
     }
 }
 
-/// A line of the answer.
+/// One line of the answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// Something happened on the way.
+    /// A step in progress.
     Step(String),
-    /// Some names of a list; `done` comes after the last.
+    /// Some names of a list; `done` follows the last ones.
     Names(Vec<Host>),
-    /// What came of `add`.
+    /// The result of `add`.
     Added(AddReport),
-    /// What came of `import --minoru`.
+    /// The result of `import --minoru`.
     Imported(ImportReport),
     /// The loop's state.
     Live(LiveState),
-    /// The end of all others, in words.
+    /// Success of any other request, as text.
     Done(String),
-    /// It did not work, and why.
+    /// Failure, and why.
     Failed(String),
 }
 
-/// What became of names.
+/// The result of adding names.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddReport {
-    /// They are in now and due at once.
+    /// Admitted now, and due at once.
     pub taken: Vec<Host>,
-    /// They were in.
+    /// Known before.
     pub known: Vec<Host>,
-    /// They are no names for the census, and why.
+    /// Names that the census refuses, and why.
     pub refused: Vec<(String, String)>,
 }

@@ -1,21 +1,21 @@
-//! How many hosts that the census does not know may opt out.
+//! Limits the opt-outs of hosts that the census does not know.
 //!
-//! In: a registered domain and the moment. Out: go, or how long to wait. Never more than [`DOMAIN_MAX`] of one domain and [`ALL_MAX`] in all in a
-//! day, each counted from the first one on. A restart begins anew, which lets a day's worth more through.
+//! At most [`DOMAIN_MAX`] of one domain and [`ALL_MAX`] in total pass within a day, counted from
+//! the first one. A restart begins a new count, which admits up to another day's worth.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Of one registered domain in a day: as many instances as one owner sets up. A hoster of more writes to the operator.
+/// Per registered domain and day: as many instances as one owner sets up. A hoster with more writes
+/// to the operator.
 pub(super) const DOMAIN_MAX: u32 = 20;
 
-/// Of all in a day. They cost a row each, for ever: a year of such days has 365 000 of them, some 100 MB.
+/// In total per day. Each costs a row forever: a year of such days makes 365 000 rows, some 100 MB.
 pub(super) const ALL_MAX: u32 = 1000;
 
-/// A day.
 pub(super) const WINDOW: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What was counted in the present window. It has at most [`ALL_MAX`] domains.
+/// The counts of the current window, for at most [`ALL_MAX`] domains.
 #[derive(Debug, Default)]
 pub(super) struct OptOutLimit {
     began: Option<Instant>,
@@ -24,10 +24,10 @@ pub(super) struct OptOutLimit {
 }
 
 impl OptOutLimit {
-    /// Counts one.
+    /// Counts one opt-out.
     ///
     /// # Errors
-    /// How long until the next window, when there is no room. Nothing is counted then.
+    /// The time until the next window if there is no room. Nothing is counted then.
     pub(super) fn admit(&mut self, domain: &str, now: Instant) -> Result<(), Duration> {
         let began = match self.began {
             Some(began) if now.saturating_duration_since(began) < WINDOW => began,

@@ -1,10 +1,9 @@
-//! How many proofs are read, and how often.
+//! Limits how many proofs are read, and how often.
 //!
-//! In: a registered domain, whether the host was ever alive, and the moment. Out: a turn, or how
-//! long to wait. Never more than [`AT_ONCE_MAX`] at once, one of a registered domain in
-//! [`DOMAIN_EVERY`], and [`HOUR_MAX`] in any hour. Hosts that were never alive have a part of
-//! these, so that names that somebody made up leave turns for owners of instances. A restart begins
-//! with an empty hour, which lets an hour's worth more through.
+//! At most [`AT_ONCE_MAX`] are read at once, one per registered domain in [`DOMAIN_EVERY`], and
+//! [`HOUR_MAX`] in any hour. Hosts that were never alive get only a part of these, so that invented
+//! names leave turns for owners of instances. A restart begins with an empty hour, which admits up
+//! to another hour's worth.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,25 +13,27 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::proofs::Seen;
 
-/// Readings at once. Each takes a container's place, and a host may let us wait: two of them never hold up the checks.
+/// Readings at once. Each takes a container slot, and a host can be slow: two of them never hold up
+/// the checks.
 pub(super) const AT_ONCE_MAX: usize = 2;
 
-/// From one reading of a registered domain to the next: an owner who mends the file tries again after that, and who lets us read for others' sake costs
-/// them no more than that.
+/// Time between two readings of a registered domain. An owner who corrects the file tries again
+/// after that, and strangers who request readings cost the domain no more.
 pub(super) const DOMAIN_EVERY: Duration = Duration::from_secs(60);
 
-/// Readings in any hour, five a minute: far more owners than speak up, and next to nothing beside the checks of an hour.
+/// Readings in any hour, five a minute: far more than the owners who prove themselves, and very few
+/// compared with an hour's checks.
 pub(super) const HOUR_MAX: usize = 300;
 
-/// Readings at once of hosts that were never alive: one place is left for the others while a
-/// made-up host lets us wait.
+/// Readings at once of hosts that were never alive: one slot is left for the others while an
+/// invented host keeps us waiting.
 pub(super) const STRANGERS_AT_ONCE_MAX: usize = 1;
 
-/// Readings in any hour of hosts that were never alive. New instances that submit themselves are
-/// few, so a third stays for the others.
+/// Readings in any hour of hosts that were never alive. Few new instances submit themselves, so a
+/// third stays for the others.
 pub(super) const STRANGERS_HOUR_MAX: usize = 200;
 
-/// Over which [`HOUR_MAX`] counts.
+/// The period of [`HOUR_MAX`].
 const WINDOW: Duration = Duration::from_secs(3600);
 
 /// What was read in the last hour, and what is being read.
@@ -51,19 +52,19 @@ struct Begun {
     seen: Seen,
 }
 
-/// Leave to read; the places are held until it is dropped.
+/// Permission to read; the slots are held until it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn {
     _place: OwnedSemaphorePermit,
     _stranger: Option<OwnedSemaphorePermit>,
 }
 
-/// Whose bound is reached.
+/// Which limit is reached, and how long to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Busy {
-    /// This registered domain's.
+    /// The limit of this registered domain.
     Domain(Duration),
-    /// That of all.
+    /// The limit in total.
     All(Duration),
 }
 
@@ -76,10 +77,10 @@ impl ProofLimit {
         }
     }
 
-    /// Takes a turn; `reading_takes` is how long one lasts at most.
+    /// Takes a turn; `reading_takes` is the longest duration of a reading.
     ///
     /// # Errors
-    /// Whose bound is reached, and how long to wait. Nothing is counted then.
+    /// The limit that is reached, and how long to wait. Nothing is counted then.
     pub(super) fn begin(
         &self,
         domain: &str,
@@ -152,7 +153,7 @@ mod tests {
         assert_eq!(begin(&limit, "b.example", at(1)), Ok(()));
         let wait = Busy::Domain(Duration::from_secs(1));
         assert_eq!(begin(&limit, "a.example", at(59)), Err(wait));
-        // Who is refused has not begun anew.
+        // A refused request does not restart the wait.
         assert_eq!(begin(&limit, "a.example", at(60)), Ok(()));
         assert!(begin(&limit, "a.example", at(61)).is_err());
     }

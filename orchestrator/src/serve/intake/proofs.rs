@@ -1,9 +1,9 @@
-//! A host's own word on what it wants, from a file of its own, for the intake.
+//! Reads a host's file that says what its owner wants, for the intake.
 //!
-//! In: a host that may be asked. Out: the first lines of its `/.well-known/fedicensus`, why there
-//! are none, or when to come again. Refused: more readings than `ProofLimit` has room for. Nothing
-//! is remembered of a reading: what stands in the file now is what counts, and whatever came of it
-//! says nothing about the host as an instance.
+//! The host may be asked. The answer holds the first lines of its `/.well-known/fedicensus`, why
+//! there are none, or when to try again. `ProofLimit` limits the readings. Nothing is remembered of
+//! a reading: only the file's current content counts, and a reading says nothing about the host as
+//! an instance.
 
 use std::fmt;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::lists::run::{self, Ended, Ways};
 use crate::services::Services;
 use report::list::{Outcome, Unread};
 
-/// What a [`ReadsProofs`] gives.
+/// The result of a [`ReadsProofs`].
 pub type Reading<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 
 /// Whether the census has ever found a host alive.
@@ -32,14 +32,14 @@ pub enum Seen {
     Never,
 }
 
-/// Whoever reads proofs: containers in the daemon.
+/// A reader of proofs: containers in the daemon.
 pub trait ReadsProofs: fmt::Debug + Send + Sync {
-    /// Reads the proof of a host that may be asked: [`Answer::Proof`], [`Answer::NoProof`], [`Answer::NotNow`], [`Answer::CannotTell`] or
-    /// [`Answer::Failed`].
+    /// Reads the proof of a host that may be asked. Returns [`Answer::Proof`], [`Answer::NoProof`],
+    /// [`Answer::NotNow`], [`Answer::CannotTell`] or [`Answer::Failed`].
     fn read<'a>(&'a self, host: &'a Host, seen: Seen) -> Reading<'a>;
 }
 
-/// Reads proofs by containers of the checker image in list mode, in the places of checks.
+/// Reads proofs by containers of the checker image in list mode, in the slots of checks.
 #[derive(Debug)]
 pub struct Visits {
     services: Services,
@@ -47,7 +47,7 @@ pub struct Visits {
 }
 
 impl Visits {
-    /// With these services.
+    /// Uses these services.
     pub fn new(services: Services) -> Self {
         Self {
             services,
@@ -66,7 +66,7 @@ impl Visits {
         let list = ListOrder {
             path,
             format: ListFormat::Proof,
-            // It holds lines, and no names.
+            // A proof holds lines, not names.
             names_max: 0,
         };
         let domain = self.services.gate.names().registered_domain(host);
@@ -118,12 +118,12 @@ fn too_soon(busy: Busy) -> Answer {
     }
 }
 
-/// Whether the host was slow, or a place for a container did not come free, can't be told.
+/// The cause is unknown: the host was slow, or no container slot became free.
 fn too_slow() -> Answer {
     cannot_tell("the host's file was not read in time", DOMAIN_EVERY)
 }
 
-/// No sooner than the domain's next turn: this one is counted.
+/// Never sooner than the domain's next turn, because this turn is counted.
 fn cannot_tell(why: impl Into<String>, wait: Duration) -> Answer {
     Answer::CannotTell {
         why: why.into(),
@@ -131,7 +131,7 @@ fn cannot_tell(why: impl Into<String>, wait: Duration) -> Answer {
     }
 }
 
-/// What came of a reading, for the intake. What the host does is an answer; what fails with us is none.
+/// The intake's answer for a reading. The host's behaviour is an answer, a failure of ours is not.
 fn answer_of(ended: Ended) -> Answer {
     match ended {
         Ended::Read(Outcome::Proof(text)) => Answer::Proof {
@@ -142,7 +142,7 @@ fn answer_of(ended: Ended) -> Answer {
                 .collect(),
         },
         Ended::Read(Outcome::Unread(unread)) => Answer::NoProof { why: why(&unread) },
-        // No run for a proof ends so.
+        // A run for a proof never ends like this.
         Ended::Read(Outcome::Names(_) | Outcome::Suffixes(_)) => Answer::Failed {
             why: "a proof was read as something else".to_owned(),
         },
@@ -179,7 +179,8 @@ fn deferred(why: Deferral, wait: Duration) -> Answer {
     }
 }
 
-/// For the host's owner. What [`Unread`] says is for the operator, who can mend a source's address.
+/// For the host's owner. The text of [`Unread`] is for the operator, who can correct a source's
+/// address.
 fn why(unread: &Unread) -> String {
     match unread {
         Unread::Unlisted {
@@ -231,7 +232,7 @@ mod tests {
         assert_eq!(handed_on.len(), PROOFS_TRIED_MAX);
     }
 
-    /// Whatever a checker that was taken over makes of it.
+    /// Even the output of a checker that was taken over must fit.
     #[tokio::test]
     async fn the_largest_proof_fits_its_line_of_the_wire() {
         for line in ["\"".repeat(1023), "\t".repeat(1023), "\\".repeat(1023)] {

@@ -1,7 +1,8 @@
-//! The socket at which the metrics are read: HTTP/1.1, one request a connection.
+//! The socket that serves the metrics: HTTP/1.1, one request per connection.
 //!
-//! In: `GET /metrics`. Out: the page, in the text format 0.0.4. Refused: every other path and method; heads over [`HEAD_BYTES_MAX`] or
-//! [`HEADERS_MAX`], or not there in [`HEAD_TIME_MAX`]; more connections than [`CONNECTIONS_MAX`] wait. A request's body is never read.
+//! `GET /metrics` returns the page in the text format 0.0.4. Every other path and method is
+//! rejected, and so are heads over [`HEAD_BYTES_MAX`] or [`HEADERS_MAX`], or later than
+//! [`HEAD_TIME_MAX`]. Connections over [`CONNECTIONS_MAX`] wait. A request's body is never read.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -20,22 +21,25 @@ use tokio_util::sync::CancellationToken;
 use super::page::Source;
 use crate::serve::socket;
 
-/// Where the page is.
+/// Path of the page.
 pub const PATH: &str = "/metrics";
 
-/// Connections at once: two Prometheus, an operator, and some room.
+/// Connections at once: two Prometheus servers, an operator, and some room.
 pub const CONNECTIONS_MAX: usize = 8;
 
-/// Largest head: what nginx and Prometheus send is below 1 KiB, and hyper takes no smaller bound.
+/// Largest head in bytes: nginx and Prometheus send less than 1 KiB, and hyper allows no smaller
+/// limit.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
 
-/// Most headers.
+/// Most headers of a request.
 pub const HEADERS_MAX: usize = 32;
 
-/// From the connection to the end of the head. The web server in front has the whole request by then.
+/// Time from the connection to the end of the head. The web server in front has the whole request
+/// by then.
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// A connection's whole life: the head, the page with its waits for the parts and the survey, some 40 KiB to send.
+/// Longest connection: the head, the page with its waits for the parts and the survey, and sending
+/// some 40 KiB.
 pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(15);
 
 const LIMITS: HttpLimits = HttpLimits {
@@ -45,10 +49,10 @@ const LIMITS: HttpLimits = HttpLimits {
     connection_time_max: CONNECTION_TIME_MAX,
 };
 
-/// The web server in front is another user, and whoever has the volume may read.
+/// The web server in front runs as another user, and everyone with the volume may read.
 const SOCKET_MODE: u32 = 0o666;
 
-/// The socket, and what is told at it.
+/// The socket and the source of its page.
 #[derive(Debug)]
 pub struct MetricsServer {
     listener: Listener,
@@ -56,10 +60,10 @@ pub struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// Makes the socket.
+    /// Creates the socket.
     ///
     /// # Errors
-    /// When it can't be made.
+    /// The socket can't be created.
     pub fn open(path: &Path, source: Source) -> anyhow::Result<Self> {
         Ok(Self {
             listener: socket::listen(path, SOCKET_MODE)?,
@@ -95,7 +99,7 @@ pub(super) async fn converse(
     Ok(answer_one(stream, service, LIMITS).await?)
 }
 
-/// What is answered without looking at anything.
+/// The response to a request that is rejected by its path or method.
 fn refused<Body>(request: &Request<Body>) -> Option<Response<Full<Bytes>>> {
     if request.uri().path() != PATH {
         return Some(text(

@@ -1,6 +1,6 @@
-//! The page: counters as they are, and what `status` would say, at the moment of the scrape.
+//! The page: the counters, and the content of `status` at the moment of the scrape.
 //!
-//! In: a scrape. Out: text. Refused: waiting for a part that does not answer: it is told to be down after [`ANSWER_WITHIN`].
+//! A part that does not answer within [`ANSWER_WITHIN`] is reported as down.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,10 +19,11 @@ use crate::meters::{Kind, Meters, Metric, labels, table};
 use crate::serve::control::Handler;
 use crate::services::Services;
 
-/// Longest wait for the gateway and the launcher, who are asked at once. Prometheus gives a scrape ten seconds.
+/// Longest wait for the gateway and the launcher, which are asked concurrently. Prometheus allows
+/// ten seconds for a scrape.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 
-/// Where the page comes from: the same places as `status`.
+/// The sources of the page, which are those of `status`.
 #[derive(Debug)]
 pub struct Source {
     handler: Handler,
@@ -32,7 +33,6 @@ pub struct Source {
     surveyor: Surveyor,
 }
 
-/// All that was asked for one page.
 struct Asked {
     live: LiveState,
     gateway: Option<gateway::control::Status>,
@@ -41,7 +41,7 @@ struct Asked {
 }
 
 impl Source {
-    /// Over the handler that commands are served by, the ways to the parts, and a survey.
+    /// Uses the handler that serves commands, the clients of the parts, and a survey.
     pub fn new(handler: Handler, services: &Services, surveyor: Surveyor) -> Self {
         Self {
             handler,
@@ -52,10 +52,10 @@ impl Source {
         }
     }
 
-    /// The page.
+    /// Renders the page.
     ///
     /// # Errors
-    /// When it can't be written in the text format, which is a mistake of ours.
+    /// It can't be written in the text format, which is a bug of ours.
     pub async fn page(&self) -> anyhow::Result<String> {
         let (gateway, launcher, told) = tokio::join!(
             tokio::time::timeout(ANSWER_WITHIN, self.gateway.status()),
@@ -105,7 +105,7 @@ fn tell_the_loop(sheet: &mut Sheet, live: &LiveState) {
     }
 }
 
-/// A part that is away has no numbers: an old one would look like a new one.
+/// A part that is down has no numbers: an old number would look like a new one.
 fn tell_the_parts(sheet: &mut Sheet, asked: &Asked) {
     sheet.one(&table::GATEWAY_UP, truth(asked.gateway.is_some()));
     if let Some(gateway) = &asked.gateway {
@@ -182,12 +182,11 @@ fn seconds(at: Timestamp) -> f64 {
 struct Sheet(Vec<MetricFamily>);
 
 impl Sheet {
-    /// A metric without labels.
     fn one(&mut self, metric: &Metric, value: f64) {
         self.family(metric, vec![sample(metric.kind, None, value)]);
     }
 
-    /// A metric with one label: its values, and what each counts.
+    /// A metric with one label: its values, and the count for each.
     fn put<'value>(
         &mut self,
         metric: &Metric,
@@ -201,7 +200,7 @@ impl Sheet {
         self.family(metric, samples);
     }
 
-    /// The text format knows no metric without a sample.
+    /// The text format allows no metric without a sample.
     fn family(&mut self, metric: &Metric, samples: Vec<Sample>) {
         if samples.is_empty() {
             return;
@@ -218,7 +217,7 @@ impl Sheet {
         self.0.push(family);
     }
 
-    /// In the table's order, and in that of the labels' values: vectors keep none.
+    /// In the order of the table and of the labels' values: the vectors are unordered.
     fn text(mut self) -> prometheus::Result<String> {
         for family in &mut self.0 {
             let values = |sample: &Sample| -> Vec<String> {
@@ -251,7 +250,7 @@ fn sample(kind: Kind, label: Option<(&str, &str)>, value: f64) -> Sample {
             counter.set_value(value);
             sample.set_counter(counter);
         }
-        // Histograms are the meters' own.
+        // Histograms come from the meters only.
         Kind::Gauge | Kind::Histogram => {
             let mut gauge = Gauge::default();
             gauge.set_value(value);

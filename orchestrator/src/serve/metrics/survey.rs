@@ -1,7 +1,9 @@
-//! What only the database and the disks know, read now and then and told until it is read again.
+//! Figures that only the database and the disks have. They are read from time to time and shown
+//! until the next reading.
 //!
-//! In: whoever scrapes. Out: the last survey and how old it is. Refused: reading more often than [`EVERY_MIN`] or for more than one part in
-//! [`REST`] of the time, whoever asks how often: counting a million hosts takes a while, and checks go on meanwhile.
+//! Each scrape gets the last survey and its age. However many scrapes there are, the database is
+//! read at most every [`EVERY_MIN`], and at most for one part in [`REST`] of the time. Counting a
+//! million hosts takes a while, and checks continue during it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,31 +18,33 @@ use tokio::time::Instant;
 
 use crate::services::clock::Clock;
 
-/// Prometheus asks every fifteen seconds by default, and may have a second one beside it.
+/// Prometheus scrapes every fifteen seconds by default, and there may be a second one.
 pub const EVERY_MIN: Duration = Duration::from_secs(15);
 
-/// After a reading there is none for this many times as long as it took: a twentieth of one processor at most.
+/// After a reading, there is none for this many times its duration: it takes at most a twentieth of
+/// one processor.
 pub const REST: u32 = 19;
 
-/// Longest wait for a reading under way: the scrape then tells of the one before. Prometheus gives up after ten seconds.
+/// Longest wait for a reading in progress; after that, the scrape gets the survey before.
+/// Prometheus gives up after ten seconds.
 pub const WAIT_MAX: Duration = Duration::from_secs(4);
 
-/// One reading.
+/// The figures of one reading.
 #[derive(Debug, Clone)]
 pub struct Survey {
     /// Hosts by state.
     pub counts: Counts,
-    /// Hosts that opted out, by who said so.
+    /// Hosts that opted out, by who requested it.
     pub opted_out: Vec<(OptedOutBy, u64)>,
     /// Hosts that are due.
     pub due: u64,
-    /// For how long the longest of them has been.
+    /// How long the longest-waiting of them has been due.
     pub overdue: Duration,
-    /// Groups.
+    /// Groups that are held.
     pub held: HeldCounts,
-    /// Public lists that were ever read.
+    /// Public lists that were read at least once.
     pub sources: u64,
-    /// Those that are paused.
+    /// Paused public lists.
     pub paused: u64,
     /// The last dump.
     pub last_dump: Option<DumpRecord>,
@@ -48,20 +52,20 @@ pub struct Survey {
     pub database_bytes: u64,
     /// Bytes of its write-ahead log.
     pub wal_bytes: u64,
-    /// Room on the disks that could be asked: what the directory is for, bytes free, bytes in all.
+    /// Space on the disks that could be read: what the directory is for, free bytes, total bytes.
     pub disks: Vec<(&'static str, u64, u64)>,
 }
 
-/// The last survey, as it is told.
+/// The last survey with its age, for the page.
 #[derive(Debug, Clone, Default)]
 pub struct Told {
-    /// It, unless none has succeeded yet, with its age and how long it took.
+    /// The survey, its age, and how long it took; `None` until one succeeds.
     pub survey: Option<(Arc<Survey>, Duration, Duration)>,
     /// Readings that failed.
     pub failures: u64,
 }
 
-/// Where to look.
+/// The files to measure.
 #[derive(Debug, Clone)]
 pub struct Places {
     /// The database.
@@ -92,7 +96,7 @@ struct State {
 }
 
 impl Surveyor {
-    /// Over a reader of its own.
+    /// Uses a separate reader.
     pub fn new(reader: Reader, places: Places, clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(Shared {
             reader: Mutex::new(reader),
@@ -103,11 +107,11 @@ impl Surveyor {
         }))
     }
 
-    /// The last survey; a new one when it is time for it.
+    /// The last survey, after a new one if it is time for that.
     pub async fn told(&self) -> Told {
         let ended = self.0.ended.notified();
         tokio::pin!(ended);
-        // Before the look, so that no end is missed.
+        // Before the check, so that no end is missed.
         ended.as_mut().enable();
         if self.0.begins() {
             let reading = Reading(self.0.clone());
@@ -122,11 +126,11 @@ impl Surveyor {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Whole after each statement.
+        // The state is consistent after each statement.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether whoever asks has to read.
+    /// Whether the caller has to read.
     fn begins(&self) -> bool {
         let now = Instant::now();
         let mut state = self.state();
@@ -160,7 +164,7 @@ impl Shared {
     }
 }
 
-/// A reading under way: however it ends, the next one may begin.
+/// A reading in progress: however it ends, the next one may begin.
 struct Reading(Arc<Shared>);
 
 impl Reading {
@@ -206,7 +210,7 @@ fn read(reader: &Reader, places: &Places, now: Timestamp) -> Result<Survey, Stor
         disks: disks
             .into_iter()
             .filter_map(|(name, path)| {
-                // A disk that does not answer is told of by what fails of it.
+                // If a disk does not answer, something else fails and reports it.
                 let disk = statvfs(path).ok()?;
                 let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
                 Some((name, bytes(disk.f_bavail), bytes(disk.f_blocks)))
@@ -219,7 +223,7 @@ fn count(number: usize) -> u64 {
     u64::try_from(number).unwrap_or(u64::MAX)
 }
 
-/// None while there is none, as for a log that was taken in.
+/// 0 if the file does not exist, like a log that was merged.
 fn size(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
@@ -278,7 +282,7 @@ mod tests {
         assert_eq!(hosts(&surveyor).await, 0);
         tokio::time::advance(EVERY_MIN).await;
         let shared = surveyor.0.clone();
-        // As a reading under way has.
+        // The state during a reading.
         assert!(shared.begins());
         let began = Instant::now();
         assert!(surveyor.told().await.survey.is_some(), "the one before");

@@ -1,4 +1,4 @@
-//! The page and its server, over a census of a few rows and parts that are made up.
+//! The page and its server, over a census of a few rows and simulated parts.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -33,7 +33,7 @@ use crate::services::tests::services;
 const GATEWAY: &str = "{\"status\":{\"version\":\"0.1.0\",\"families\":[\"v4\"],\"open\":3,\"opens_total\":70,\"dials_total\":60,\"lab\":false}}\n";
 const LAUNCHER: &str = "{\"status\":{\"version\":\"0.1.0\",\"engine\":null,\"slots\":null,\"trouble\":\"no engine\",\"warnings\":[\"cpu\"],\"running\":2,\"launches_total\":50,\"reaped_total\":4}}\n";
 
-/// How a made-up part behaves.
+/// How a simulated part behaves.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Answers(&'static str),
@@ -166,7 +166,7 @@ async fn all_that_the_table_has_is_told_as_it_stands_there_and_nothing_else() {
     }
 }
 
-/// By prometheus.io's conventions, which promtool checks in part.
+/// The conventions of prometheus.io, which promtool checks in part.
 #[test]
 fn names_say_what_they_count_and_in_which_unit() {
     let mut names = BTreeSet::new();
@@ -244,7 +244,7 @@ async fn what_is_counted_is_told_and_status_has_the_same() {
         "fedicensus_dumps_total{outcome=\"held_back\"} 1",
         "fedicensus_dump_held_back 1",
         "fedicensus_dump_failed 1",
-        // Of the parts themselves.
+        // Reported by the parts.
         "fedicensus_gateway_dials_total 60",
         "fedicensus_gateway_family_up{family=\"v4\"} 1",
         "fedicensus_gateway_family_up{family=\"v6\"} 0",
@@ -269,7 +269,7 @@ async fn what_is_counted_is_told_and_status_has_the_same() {
         .await;
 }
 
-/// What appears with its first event has no increase that an alert could see.
+/// A metric that appears with its first event has no increase that an alert could see.
 #[tokio::test]
 async fn every_word_that_may_be_counted_is_there_from_the_start() {
     let page = Rig::well().page().await;
@@ -287,7 +287,7 @@ async fn every_word_that_may_be_counted_is_there_from_the_start() {
         rig.services.meters.deferral(why);
     }
     assert_eq!(series(&page), series(&rig.page().await));
-    // The words of the wire are those of the labels.
+    // The protocol's words are the labels' words.
     for why in labels::DEFERRALS {
         let word = serde_json::to_value(why).unwrap();
         assert_eq!(word, labels::deferral(why));
@@ -303,7 +303,8 @@ async fn every_word_that_may_be_counted_is_there_from_the_start() {
     }
 }
 
-/// Else whoever names hosts, or calls his software something, would fill the memory of whoever reads this, and be told in its plots.
+/// Otherwise anyone who names hosts or software could fill the memory of the metrics' reader, and
+/// appear in its plots.
 #[tokio::test]
 async fn no_name_that_anybody_chose_is_ever_told() {
     let rig = Rig::well();
@@ -399,7 +400,7 @@ async fn a_part_that_hangs_holds_no_scrape_up_for_longer_than_it_may() {
     assert!(ANSWER_WITHIN.max(WAIT_MAX) < CONNECTION_TIME_MAX);
 }
 
-/// What a connection is given that sends this and no more.
+/// What a connection gets that sends this and nothing more.
 async fn gives(rig: &Rig, sent: &[u8]) -> (String, Duration) {
     let (ours, theirs) = tokio::io::duplex(256 * 1024);
     let began = Instant::now();

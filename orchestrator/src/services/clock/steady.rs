@@ -1,10 +1,12 @@
-//! A clock that does not believe a jump at once (invariant I5).
+//! A clock that does not accept a jump at once (invariant I5).
 //!
-//! In: the machine's clock, and the count of time that nobody can set. Out: a time that takes part in no jump of less than an hour. Whoever's
-//! clock is a year ahead would else take everybody for dead, and everything for overdue, until it is set right.
+//! It combines the machine's clock with a monotonic time that cannot be set, and ignores jumps that
+//! last less than an hour. Otherwise a clock that is a year ahead would make all hosts look dead
+//! and all checks overdue, until it is corrected.
 //!
-//! One jump is believed at once: from before a moment that the census has been at to after it. A machine without a battery does so when it is told
-//! the time. In the hour that it would be doubted the living would else be written down as having lived a year ago.
+//! One jump is accepted at once: from before a moment that the census has already reached to after
+//! it. A machine without a battery makes this jump when it gets the time. If it were doubted for an
+//! hour, responding hosts would be recorded as last alive a year ago.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,22 +16,23 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::{Clock, SystemClock};
 
-/// What a clock may move against the count: services that keep it right move it by seconds.
+/// Largest deviation from the monotonic time: services that keep a clock right move it by seconds.
 const JUMP_MIN: Duration = Duration::from_secs(120);
 
-/// A clock that stayed where it was set for this long is believed: either it is right now, or nobody cares.
+/// A clock that keeps its new setting for this long is accepted: either it is right now, or no one
+/// minds.
 const BELIEVED_AFTER: Duration = Duration::from_secs(3600);
 
 /// The daemon's clock.
 #[derive(Debug)]
 pub struct SteadyClock {
-    /// By [`awake_or_asleep`].
+    /// In the time of [`awake_or_asleep`].
     started: Duration,
     steady: Mutex<Steady>,
 }
 
 impl SteadyClock {
-    /// Believes the machine's clock as it stands.
+    /// Starts with the machine's current time.
     pub fn start() -> Self {
         Self {
             started: awake_or_asleep(),
@@ -61,27 +64,28 @@ impl Clock for SteadyClock {
     }
 }
 
-/// Time since the machine was started, and not the runtime's: that one stands still while a laptop is suspended, whose clock is right when it wakes
-/// up.
+/// Time since the machine was started. The runtime's monotonic time is no substitute: it stops
+/// while a laptop is suspended, and the laptop's clock is right when it wakes up.
 fn awake_or_asleep() -> Duration {
     Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
-/// The rule, with both readings handed in.
+/// The rule as a function of both clocks' readings.
 #[derive(Debug)]
 struct Steady {
-    /// What the machine's clock showed, as far as it is believed, when the count began.
+    /// The machine's clock, as far as it is accepted, at the start of the monotonic time.
     began: Timestamp,
-    /// The census was there before this life began, which lies ahead of the clock that it began with.
+    /// A moment that an earlier process had reached and that is ahead of this process's first
+    /// reading.
     known: Option<Timestamp>,
     doubted: Option<Doubted>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Doubted {
-    /// As `began`, by the clock that is not believed.
+    /// As `began`, by the doubted clock.
     began: Timestamp,
-    /// Since then, by the count.
+    /// When the doubt began, in monotonic time.
     since: Duration,
 }
 
@@ -121,8 +125,8 @@ impl Steady {
         self.began.plus(passed)
     }
 
-    /// A virtual machine that is paused now and then moves ahead of its count by each pause. Were the hour begun anew each time, it would never be
-    /// believed.
+    /// A virtual machine that is paused now and then gains on its monotonic time with each pause.
+    /// If the hour began again each time, its clock would never be accepted.
     fn has_paused_again(&self, began: Timestamp, doubted: Doubted) -> bool {
         began > doubted.began && doubted.began > self.began
     }
@@ -152,7 +156,7 @@ fn is_near(one: Timestamp, other: Timestamp) -> bool {
 }
 
 fn in_words(duration: Duration) -> String {
-    // To the nearest: the two clocks are never read at the same moment.
+    // Rounded: the two clocks are never read at the same moment.
     let minutes = duration.as_secs().saturating_add(30) / 60;
     match (minutes / 1440, minutes / 60) {
         (0, 0) => format!("{minutes} minutes"),
@@ -171,7 +175,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
     const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
-    /// A clock that has run for an hour, and what the count shows then.
+    /// A clock that has run for an hour, and the monotonic time then.
     fn running() -> (Steady, Duration) {
         let mut steady = Steady::new(T0);
         let passed = MINUTE * 60;
@@ -247,7 +251,7 @@ mod tests {
             assert_eq!(steady.now(wrong, passed), wrong, "nobody knows better");
             assert_eq!(steady.now(T0.plus(passed), passed), T0.plus(passed));
             assert_eq!(steady.trouble(), None);
-            // Once: from then on it is doubted as any other.
+            // Only once: from then on, it is doubted like any other.
             let set = T0.plus(YEAR).plus(passed);
             assert_eq!(steady.now(set, passed), T0.plus(passed));
         }
@@ -287,7 +291,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is done to the machine's clock, time goes by as it passes, but for what is believed after an hour.
+        /// Whatever happens to the machine's clock, time advances as it passes, except for jumps
+        /// accepted after an hour.
         #[test]
         fn no_setting_of_the_clock_moves_time_within_an_hour(jumps in prop::collection::vec(any::<i32>(), 1..59)) {
             let (mut steady, passed) = running();
@@ -296,7 +301,7 @@ mod tests {
                 let machine = Timestamp(T0.plus(passed).0 + i64::from(jump) * 1000);
                 let now = steady.now(machine, passed);
                 let fair = T0.plus(passed);
-                // Steps of under two minutes are followed, and 59 of them add up.
+                // Steps of less than two minutes are followed, and 59 of them add up.
                 prop_assert!(now.since(fair).max(fair.since(now)) < JUMP_MIN * 59);
             }
         }

@@ -1,6 +1,7 @@
-//! What the loop counts while it runs: atomics, so that whoever reads them never holds it up.
+//! What the loop counts while it runs. The counters are atomics, so their readers never hold it up.
 //!
-//! In: what happens, where it happens. Out: the counters since the start, of which `status` is told too. Refused: nothing; nothing here fails or waits.
+//! They count from the start of the process, and `status` shows them too. Nothing here fails or
+//! waits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,16 +20,17 @@ use super::{Metric, table};
 use crate::check::fault::Fault;
 use crate::publish::PublishError;
 
-/// Bounds of durations in seconds: a pace that puts off takes milliseconds, an ordinary check one to five seconds; 60 are a check's own time, and 330
-/// its longest with the wait for a place and what the engine needs.
+/// Bounds of durations in seconds. A pace defers within milliseconds, and an ordinary check takes
+/// one to five seconds. 60 are a check's own time limit, and 330 the longest check, with the wait
+/// for a slot and the engine's time.
 const SECONDS: [f64; 13] = [
     0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 60.0, 120.0, 330.0,
 ];
 
-/// The word of a fault in `status`, beside those of verdicts.
+/// The word of a fault in `status`, next to those of verdicts.
 const FAULT: &str = "fault";
 
-/// The counters. One a process.
+/// The counters, one set per process.
 #[derive(Debug)]
 pub struct Meters {
     verdicts: IntCounterVec,
@@ -53,7 +55,8 @@ pub struct Meters {
 }
 
 impl Default for Meters {
-    /// All at 0, and all that may be counted is there: what appears with its first event has no increase that an alert could see.
+    /// All counters at 0, for all label values: a counter that appears with its first event has no
+    /// increase that an alert could see.
     fn default() -> Self {
         let meters = Self {
             verdicts: counters(&table::VERDICTS),
@@ -122,7 +125,7 @@ impl Meters {
         }
     }
 
-    /// A check ended in a verdict.
+    /// Counts a check that ended in a verdict.
     pub fn verdict(&self, verdict: &Verdict, now: Timestamp) {
         let word = labels::verdict(verdict);
         self.verdicts
@@ -133,48 +136,48 @@ impl Meters {
         }
     }
 
-    /// A check failed on our side.
+    /// Counts a check that failed on our side.
     pub fn fault(&self, fault: &Fault) {
         self.faults.with_label_values(&[labels::fault(fault)]).inc();
     }
 
-    /// A check was put off.
+    /// Counts a deferred check.
     pub fn deferral(&self, why: Deferral) {
         self.deferrals
             .with_label_values(&[labels::deferral(why)])
             .inc();
     }
 
-    /// The gateway had no network.
+    /// Counts a check for which the gateway had no network.
     pub fn offline(&self) {
         self.offline.inc();
     }
 
-    /// A failure was dropped, because nobody else lived.
+    /// Counts a failure that was dropped because no check of another host succeeded.
     pub fn unconfirmed(&self) {
         self.unconfirmed.inc();
     }
 
-    /// A check ended, after this long.
+    /// Records that a check ended, and its duration.
     pub fn check(&self, ended: EndedAs, took: Duration) {
         self.checks
             .with_label_values(&[ended.as_str()])
             .observe(took.as_secs_f64());
     }
 
-    /// A part of a check is over, after this long.
+    /// Records that a phase of a check ended, and its duration.
     pub fn phase(&self, phase: Phase, took: Duration) {
         self.phases
             .with_label_values(&[phase.as_str()])
             .observe(took.as_secs_f64());
     }
 
-    /// DNS answered for a check's name.
+    /// Counts a DNS answer for a check's name.
     pub fn looked_up(&self) {
         self.lookups.inc();
     }
 
-    /// A container ended, so long after it was asked for.
+    /// Records that a container ended, and the time since it was requested.
     pub fn container(&self, end: &End, took: Duration) {
         let ran = Duration::from_millis(end.millis);
         self.phase(Phase::Running, ran);
@@ -187,7 +190,7 @@ impl Meters {
         }
     }
 
-    /// How a check used its way.
+    /// Adds the traffic of a check.
     pub fn account(&self, account: &Account) {
         self.connections.inc_by(u64::from(account.connections));
         self.bytes
@@ -198,14 +201,14 @@ impl Meters {
             .inc_by(account.bytes_down);
     }
 
-    /// A peers list that was asked for ended.
+    /// Counts a peers list that ended.
     pub fn peers_list(&self, outcome: PeersOutcome) {
         self.peers_lists
             .with_label_values(&[outcome.as_str()])
             .inc();
     }
 
-    /// A walk ended that named so many hosts, and so many of them for the first time.
+    /// Counts a walk, the hosts it named, and how many of them were new.
     pub fn walk(&self, outcome: WalkOutcome, named: usize, new: usize) {
         self.walks.with_label_values(&[outcome.as_str()]).inc();
         for (known, count) in labels::KNOWN
@@ -217,7 +220,7 @@ impl Meters {
         }
     }
 
-    /// A dump ended.
+    /// Counts a dump that ended.
     pub fn dump(&self, outcome: &Result<u64, PublishError>) {
         let dumped = match outcome {
             Ok(_names) => Dumped::Published,
@@ -245,7 +248,8 @@ impl Meters {
             for metric in family.get_metric() {
                 let mut labels = metric.get_label().iter();
                 if let Some(word) = labels.find(|label| label.name() == "verdict") {
-                    // Counted one by one: far below where such a number loses its last digits.
+                    // Increased by one each time: far below the size at which such a number loses
+                    // its last digits.
                     let count = metric.get_counter().get_value() as u64;
                     *ended.entry(word.value().to_owned()).or_default() += count;
                 }
@@ -258,7 +262,7 @@ impl Meters {
         ended
     }
 
-    /// All of it, as the text format wants it.
+    /// All counters, for the text format.
     pub(crate) fn families(&self) -> Vec<MetricFamily> {
         let all: [&dyn Collector; 19] = [
             &self.verdicts,

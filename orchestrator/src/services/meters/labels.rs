@@ -1,4 +1,4 @@
-//! The values of labels: words of this program, and no others.
+//! The values of labels, all of them constants of this program.
 
 use census::state::{OptedOutBy, Verdict};
 use protocol::DeadReason;
@@ -12,13 +12,13 @@ use crate::check::fault::Fault;
 /// The reason of a verdict that has none.
 pub const NO_REASON: &str = "none";
 
-/// Whether the census knew a name: it did, and it did not.
+/// Whether the census knew a name.
 pub const KNOWN: [&str; 2] = ["yes", "no"];
 
 /// The verdict that has a reason.
 pub const DEAD: &str = "dead";
 
-/// All others.
+/// All other verdicts.
 pub const VERDICTS: [&str; 5] = ["alive", "moved", "opted_out", "gone", "refused"];
 
 /// A verdict's word.
@@ -33,7 +33,8 @@ pub fn verdict(verdict: &Verdict) -> &'static str {
     }
 }
 
-/// All that a check may end with. `Faulting` is none: it is concluded from faults, which are counted as such.
+/// All reasons with which a check may end. `Faulting` is not one: it is concluded from faults,
+/// which are counted as faults.
 pub const REASONS: [DeadReason; 33] = [
     DeadReason::RobotsUnavailable,
     DeadReason::Tls,
@@ -82,7 +83,7 @@ pub fn reason(verdict: &Verdict) -> String {
     }
 }
 
-/// Why checks are put off.
+/// Why checks are deferred.
 pub const DEFERRALS: [Deferral; 7] = [
     Deferral::GroupPace,
     Deferral::AddressPace,
@@ -93,7 +94,7 @@ pub const DEFERRALS: [Deferral; 7] = [
     Deferral::Full,
 ];
 
-/// The word of one.
+/// The word of a deferral.
 pub fn deferral(why: Deferral) -> &'static str {
     match why {
         Deferral::GroupPace => "group_pace",
@@ -151,7 +152,7 @@ pub fn fault(fault: &Fault) -> &'static str {
 /// Why the launcher ends containers.
 pub const KILLED: [Killed; 2] = [Killed::Deadline, Killed::Asked];
 
-/// The word of one.
+/// The word of a kill.
 pub fn killed(why: Killed) -> &'static str {
     match why {
         Killed::Deadline => "deadline",
@@ -162,7 +163,7 @@ pub fn killed(why: Killed) -> &'static str {
 /// Address families.
 pub const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 
-/// The word of one.
+/// The word of a family.
 pub fn family(family: Family) -> &'static str {
     match family {
         Family::V4 => "v4",
@@ -174,27 +175,27 @@ pub fn family(family: Family) -> &'static str {
 pub const OPTED_OUT_BY: [OptedOutBy; 3] =
     [OptedOutBy::Robots, OptedOutBy::Owner, OptedOutBy::Moderator];
 
-/// To the host, and from it.
+/// Traffic to the host, and from it.
 pub const DIRECTIONS: [&str; 2] = ["up", "down"];
 
-/// A part of a check.
+/// A phase of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// The gateway paces, looks up and dials.
     Opening,
-    /// The way is open, and all places among the containers may be taken.
+    /// The host is open, but all container slots may be taken.
     Waiting,
-    /// What the engine takes to make, start, end and remove the container.
+    /// The engine's time to create, start, end and remove the container.
     Launching,
     /// The container, from its start to its end.
     Running,
 }
 
 impl Phase {
-    /// All of them, in their order.
+    /// All phases, in their order.
     pub const ALL: [Self; 4] = [Self::Opening, Self::Waiting, Self::Launching, Self::Running];
 
-    /// Its word.
+    /// The phase's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Opening => "opening",
@@ -210,7 +211,7 @@ impl Phase {
 pub enum EndedAs {
     /// In a verdict.
     Verdict,
-    /// Put off.
+    /// The check was deferred.
     Deferred,
     /// Without a network.
     Offline,
@@ -219,10 +220,10 @@ pub enum EndedAs {
 }
 
 impl EndedAs {
-    /// All of them.
+    /// All ends.
     pub const ALL: [Self; 4] = [Self::Verdict, Self::Deferred, Self::Offline, Self::Fault];
 
-    /// Its word.
+    /// The end's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Verdict => "verdict",
@@ -233,21 +234,21 @@ impl EndedAs {
     }
 }
 
-/// What became of a dump.
+/// How a dump ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dumped {
-    /// It is out.
+    /// The list is published.
     Published,
     /// It lost too many names.
     HeldBack,
-    /// The list is out, without its pages, its signature, or its record in the database.
+    /// The list is published without its pages, its signature, or its record in the database.
     Incomplete,
-    /// The list is not out, or not all of it.
+    /// The list is not published, or not completely.
     Failed,
 }
 
 impl Dumped {
-    /// All of them.
+    /// All ends.
     pub const ALL: [Self; 4] = [
         Self::Published,
         Self::HeldBack,
@@ -255,7 +256,7 @@ impl Dumped {
         Self::Failed,
     ];
 
-    /// Its word.
+    /// The end's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Published => "published",

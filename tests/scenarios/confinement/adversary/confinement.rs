@@ -1,4 +1,5 @@
-//! The attacker tries to get out (invariants I1, I4, I9): everything that `fixtures/adversary/expected.toml` lists, compared one by one.
+//! The attacker tries to get out (invariants I1, I4, I9): each attempt that
+//! `fixtures/adversary/expected.toml` lists is compared with its result.
 
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -28,30 +29,29 @@ use crate::confinement::containers::engine;
 
 const SOON: Duration = tests::PATIENCE;
 
-/// How often the launcher is asked whether it is fit.
-/// The lab paces opens by microseconds.
+/// Most tries to open a host: the lab's paces defer by microseconds.
 const OPENS_MAX: u32 = 1000;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// The attacked host, whose egress the attacker has.
 const HOST: &str = "pleroma.lab.test";
 
-/// A host that really answers at the same address, and that nobody may reach.
+/// A host that answers at the same address, and that the attacker must not reach.
 const OTHER_HOST: &str = "mastodon.lab.test";
 
-/// Takes whatever it is sent, and says how much came.
+/// Accepts everything it is sent, and counts the bytes.
 const SINK: &str = "sink.standin.test";
 
 /// Sends without end.
 const SPRING: &str = "spring.standin.test";
 
-/// More stdout than any attacker's list of attempts.
+/// More stdout than any attacker's list of attempts, in bytes.
 const STDOUT_KEPT_MAX: usize = 1 << 20;
 
-/// The exit code of a process that the kernel ended for a call in another convention: 128 and SIGSYS.
+/// The exit code of a process that the kernel ended for a call in another convention: 128 and
+/// SIGSYS.
 const EXIT_CODE_BAD_CALL: i64 = 128 + 31;
 
-/// How an attack came out.
 pub(super) struct Outcome {
     attempts: Attempts,
     pub(super) stdout: String,
@@ -59,7 +59,8 @@ pub(super) struct Outcome {
     account: Account,
 }
 
-/// Starts attackers as the orchestrator starts checks: an egress from the gateway, a container from the launcher, nothing else.
+/// Starts attackers like the orchestrator starts checks: an egress from the gateway, a container
+/// from the launcher, nothing more.
 #[derive(Clone)]
 pub(super) struct Starter {
     pub(super) gateway: GatewayClient,
@@ -67,7 +68,7 @@ pub(super) struct Starter {
 }
 
 impl Starter {
-    /// Starts an attack, and gives the check's id at once.
+    /// Starts an attack, and returns the check's id at once.
     pub(super) fn attack(
         &self,
         host: &str,
@@ -83,7 +84,8 @@ impl Starter {
         (id, task)
     }
 
-    /// Ten at once may be out of turn by a microsecond, the lab's pace: then it is asked again, as a census does.
+    /// Opens the host. With ten at once, the lab's pace of a microsecond may defer some: these try
+    /// again, as a census does.
     async fn open(
         &self,
         check: &CheckId,
@@ -150,7 +152,8 @@ fn new_id() -> CheckId {
     CheckId::from_random(chance() << 64 | chance())
 }
 
-/// A host that is the attacker's accomplice: sends without end, or takes whatever comes; gives the bytes that came.
+/// A host that is the attacker's accomplice: it sends without end, or accepts everything. Returns
+/// its address, the number of received bytes, and its task.
 async fn accomplice(sends: bool) -> anyhow::Result<(SocketAddr, Arc<AtomicU64>, JoinHandle<()>)> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -174,13 +177,13 @@ async fn accomplice(sends: bool) -> anyhow::Result<(SocketAddr, Arc<AtomicU64>, 
     Ok((address, came, task))
 }
 
-/// A world with gateway and launcher, and no orchestrator: the test stands in its place.
+/// A world with gateway and launcher, and without orchestrator: the test replaces it.
 async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow::Result<World> {
     let mut options = Options::new(&[]);
     options.checker = Some(image.name.clone());
     options.settings = vec![
         ("checks_max", "16".to_owned()),
-        // The way in which more could go wrong, and the one that `auto` chooses on Docker.
+        // The riskier mode, and the one that `auto` chooses on Docker.
         ("slots", "on".to_owned()),
     ];
     let mut world = World::prepare(options).await?;
@@ -196,7 +199,8 @@ async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow
     Ok(world)
 }
 
-/// Waits until checks can be launched: the launcher's first look at an engine may come before that has woken up.
+/// Waits until checks can be launched: the launcher may look at an engine before the engine is
+/// ready.
 pub(crate) async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Result<()> {
     let ready = |world: &World| Ok(world.path(GATEWAY_SOCKET).exists());
     world
@@ -216,7 +220,8 @@ pub(crate) async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Res
     }
 }
 
-/// Every part of the confinement, tried from within by a program that knows all that could be known.
+/// Tries every part of the confinement from inside, by a program that knows everything there is to
+/// know.
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container()
 -> anyhow::Result<()> {
@@ -277,7 +282,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
     let [memory, int80, x32, connections, up, down] =
         <[Outcome; 6]>::try_from(outcomes).ok().context("six")?;
 
-    // Ended on request, whatever they ignore.
+    // Both end on request, whatever signals they ignore.
     for (id, task) in [stays, beside] {
         let was_there = starter.launcher.kill(&id).await?;
         let ended = task.await??;
@@ -315,7 +320,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         attempts.extend(outcome.attempts.clone());
     }
     for outcome in [&connections, &up, &down] {
-        // "A connection after its end" is tried by two; both must be refused.
+        // Two attackers try "a connection after its end"; both must be refused.
         for (item, attempt) in &outcome.attempts {
             let before = attempts.insert(item.clone(), attempt.clone());
             assert!(before.is_none_or(|before| before.happened == attempt.happened));
@@ -330,7 +335,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         differences.join("\n")
     );
 
-    // The same, as gateway, host and targets saw it.
+    // The same results, as seen by gateway, host and targets.
     assert_eq!(roams.account.connections, 2, "{:?}", roams.account);
     assert_eq!(roams.account.budget_hit, None);
     assert_eq!(
@@ -353,7 +358,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         "another host was reached"
     );
     targets.nobody_came()?;
-    // Removal goes on for a moment after the last frame. Holders stay as long as the launcher.
+    // Removal continues for a moment after the last frame. Holders stay as long as the launcher.
     let label = format!("org.fedicensus={}", world.setting("instance"));
     let none_left = |_: &World| {
         let labels = [label.as_str(), "org.fedicensus.host"];

@@ -1,14 +1,14 @@
-//! What is expected of each attempt, as data, and its comparison with what happened.
+//! The expected result of each attempt, as data, and its comparison with the actual result.
 
 use std::collections::BTreeMap;
 
 use anyhow::Context;
 use tests::{EngineApi, Found, Table};
 
-/// The table of expectations; its own head says how it is read.
+/// The table of expectations; its head explains its format.
 const EXPECTED: &str = include_str!("../../../fixtures/adversary/expected.toml");
 
-/// What an attacker's line says.
+/// One line of an attacker.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     pub(super) happened: String,
@@ -18,7 +18,8 @@ pub(super) struct Attempt {
 /// All attempts of all attackers, by item.
 pub(super) type Attempts = BTreeMap<String, Attempt>;
 
-/// Reads an attacker's lines: `attempt`, the item, what happened, and a detail for people, with tabs between.
+/// Parses an attacker's lines: `attempt`, the item, what happened, and a detail for readers,
+/// separated by tabs.
 pub(super) fn read(stdout: &str) -> Attempts {
     stdout
         .lines()
@@ -35,14 +36,13 @@ pub(super) fn read(stdout: &str) -> Attempts {
         .collect()
 }
 
-/// One row of the table.
 struct Row {
     item: String,
-    /// Any of these, one after the other.
+    /// Accepted outcomes, one after the other.
     outcomes: Vec<String>,
-    /// What is expected of all engines, where they differ.
+    /// The text for all engines, if they differ.
     shown: Option<String>,
-    /// Why it does no harm, where it works, or where the engines differ.
+    /// Why it is harmless if it works or the engines differ.
     why: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Row {
     }
 }
 
-/// One text or several.
+/// Reads one text or several.
 fn texts(value: &toml::Value) -> anyhow::Result<Vec<String>> {
     match value {
         toml::Value::Array(values) => {
@@ -108,8 +108,8 @@ fn rows(engine: &EngineApi) -> anyhow::Result<Vec<Row>> {
 
 const HEADING: &str = "Getting out of the container";
 
-/// Writes the table of what was tried and what happened, and gives what differs from what was expected: attempts that came out otherwise, that
-/// nobody expected, or that were never made.
+/// Writes the table of attempts and results. Returns the differences: attempts with another result,
+/// unexpected attempts, and attempts that were never made.
 pub(super) fn compare(engine: &EngineApi, attempts: &Attempts) -> anyhow::Result<Vec<String>> {
     let columns = ["tried", "expected", "happened", "in particular"];
     let mut table = Table::new(&format!("{HEADING}, {}", engine.title()), &columns);

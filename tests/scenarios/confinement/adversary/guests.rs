@@ -1,4 +1,5 @@
-//! Two checks in one slot, one after the other: the second finds what it would find in a fresh one.
+//! Two checks use one slot, one after the other: the second finds what it would find in a fresh
+//! one.
 
 use gateway::GatewayClient;
 use launcher::LauncherClient;
@@ -23,14 +24,14 @@ const OF_THE_MACHINE: [&str; 3] = [
     "/proc/self/net/stat/",
 ];
 
-/// Files with the host name. In a slot Docker's is the holder's; Podman's is the container's id,
-/// which differs from guest to guest.
+/// Files with the host name. In a slot, Docker shows the holder's name, and Podman the container's
+/// id, which differs between guests.
 const NAME_FILES: [&str; 2] = ["/etc/hostname ", "/proc/sys/kernel/hostname "];
 
-/// A file of counts by protocol, those of memory for the whole machine.
+/// A file of counts by protocol; the counts of memory are for the whole machine.
 const SOCKSTAT: &str = "/proc/self/net/sockstat";
 
-/// What a guest prints of its namespace: a line for each file.
+/// What a guest prints about its namespace: a line for each file.
 async fn look(starter: &Starter, kind: EngineKind) -> anyhow::Result<Vec<String>> {
     let outcome = starter.attack(HOST, "looks").1.await??;
     assert_eq!(outcome.end.exit_code, 0, "{:?}", outcome.end);
@@ -46,7 +47,7 @@ async fn look(starter: &Starter, kind: EngineKind) -> anyhow::Result<Vec<String>
 }
 
 /// A file's line without what other namespaces change: counts of memory, and the order of sockets,
-/// which the kernel has in one table for all.
+/// which the kernel keeps in one table for all.
 fn comparable(line: &str) -> String {
     if line.starts_with(NETLINK) {
         let mut sockets: Vec<&str> = line.split("\\n").collect();
@@ -61,7 +62,7 @@ fn comparable(line: &str) -> String {
     while let Some(word) = words.next() {
         kept.push(word);
         if ["alloc", "mem", "memory"].contains(&word) {
-            // Its count, and the end of the line that comes with it.
+            // Skips its count, and keeps the end of the line that is attached to it.
             let count = words.next().unwrap_or_default();
             kept.push(count.trim_start_matches(|digit: char| digit.is_ascii_digit()));
         }
@@ -111,7 +112,7 @@ async fn starter(world: &World) -> anyhow::Result<Starter> {
     Ok(starter)
 }
 
-/// A hostile host could otherwise pass something on to the host that is checked next.
+/// Otherwise a hostile host could pass something on to the host that is checked next.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_finds_nothing_of_the_one_before_in_its_slot() -> anyhow::Result<()> {
     let Some(engine) = engine()? else {
@@ -138,7 +139,7 @@ async fn a_guest_finds_nothing_of_the_one_before_in_its_slot() -> anyhow::Result
     let holders = engine.containers(&labels, tests::Listed::Running)?;
     assert_eq!(holders.len(), 1, "all were guests of one slot");
 
-    // A slot exposes no more than a namespace that no other check was ever in.
+    // A slot exposes no more than a namespace that no other check has used.
     world.stop(Role::Launcher).await?;
     assert!(engine.containers(&[&label], tests::Listed::All)?.is_empty());
     world.set("slots", "off");

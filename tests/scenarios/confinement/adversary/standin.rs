@@ -1,6 +1,6 @@
-//! Builds the attacker: static, with the standard library alone, laid over the checker's image.
+//! Builds the attacker: static, with the standard library only, laid over the checker's image.
 //!
-//! Where there is no compiler, `FEDICENSUS_TEST_STANDIN` names the program.
+//! Without a compiler, `FEDICENSUS_TEST_STANDIN` names the program.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use tempfile::TempDir;
 use tests::{EngineApi, Options};
 
-/// The attacker as a program in a directory of its own.
+/// The attacker as a program in a separate directory.
 pub(super) struct Program {
     directory: TempDir,
 }
@@ -35,7 +35,8 @@ impl Program {
         Ok(Self { directory })
     }
 
-    /// Where it lies; the real checker is laid beside it, because for most hosts it becomes that.
+    /// Copies the real checker next to it, which the attacker becomes for most hosts. Returns the
+    /// attacker's path.
     pub(super) fn beside_the_checker(&self) -> anyhow::Result<PathBuf> {
         let test = std::env::current_exe()?;
         let built = test.ancestors().nth(2).unwrap_or(Path::new("."));
@@ -57,7 +58,8 @@ impl Image {
         let directory = program.directory.path();
         let checker = Options::new(&[]).checker;
         let checker = checker.unwrap_or_else(tests::world::checker_image);
-        // To be executed and not read, as the checker is. An archive in the archive, because an unprivileged user has no files of root's.
+        // Executable and not readable, like the checker. An archive within the archive, because an
+        // unprivileged user can't own files as root.
         archive(directory, "standin.tar", "0111", &["standin"])?;
         std::fs::write(
             directory.join("Containerfile"),
@@ -83,7 +85,7 @@ impl Image {
     }
 }
 
-/// Puts files into an archive, as root's and with this mode.
+/// Puts files into an archive, owned by root and with this mode.
 fn archive(directory: &Path, name: &str, mode: &str, files: &[&str]) -> anyhow::Result<()> {
     let made = Command::new("tar")
         .args(["--create", "--owner=0", "--group=0"])

@@ -1,7 +1,9 @@
-//! What an attacker would like to reach, really there: ports and an abstract socket of this machine, and those of another container.
+//! Real targets that an attacker would like to reach: ports and an abstract socket of this machine,
+//! and those of another container.
 //!
-//! That they can be reached is shown by an ordinary container on the engine's default bridge: without root nobody else has a way to the other
-//! container, and what no container could reach would be no target.
+//! An ordinary container on the engine's default bridge proves that they can be reached. Without
+//! root, only a container has a way to the other container, and a target that no container can
+//! reach would prove nothing.
 
 use std::net::SocketAddr;
 use std::os::linux::net::SocketAddrExt as _;
@@ -17,7 +19,7 @@ use tokio::task::JoinHandle;
 
 const SOON: Duration = tests::PATIENCE;
 
-/// Where a container on a network of rootless Podman's finds the machine.
+/// The machine's address for a container on a network of rootless Podman.
 const PODMAN_WAY_TO_ITS_HOST: &str = "169.254.1.2";
 
 pub(super) struct Targets {
@@ -25,16 +27,14 @@ pub(super) struct Targets {
     pub(super) port: u16,
     /// The bridge's own address.
     pub(super) bridge: String,
-    /// The other container's port.
     pub(super) other: SocketAddr,
     pub(super) abstract_name: String,
     visits: Arc<AtomicU64>,
-    /// Those that the test made itself, to see that its targets can be reached at all.
+    /// Visits by the test itself, which prove that its targets can be reached.
     visits_own: u64,
     abstract_socket: std::os::unix::net::UnixListener,
     listeners: Vec<JoinHandle<()>>,
     engine: EngineApi,
-    /// The other container.
     container: String,
 }
 
@@ -48,7 +48,7 @@ impl Targets {
         let port = everywhere.local_addr()?.port();
         let visits = Arc::new(AtomicU64::new(0));
         let mut listeners = vec![count_visits(everywhere, &visits)];
-        // A machine without IPv6 has no such address to be reached.
+        // A machine without IPv6 has no such address.
         if let Ok(listener) = TcpListener::bind(("::1", port)).await {
             listeners.push(count_visits(listener, &visits));
         }
@@ -78,7 +78,7 @@ impl Targets {
         Ok(targets)
     }
 
-    /// Everything is there: as seen from this machine, and from an ordinary container.
+    /// Visits every target from this machine and from an ordinary container.
     async fn visit(&mut self, world: &World, image: &str, label: &str) -> anyhow::Result<()> {
         TcpStream::connect(("127.0.0.1", self.port)).await?;
         let machine = match self.engine.kind() {
@@ -110,7 +110,7 @@ impl Targets {
             .await
     }
 
-    /// Fails when anybody else came.
+    /// Fails if there were other visits.
     pub(super) fn nobody_came(&self) -> anyhow::Result<()> {
         assert_eq!(
             self.visits.load(Ordering::Relaxed),
@@ -138,8 +138,8 @@ impl Drop for Targets {
     }
 }
 
-/// A container's address on the default bridge, and the bridge's own. They stand with the network, whatever that is called; at the top of the
-/// settings only one of the engines repeats them.
+/// A container's address on the default bridge, and the bridge's own. They are read from the
+/// network, whatever its name is; only one of the engines repeats them at the top of the settings.
 fn on_the_bridge(engine: &EngineApi, container: &str) -> anyhow::Result<(String, String)> {
     let found = engine.inspect(container)?;
     let networks = found["NetworkSettings"]["Networks"].as_object();

@@ -1,5 +1,5 @@
-//! The attacker misuses its stdout in a walk (invariants I3, I10): nothing comes of that walk, for
-//! its host or for anybody.
+//! The attacker misuses its stdout in a walk (invariants I3, I10): the walk has no effect, on its
+//! host or on any other.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::standin::{Image, Program};
 use super::wire::{Attacker, SOON, crowd, host, peace};
 use crate::confinement::containers::engine;
 
-/// First labels of the attackers' hosts, by which they know what to do.
+/// First labels of the attackers' hosts, which name what to do.
 const WALKS: [&str; 12] = [
     "walk-finds-itself-gone",
     "walk-finds-itself-alive",

@@ -1,6 +1,8 @@
-//! The attacker misuses its stdout, and the whole census hears it (invariants I3, I9): its own host's verdict is the worst that comes of it.
+//! The attacker misuses its stdout against the whole census (invariants I3, I9): at worst, its own
+//! host gets a bad verdict.
 //!
-//! Over an engine each attacker is a container; without one it is a plain process, and those are left out that only a container's limits stop.
+//! With an engine, each attacker is a container. Without one, it is a plain process, and the
+//! attackers that only a container's limits stop are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,30 +18,34 @@ use crate::confinement::containers::engine;
 
 pub(super) const SOON: Duration = tests::PATIENCE;
 
-/// Ordinary instances beside the attackers: enough that one of them is heard of between any two faults.
+/// Ordinary instances next to the attackers: enough that one of them succeeds between any two
+/// faults.
 const CROWD: u32 = 10;
 
-/// Checks at once: more than the ones that last until their deadline. A slow engine makes each wait for all others, up to where the launcher takes it
-/// for one that does not answer; but one check must not wait until another meets its deadline.
+/// Checks at once: more than those that last until their deadline. A slow engine makes each wait
+/// for all others, until the launcher treats it as not answering; but one check must not wait until
+/// another reaches its deadline.
 const CHECKS_MAX: u32 = 10;
 const CHECKS_AT_LEAST: u32 = 3;
 
-/// A siege: some attackers, and how fast time goes meanwhile.
+/// A siege: some attackers, and how fast time passes during it.
 struct Siege {
     rows: Vec<Row>,
     /// What intervals are divided by.
     divisor: u32,
-    /// Names that these attackers list and that are none's yet: valid ones, so candidates, whoever said so.
+    /// Names listed by these attackers that the census doesn't know yet. They are valid, so they
+    /// become candidates, whatever their source.
     candidates: &'static [&'static str],
 }
 
 impl Siege {
-    /// Two sieges, since who never says a finding is heard three times before it has a verdict, in three days, and all others need but one: a day of
-    /// theirs lasts as long as an engine takes to start seventy checks, lest they queue up behind themselves.
+    /// Two sieges. An attacker that never reports a finding is checked three times, over three
+    /// days, before it has a verdict; all others need one day. A day of theirs lasts as long as an
+    /// engine takes to start seventy checks, so that the checks don't queue up behind each other.
     fn of(rows: Vec<Row>) -> [Self; 2] {
         let (a_day, three_days) = match Engine::from_environment() {
             Engine::Socket(_) => (unhurried(2000), unhurried(8000)),
-            // They start at once.
+            // Processes start at once.
             Engine::Process => (10_000, 20_000),
         };
         let (thrice, once) = rows
@@ -70,25 +76,26 @@ impl Siege {
     }
 }
 
-/// CPU time that a siege may cost orchestrator, launcher and gateway together, for each check. The seven that send 10 GB each would take half a
-/// minute apiece until their deadline, and be asked several times, if they were listened to.
+/// CPU time of orchestrator, launcher and gateway together, per check of a siege. If the parts read
+/// everything, the seven attackers that send 10 GB would each take half a minute until their
+/// deadline, several times.
 const CPU_A_CHECK_MAX: Duration = Duration::from_millis(500);
 
-/// Memory of any part, however much is sent (invariant I9).
+/// Memory of any part, in bytes, however much is sent (invariant I9).
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
 /// The attackers, as data.
 const ROWS: &str = include_str!("../../../fixtures/adversary/wire.toml");
 
-/// An attacker.
 #[derive(Clone)]
 struct Row {
-    /// First label of its host, by which it knows what to do.
+    /// First label of its host, which names what to do.
     label: String,
     tried: String,
     /// Verdict and reason of every check of its host.
     verdict: (String, String),
-    /// Only a container's limits stop it, or a launcher that keeps the deadline over one.
+    /// Whether only a container's limits stop it, or a launcher that enforces a container's
+    /// deadline.
     contained: bool,
 }
 
@@ -117,7 +124,7 @@ pub(super) fn crowd() -> Vec<String> {
     lab::crowd::Crowd::new(CROWD, 1).names().collect()
 }
 
-/// A living crowd, and nobody else yet.
+/// A world with a responding crowd, and no other hosts yet.
 pub(super) async fn peace(checker: String, divisor: u32) -> anyhow::Result<World> {
     let mut options = Options::new(&[]);
     options.seeds = crowd();
@@ -151,7 +158,7 @@ pub(super) async fn peace(checker: String, divisor: u32) -> anyhow::Result<World
     Ok(world)
 }
 
-/// Invariant I3, with I4 and I9: floods, half lines, forged verdicts, whatever comes.
+/// Invariant I3, with I4 and I9: floods, half lines, forged verdicts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_checker_that_was_taken_over_harms_its_own_host_alone() -> anyhow::Result<()> {
     let (heading, part, attacker, rows) = match engine()? {
@@ -184,7 +191,7 @@ async fn a_checker_that_was_taken_over_harms_its_own_host_alone() -> anyhow::Res
     Ok(())
 }
 
-/// What stands in the checker's place, kept until it is not needed.
+/// The program in place of the checker, kept until it is not needed.
 pub(super) enum Attacker {
     Image(Image),
     Program(
@@ -194,7 +201,7 @@ pub(super) enum Attacker {
 }
 
 impl Attacker {
-    /// What a census is told to start.
+    /// The setting that makes a census start it.
     pub(super) fn checker(&self) -> String {
         match self {
             Self::Image(image) => image.name.clone(),
@@ -206,10 +213,10 @@ impl Attacker {
 /// The parts whose usage is bounded.
 const PARTS: [Role; 3] = [Role::Gateway, Role::Launcher, Role::Run];
 
-/// What the sieges brought to light.
 struct Outcome {
     table: Table,
-    /// The same for a program, when an engine ran the attackers: its word, and what it did.
+    /// The same results for programs, if an engine ran the attackers: the engine's name, and what
+    /// happened on it.
     record: Option<(&'static str, Found)>,
     differences: Vec<String>,
 }
@@ -231,7 +238,7 @@ impl Outcome {
         })
     }
 
-    /// Every verdict that this attacker's host ever got is the expected one.
+    /// Asserts that every verdict of this attacker's host is the expected one.
     fn add(&mut self, row: &Row, stored: &Stored) {
         let found: BTreeSet<(String, String)> = stored
             .history
@@ -353,7 +360,7 @@ async fn besiege(world: &World, siege: &Siege, outcome: &mut Outcome) -> anyhow:
     Ok(())
 }
 
-/// Checks that came to an end, with a verdict or a fault, as the daemon's log tells.
+/// Checks that ended with a verdict or a fault, by the daemon's log.
 fn checks(world: &World) -> anyhow::Result<u32> {
     let log = std::fs::read_to_string(world.path("run.log"))?;
     let ended = |line: &&str| line.contains(" checked ") || line.contains("failed on our side");
@@ -369,7 +376,8 @@ fn alive_counts(world: &World) -> anyhow::Result<BTreeMap<String, u32>> {
     Ok(counts)
 }
 
-/// The crowd lives as ever, and the only further rows are the candidates that were named validly.
+/// Asserts that the crowd is alive as before, and that the only further rows are the valid
+/// candidates.
 fn nobody_else_was_touched(world: &World, siege: &Siege) -> anyhow::Result<()> {
     for name in crowd() {
         let stored = world.host(&name)?.context("known")?;

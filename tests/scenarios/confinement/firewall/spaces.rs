@@ -1,6 +1,8 @@
-//! Network namespaces of a test's own: bridges, routes, rules, listeners and probes in them. All of it goes with the [`Network`].
+//! Network namespaces for a test: bridges, routes, rules, listeners and probes. They are removed
+//! with the [`Network`].
 //!
-//! A thread that enters a namespace makes its sockets there, so nothing has to be started in them but `ip` and `nft`.
+//! A thread that enters a namespace creates its sockets there, so only `ip` and `nft` have to be
+//! started in them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,17 +22,18 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// How long a probe tries: two repetitions of a SYN, which a busy machine needs at most.
+/// How long a probe tries: two repetitions of a SYN, the most that a busy machine needs.
 const PROBE_TIME: Duration = Duration::from_secs(4);
 
-/// A datagram is sent so often, in case the first one was lost to neighbour discovery.
+/// How often a datagram is sent, in case neighbour discovery loses the first one.
 const DATAGRAMS: u32 = 4;
 
-/// The world's side of the machine's line, and the machine's: in use for nothing else.
+/// Both ends of the link between world and machine, used for nothing else.
 const LINE_WORLD: [&str; 2] = ["100.66.0.2", "fd00:ffff::2"];
 const LINE_MACHINE: [&str; 2] = ["100.66.0.1", "fd00:ffff::1"];
 
-/// Whether this test may make namespaces and has its `programs`. Says so when not, and fails when nothing may be skipped.
+/// Whether this test may make namespaces and has its `programs`. If not, it prints that, and fails
+/// if nothing may be skipped.
 pub(super) fn privileged(programs: &[&str]) -> bool {
     let missing = if rustix::process::geteuid().is_root() {
         programs.iter().copied().find(|program| {
@@ -52,7 +55,7 @@ pub(super) fn privileged(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// How a probe asks.
+/// The protocol of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Transport {
     Tcp,
@@ -93,7 +96,7 @@ impl Probe {
         };
         let mut answer = [0; 8];
         for _ in 0..DATAGRAMS {
-            // A machine without neighbours says so once; the next one may pass.
+            // A machine without neighbours reports that once; the next datagram may pass.
             socket.send_to(b"?", to).await.ok();
             let received = timeout(PROBE_TIME / DATAGRAMS, socket.recv_from(&mut answer)).await;
             if let Ok(Ok((_, from))) = received {
@@ -114,7 +117,8 @@ impl fmt::Display for Probe {
     }
 }
 
-/// What answers whoever gets through: at all addresses of a namespace, or at one, since a datagram's answer must come from where it was asked.
+/// What answers probes: at all addresses of a namespace for TCP. For UDP at one address, because
+/// the answer to a datagram must come from the address it was sent to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Listener {
     Tcp(u16),
@@ -146,10 +150,10 @@ impl Listener {
     }
 }
 
-/// Namespaces and what stands in them.
+/// Namespaces and what is in them.
 #[derive(Debug)]
 pub(super) struct Network {
-    /// The namespaces' names at `ip netns`, by ours.
+    /// The namespaces' names in `ip netns`, by ours.
     spaces: BTreeMap<&'static str, String>,
     stop: CancellationToken,
 }
@@ -169,7 +173,7 @@ impl Network {
         Ok(network)
     }
 
-    /// A bridge on `machine` with `guest` at it, for which `machine` is the way out.
+    /// A bridge on `machine` that connects `guest`, which uses `machine` as its gateway.
     pub(super) fn bridge(
         &mut self,
         machine: &str,
@@ -198,7 +202,8 @@ impl Network {
         self.ip(guest, &format!("route add default via {v6}"))
     }
 
-    /// A line from `machine`, which has `public` at it, to a `world` that has all `addresses`.
+    /// A link from `machine`, which gets the address `public`, to a `world` that has all
+    /// `addresses`.
     pub(super) fn world<'a>(
         &mut self,
         machine: &str,
@@ -234,7 +239,7 @@ impl Network {
         self.forward(machine)
     }
 
-    /// Has a namespace forward packets between its lines.
+    /// Makes a namespace forward packets between its links.
     pub(super) fn forward(&self, space: &str) -> anyhow::Result<()> {
         let settings = [
             ("net/ipv4/ip_forward", "1"),
@@ -250,13 +255,12 @@ impl Network {
         setting.join().expect("no panic in there")
     }
 
-    /// Loads rules into a namespace.
     pub(super) fn nft(&self, space: &str, rules: &str) -> anyhow::Result<()> {
         let command = ["ip", "netns", "exec", self.space(space), "nft", "-f", "-"];
         run(&command, Some(rules)).map(|_| ())
     }
 
-    /// Runs a program in a namespace, for what it prints.
+    /// Runs a program in a namespace, and returns what it prints.
     pub(super) fn run(&self, space: &str, command: &[&str]) -> anyhow::Result<String> {
         run(
             &[&["ip", "netns", "exec", self.space(space)], command].concat(),
@@ -281,7 +285,7 @@ impl Network {
             .with_context(|| format!("{listener:?} in {space}"))
     }
 
-    /// Which of the probes are answered. All ask at once.
+    /// Which of the probes are answered. All are sent at once.
     pub(super) fn reached(&self, probes: &[Probe]) -> anyhow::Result<BTreeMap<Probe, bool>> {
         let mut by_space: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for probe in probes {
@@ -304,7 +308,7 @@ impl Network {
     }
 
     /// Opens `count` connections from these addresses in turn, and keeps all until the last was
-    /// tried. How many of them were answered.
+    /// tried. Returns how many were answered.
     pub(super) fn held(
         &self,
         space: &str,
@@ -331,7 +335,7 @@ impl Network {
         thread.join().expect("no panic in there")
     }
 
-    /// Sends so many datagrams from one socket, or begins so many connections, as fast as it can.
+    /// Sends `count` datagrams from one socket, or begins `count` connections, as fast as it can.
     pub(super) fn flood(&self, flood: Probe, count: u32) -> anyhow::Result<()> {
         let to = flood.to;
         let thread = self.within(flood.from, move || match flood.transport {
@@ -346,7 +350,7 @@ impl Network {
             }
             Transport::Tcp => runtime()?.block_on(async {
                 for _ in 0..count {
-                    // Asked once, which sends the SYN, and given up.
+                    // One poll sends the SYN; then the connection is dropped.
                     drop(timeout(Duration::ZERO, TcpStream::connect(to)).await);
                 }
                 Ok(())
@@ -355,7 +359,7 @@ impl Network {
         thread.join().expect("a flood does not panic")
     }
 
-    /// Runs `work` on a thread of its own in a namespace.
+    /// Runs `work` on a separate thread in a namespace.
     fn within<T: Send + 'static>(
         &self,
         space: &str,

@@ -1,11 +1,12 @@
-//! Chance that can be had again: the seed is printed, and taken from the environment when it stands there.
+//! Reproducible random numbers: the seed is printed, and taken from the environment if it is set
+//! there.
 
 use std::time::Duration;
 
 /// The variable that gives the seed.
 const SEED: &str = "FEDICENSUS_CRASH_SEED";
 
-/// splitmix64: what it throws is told by its seed alone.
+/// splitmix64: its seed determines all numbers.
 #[derive(Debug)]
 pub(crate) struct Chance {
     pub(crate) seed: u64,
@@ -13,7 +14,7 @@ pub(crate) struct Chance {
 }
 
 impl Chance {
-    /// From the environment's seed, or another one each time. Both are printed.
+    /// Uses the environment's seed, or another one each time. Either is printed.
     pub(crate) fn new() -> Self {
         let seed = std::env::var_os(SEED)
             .and_then(|text| text.to_str()?.parse().ok())
@@ -38,7 +39,7 @@ impl Chance {
         self.next() % below.max(1)
     }
 
-    /// One time of so many.
+    /// `true` with probability 1/`many`.
     pub(crate) fn one_in(&mut self, many: u64) -> bool {
         self.below(many) == 0
     }

@@ -1,4 +1,5 @@
-//! Commands that write without a daemon, killed in the middle: they take the database's lock, and give it back by dying.
+//! Kills commands that write without a daemon: they take the database's lock, and release it by
+//! ending.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ fn name(number: usize) -> String {
     format!("c{number}.lab.test")
 }
 
-/// Runs a command and kills it after less than `most`; whether it had ended well by then.
+/// Runs a command and kills it after less than `most`. Returns whether it had succeeded by then.
 async fn cut_off(
     world: &World,
     chance: &mut Chance,
@@ -50,14 +51,14 @@ async fn an_import_killed_at_any_moment_keeps_a_whole_beginning_and_goes_on() ->
     std::fs::write(&list, text)?;
     let path = list.display().to_string();
     let mut before = 0;
-    // The first ones fall into the making of the database.
+    // The first kills happen while the database is being created.
     for kill in 1..=KILLS {
         let most = Duration::from_millis(if kill < KILLS / 3 { 100 } else { 600 });
         let ended = cut_off(&world, &mut chance, most, &["import", &path]).await?;
         if before == 0 && !world.path("data/census.db").exists() {
             continue;
         }
-        // The next command is not locked out, and makes what the killed one did not come to make.
+        // The next command is not locked out, and creates what the killed one had not created.
         let added = world.command(&["add", "first.lab.test"])?;
         ensure!(added.status.success(), "{added:?}");
         let now = known(&world)? - 1;

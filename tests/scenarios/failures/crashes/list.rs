@@ -1,4 +1,4 @@
-//! The published list, read all the time as nginx's visitors would: whole at every moment.
+//! Reads the published list continuously, like visitors of nginx: it is whole at every moment.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -10,10 +10,10 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use tokio::task::JoinHandle;
 
-/// How often a visitor comes.
+/// Interval between visits.
 const VISIT_EVERY: Duration = Duration::from_millis(5);
 
-/// Both published files; nothing before the first dump.
+/// Both published files; `None` before the first dump.
 pub(crate) fn whole(public: &Path) -> anyhow::Result<Option<(Vec<String>, Vec<String>)>> {
     let Ok(plain) = std::fs::read(public.join("nodes.json")) else {
         return Ok(None);
@@ -36,7 +36,7 @@ fn parsed(bytes: &[u8]) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Files that are written beside the published ones and not yet in their places.
+/// Files that are written next to the published ones and not yet renamed.
 pub(crate) fn half_written(public: &Path) -> anyhow::Result<BTreeSet<String>> {
     super::names_in(public).map(|names| {
         names
@@ -46,7 +46,7 @@ pub(crate) fn half_written(public: &Path) -> anyhow::Result<BTreeSet<String>> {
     })
 }
 
-/// Somebody who reads the list all the time.
+/// A visitor that reads the list continuously.
 #[derive(Debug)]
 pub(crate) struct Visitor {
     task: JoinHandle<anyhow::Result<()>>,
@@ -69,7 +69,7 @@ impl Visitor {
         Self { task, visits }
     }
 
-    /// How many lists it saw, all of them whole.
+    /// Number of lists it saw, all of them whole.
     pub(crate) async fn leaves(self) -> anyhow::Result<u64> {
         if self.task.is_finished() {
             self.task.await??;

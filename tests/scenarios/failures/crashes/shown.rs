@@ -1,4 +1,4 @@
-//! What `explain` has shown must be there after whatever happens: shown ⊆ kept.
+//! A verdict that `explain` has shown must still be there, whatever happens: shown ⊆ kept.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use census::transition::Entry;
 use protocol::Host;
 use tests::World;
 
-/// Verdicts that the store keeps a host.
+/// Verdicts that the store keeps per host.
 const HISTORY_MAX: usize = 10;
 
-/// The last that was shown of each host.
+/// What was last shown of each host.
 #[derive(Debug, Default)]
 pub(crate) struct Shown {
     hosts: BTreeMap<String, Past>,
-    /// Hosts with a verdict that they did not deserve, and verdicts that were shown and are no more.
+    /// Hosts with an undeserved verdict, and verdicts that were shown and are missing now.
     pub(crate) wronged: Vec<String>,
     pub(crate) lost: Vec<String>,
 }
@@ -26,8 +26,8 @@ struct Past {
 }
 
 impl Shown {
-    /// Looks at all of `names`, over one connection beside whoever writes; nothing that an earlier look had shown may be missing, the file must be
-    /// sound, and no history may hold anything but `alive`.
+    /// Looks at all of `names`, over a separate connection. Nothing that an earlier look had shown
+    /// may be missing, the file must be sound, and no history may hold anything but `alive`.
     pub(crate) fn look(&mut self, world: &World, names: &[String]) -> anyhow::Result<()> {
         let reader = world.reader().context("the database does not open")?;
         let damage = reader.damage()?;
@@ -55,7 +55,7 @@ impl Shown {
         Ok(())
     }
 
-    /// How often each host had lived at the last look.
+    /// Number of `alive` verdicts of each host at the last look.
     pub(crate) fn alive_counts(&self) -> BTreeMap<String, u32> {
         self.hosts
             .iter()
@@ -63,7 +63,7 @@ impl Shown {
             .collect()
     }
 
-    /// Verdicts seen in all.
+    /// Number of verdicts seen.
     pub(crate) fn verdicts(&self) -> u64 {
         self.hosts
             .values()
@@ -72,7 +72,8 @@ impl Shown {
     }
 }
 
-/// Whether what was shown, newest first, stands at the end of what there is now, but for the oldest, which newer ones may have pushed out.
+/// Whether the shown verdicts, newest first, are the end of the current ones, except for the
+/// oldest, which newer ones may have displaced.
 pub(crate) fn is_kept<T: PartialEq>(shown: &[T], now: &[T]) -> bool {
     (0..=now.len()).any(|newer| {
         let kept = now.get(newer..).unwrap_or_default();

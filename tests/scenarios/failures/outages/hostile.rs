@@ -1,5 +1,5 @@
-//! The contrary: one living host is enough for failures to be confirmed, and whoever holds half of all hosts can neither stop the census nor have
-//! honest ones counted dead.
+//! The opposite: one responding host is enough to confirm failures. An attacker with half of all
+//! hosts can neither stop the census nor make honest hosts count as dead.
 
 use std::time::Duration;
 
@@ -33,7 +33,8 @@ async fn one_living_host_in_the_world_is_enough_for_failures_to_count() -> anyho
     Ok(())
 }
 
-/// Tarpits that hold a check for all of its time, drips, floods, bombs, resets; they die in step, and some flap.
+/// Tarpits that hold a check for all of its time, drips, floods, bombs, resets. They fail at the
+/// same time, and some flap.
 const HOSTILE: [&str; 36] = [
     "drip.lab.test",
     "drip-headers.lab.test",
@@ -73,11 +74,12 @@ const HOSTILE: [&str; 36] = [
     "robots-endless.lab.test",
 ];
 
-/// What the honest get of checks beside them must be at least this part of what they got alone. Measured: nine tenths, with twelve places and
-/// sixteen hosts that hold one for up to a minute; were all places always held, a round would take eighty seconds instead of thirty.
+/// The honest hosts must get at least this part of the checks that they get alone. Measured: nine
+/// tenths, with twelve slots and sixteen hosts that hold one for up to a minute. If all slots were
+/// always held, a round would take eighty seconds instead of thirty.
 const HONEST_RATE_MIN: f64 = 0.3;
 
-/// How long is measured: two days of this world.
+/// How long the rate is measured: two days of this world.
 const MEASURED: Duration = Duration::from_secs(60);
 
 fn lived(world: &World) -> anyhow::Result<u32> {
@@ -90,7 +92,7 @@ fn lived(world: &World) -> anyhow::Result<u32> {
         .sum()
 }
 
-/// Checks of the honest that came out alive, a second.
+/// Checks per second that found honest hosts alive.
 async fn honest_rate(world: &World) -> anyhow::Result<f64> {
     let (began, before) = (Instant::now(), lived(world)?);
     world

@@ -1,4 +1,4 @@
-//! DNS fails, denies, or leads all names to one place.
+//! DNS fails, denies names, or directs all names to one address.
 
 use tests::{Watch, World};
 
@@ -6,7 +6,7 @@ use super::{SOON, Trouble, a_living_crowd, crowd, replace};
 
 const NAMES: &str = "lab/names";
 
-/// Every name leads to `place` from now on.
+/// Directs every name to `place` from now on.
 fn all_lead_to(world: &World, place: &str) -> anyhow::Result<()> {
     let text: String = crowd().map(|name| format!("{name} {place}\n")).collect();
     replace(world, NAMES, &text)
@@ -49,7 +49,7 @@ async fn a_resolver_that_is_silent_or_leads_all_to_nobody_changes_no_state() -> 
     while_all_lead_to(&world, "127.0.0.1 1", nobody).await
 }
 
-/// Living instances of another lab, at an address of their own; that lab plays none of the crowd.
+/// Responding instances of another lab, at a separate address; that lab has none of the crowd.
 const ELSEWHERE: [&str; 6] = [
     "mastodon.lab.test",
     "pleroma.lab.test",
@@ -59,7 +59,8 @@ const ELSEWHERE: [&str; 6] = [
     "misskey.lab.test",
 ];
 
-/// The nastiest of them: some live on and are witnesses all the time, looked up afresh, at the very address to which all are led.
+/// The hardest case: some hosts stay alive and are witnesses all the time, with fresh look-ups, at
+/// the very address to which all names lead.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resolver_that_leads_all_to_a_living_instance_changes_no_state() -> anyhow::Result<()> {
     let second = lab::Lab::start(lab::Settings {
@@ -100,9 +101,9 @@ async fn a_resolver_that_leads_all_to_a_living_instance_changes_no_state() -> an
         "DNS leads all names to one living instance",
         everybody(),
     )?;
-    // Whoever else is heard of meanwhile is led there too.
+    // Any further name leads there too.
     replace(&world, NAMES, &format!("*.test {place}\n"))?;
-    // By then most have waited for two minutes, between witnesses all the time.
+    // By then, most have waited for two minutes, always with witnesses in between.
     world
         .until("failures were dropped without a witness", SOON, |world| {
             let mut dropped = 0;
@@ -123,7 +124,7 @@ async fn a_resolver_that_leads_all_to_a_living_instance_changes_no_state() -> an
     };
     assert!(witnesses(&world)? >= 12, "they lived on meanwhile");
     let says = [
-        "NOBODY BEARS WITNESS",
+        "NO FAILURE IS CONFIRMED",
         "Does this machine's resolver lead all names to one address?",
     ];
     world

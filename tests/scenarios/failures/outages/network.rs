@@ -1,10 +1,11 @@
-//! The network goes, whole or by families: with its routes, or so that packets vanish or are reset. Played in a network namespace of its own.
+//! The network fails, completely or for one address family: its routes disappear, or packets are
+//! dropped or reset. Simulated in a separate network namespace.
 
 use tests::{Namespace, Need, Role, World};
 
 use super::{CROWD, Trouble, crowd, options, until_all_live};
 
-/// The namespace; without the right to make one the test is skipped: see [`tests::needs`].
+/// The namespace; without permission to make one the test is skipped: see [`tests::needs`].
 fn namespace() -> Option<Namespace> {
     match Namespace::new() {
         Ok(namespace) => Some(namespace),
@@ -20,7 +21,8 @@ fn namespace() -> Option<Namespace> {
     }
 }
 
-/// A crowd inside, every other of it reached over IPv6, and a gateway that stands there as well.
+/// A crowd inside the namespace, half of it reached over IPv6, with a gateway that runs there as
+/// well.
 async fn a_crowd_of_two_families(namespace: &mut Namespace) -> anyhow::Result<World> {
     let mut world = World::prepare(options()).await?;
     let state = world.path("inside");
@@ -58,7 +60,7 @@ async fn no_network_at_all_and_a_firewall_that_resets_change_no_state() -> anyho
         fault: "no network at all",
         says: &["OUTAGE", "the gateway has no network", "NO NETWORK"],
         logs: [
-            "nothing is checked until this is mended",
+            "no host is checked until this works again",
             "the outage is over",
         ],
         met_min: 1,
@@ -84,7 +86,7 @@ async fn no_network_at_all_and_a_firewall_that_resets_change_no_state() -> anyho
     .await?;
     Trouble::nobody_lives(
         "every packet vanishes",
-        &["unreachable ×", "NOBODY LIVES since"],
+        &["unreachable ×", "NO CHECK SUCCEEDS since"],
     )
     .strikes(
         &world,
@@ -107,12 +109,8 @@ async fn one_family_without_a_route_changes_no_state() -> anyhow::Result<()> {
     };
     let world = a_crowd_of_two_families(&mut inside).await?;
     for (fault, says, address) in [
-        (
-            "no route over IPv4",
-            &["IPv6 alone; NO IPv4"],
-            "127.0.0.1/8",
-        ),
-        ("no route over IPv6", &["IPv4 alone; hosts with"], "::1/128"),
+        ("no route over IPv4", &["IPv6 only; NO IPv4"], "127.0.0.1/8"),
+        ("no route over IPv6", &["IPv4 only; hosts with"], "::1/128"),
     ] {
         let trouble = Trouble {
             fault,
@@ -141,11 +139,11 @@ async fn one_family_whose_packets_vanish_changes_no_state() -> anyhow::Result<()
         (
             "packets vanish over IPv4",
             [
-                "ERROR NOBODY LIVES over IPv4",
-                "it is over: NOBODY LIVES over IPv4",
+                "ERROR NO CHECK SUCCEEDS over IPv4",
+                "it is over: NO CHECK SUCCEEDS over IPv4",
             ],
             &[
-                "NOBODY LIVES over IPv4",
+                "NO CHECK SUCCEEDS over IPv4",
                 "Does this machine's IPv4 lead out?",
             ],
             "ip daddr 127.0.0.1 tcp dport 8443 drop",
@@ -153,11 +151,11 @@ async fn one_family_whose_packets_vanish_changes_no_state() -> anyhow::Result<()
         (
             "packets vanish over IPv6",
             [
-                "ERROR NOBODY LIVES over IPv6",
-                "it is over: NOBODY LIVES over IPv6",
+                "ERROR NO CHECK SUCCEEDS over IPv6",
+                "it is over: NO CHECK SUCCEEDS over IPv6",
             ],
             &[
-                "NOBODY LIVES over IPv6",
+                "NO CHECK SUCCEEDS over IPv6",
                 "Does this machine's IPv6 lead out?",
             ],
             "ip6 daddr ::1 tcp dport 8443 drop",

@@ -1,6 +1,7 @@
-//! A clock that jumps a year ahead and back: while the daemon runs, and while it does not.
+//! A clock that jumps a year ahead and back, while the daemon runs and while it does not.
 //!
-//! The jump is real for the daemon: a library of some lines stands before the C library and moves the clock by what a file says.
+//! The jump is real for the daemon: a library of a few lines, loaded before the C library, moves
+//! the clock by the number in a file.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +10,8 @@ use super::*;
 
 const YEAR_S: i64 = 365 * 86_400;
 
-/// Adds the seconds that the file named by `CLOCK_FILE` holds to the clock of the day, and leaves the counts of time alone.
+/// Adds the seconds in the file named by `CLOCK_FILE` to the time of day, and leaves monotonic
+/// clocks alone.
 const SHIM: &str = r#"
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -31,7 +33,6 @@ int clock_gettime(clockid_t id, struct timespec *ts) {
 }
 "#;
 
-/// A clock that can be set.
 struct SetClock {
     file: PathBuf,
 }
@@ -76,7 +77,8 @@ async fn living_by_a_clock() -> anyhow::Result<(World, SetClock)> {
     Ok((world, clock))
 }
 
-/// No moment of any host, past or due, lies further ahead of the machine's own clock than an interval of this census, and everybody lived lately.
+/// No time of any host, past or due, is further ahead of the machine's own clock than an interval
+/// of this census, and every host was alive recently.
 #[expect(
     clippy::disallowed_methods,
     reason = "the clock that never jumped judges"
@@ -166,7 +168,7 @@ async fn a_clock_that_is_a_year_off_over_a_restart_wrongs_nobody() -> anyhow::Re
         clock.ahead_by(0)?;
         world.begin(Role::Run).await?;
         fault.ends_well(&world).await?;
-        // Each host's first verdict by a clock that was set back changes nothing of what was written before.
+        // Each host's first verdict by a clock that was set back changes nothing written before.
         let mut last = Ok(());
         let sound = world
             .until("all moments are sound", SOON, |world| {
@@ -179,7 +181,8 @@ async fn a_clock_that_is_a_year_off_over_a_restart_wrongs_nobody() -> anyhow::Re
     Ok(())
 }
 
-/// As the clock of a machine without a battery does. In an hour of doubt everybody would be written down as having lived a year ago.
+/// Like the clock of a machine without a battery. In an hour of doubt, every host would be recorded
+/// as last alive a year ago.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_begins_a_year_back_and_is_set_right_is_gone_by_at_once() -> anyhow::Result<()>
 {

@@ -1,4 +1,4 @@
-//! Disks that are full or read-only, a database that is locked, moved away or replaced.
+//! Disks that are full or read-only, and a database that is locked, moved away or replaced.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use super::*;
 use tests::Engine;
 use tests::world::EGRESS;
 
-/// Room for the database and its log, with some hundred KiB to spare, and for two sets of published files of some hosts.
+/// Room for the database and its log, with some hundred KiB to spare, and for two sets of published
+/// files of some hosts.
 const DISK_KIB: u32 = 4096;
 
 fn with_a_disk(name: &'static str, kib: u32) -> Options {
@@ -19,7 +20,7 @@ fn with_a_disk(name: &'static str, kib: u32) -> Options {
     }
 }
 
-/// Fills a disk to its last byte, by one file, which grows when it is called again.
+/// Fills a disk to its last byte with one file, which grows with each call.
 fn fill(directory: &Path) -> anyhow::Result<PathBuf> {
     let path = directory.join("filled-by-somebody");
     let mut file = std::fs::File::options()
@@ -32,8 +33,8 @@ fn fill(directory: &Path) -> anyhow::Result<PathBuf> {
     Ok(path)
 }
 
-/// Keeps a disk full until the daemon has complained of it: what was being written at first gives its room back, which may be enough for a
-/// part of the next.
+/// Keeps a disk full until the daemon reports it: what was being written at first frees its room,
+/// which may be enough for a part of the next write.
 async fn fill_until(world: &World, directory: &Path, says: &str) -> anyhow::Result<PathBuf> {
     let complained = complaints(world, Role::Run).len();
     let filled = fill(directory)?;
@@ -55,7 +56,7 @@ async fn a_full_disk_below_the_database_wrongs_nobody() -> anyhow::Result<()> {
     }
     let mut world = living(with_a_disk("data", DISK_KIB)).await?;
     let fault = Fault::begin(&world, "disk of the database full")?;
-    // SQLite's log has room of its own from before, which is used up first.
+    // SQLite's log has room from before, which is used up first.
     let says = ["OUTAGE", "the database's disk is full: free some space"];
     let filled = fill_until(&world, &world.path("data"), says[1]).await?;
     fault.is_said(&world, &says).await?;
@@ -77,7 +78,8 @@ async fn a_full_disk_below_the_database_wrongs_nobody() -> anyhow::Result<()> {
             Ok(said(world).contains("full"))
         })
         .await?;
-    // Whether it can begin at all depends on what was left of its log; if not, whoever watches it starts it anew.
+    // Whether it can start depends on what was left of its log; if it can't, its supervisor
+    // restarts it.
     let gave_up = said(&world).contains("fedicensus: ");
     if gave_up {
         world.until_it_ended(Role::Run, SOON).await?;
@@ -93,7 +95,7 @@ async fn a_full_disk_below_the_database_wrongs_nobody() -> anyhow::Result<()> {
 /// An upgrade's copy is made the same way.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_without_room_says_how_much_it_takes_and_leaves_nothing() -> anyhow::Result<()> {
-    /// Room for the 32 KiB that SQLite's readers share, and not for a database as well.
+    /// Room for the 32 KiB that SQLite's readers share, but not for a database.
     const BYTES_LEFT: u64 = 48 * 1024;
     if !may_mount("a_copy_without_room_says_how_much_it_takes_and_leaves_nothing")? {
         return Ok(());
@@ -133,7 +135,8 @@ async fn a_copy_without_room_says_how_much_it_takes_and_leaves_nothing() -> anyh
     Ok(())
 }
 
-/// A daemon that can't begin ends and says why; whoever watches it starts it again and again.
+/// Asserts that a daemon that can't start ends and says why. A supervisor would restart it again
+/// and again.
 async fn ends_and_says(world: &mut World, says: &str) -> anyhow::Result<()> {
     let before = world.log(Role::Run).len();
     world.begin(Role::Run).await?;
@@ -179,7 +182,8 @@ async fn a_full_disk_below_the_egress_wrongs_nobody() -> anyhow::Result<()> {
     let log = world.log(Role::Gateway);
     let told = log.matches("no check can be given its way out").count();
     let over = log.matches("checks are given their way out again").count();
-    // What was in flight when the disk was filled gives room back, so that it may be over for a moment.
+    // What was in flight when the disk was filled frees room, so the fault may be over for a
+    // moment.
     assert_eq!(told, 1 + over, "once each, and not once a check: {log}");
     std::fs::remove_file(&filled)?;
     fault.ends_well(&world).await
@@ -223,7 +227,7 @@ async fn a_database_that_somebody_locks_wrongs_nobody() -> anyhow::Result<()> {
     fault.is_said(&world, &says).await?;
     fault.lasts(&world).await?;
 
-    // And nobody can begin meanwhile.
+    // And no second daemon can start meanwhile.
     world.kill(Role::Run)?;
     ends_and_says(&mut world, "locked").await?;
     drop(holder.stdin.take());
@@ -252,7 +256,7 @@ async fn a_database_that_is_moved_away_loses_nothing() -> anyhow::Result<()> {
     fault.is_borne(&world)?;
     fault.ends_well(&world).await?;
 
-    // Another one in its place: the daemon ends, and the next life uses that one.
+    // With another file in its place, the daemon ends, and the next one uses that file.
     let copy = world.path("copy.db");
     world.stop(Role::Run).await?;
     std::fs::copy(world.path("data/census.db"), &copy)?;

@@ -1,6 +1,6 @@
-//! The engine stopped or refusing, and the checker's image missing or broken.
+//! The engine is stopped or refuses calls, or the checker's image is missing or broken.
 //!
-//! The engine is the tests' own, which fails at will; `real_engine` tells of a real one.
+//! The engine is the tests' own, which fails at will; `real_engine` covers a real one.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::path::Path;
 use super::*;
 use tests::Engine;
 
-/// Over plain processes, whatever engine there is: a real one does not fail at will.
+/// Over plain processes, whatever engine there is: a real engine does not fail at will.
 fn over_processes() -> Options {
     Options {
         engine: Engine::Process,
@@ -40,7 +40,7 @@ async fn an_engine_that_is_gone_or_refuses_everything_wrongs_nobody() -> anyhow:
     while_the_engine(&world, "every", "engine answers 500 to everything", &says).await
 }
 
-/// The engine says that it is there and runs nothing.
+/// The engine reports itself as up but runs nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_refuses_some_calls_wrongs_nobody() -> anyhow::Result<()> {
     let world = living(over_processes()).await?;
@@ -52,7 +52,7 @@ async fn an_engine_that_refuses_some_calls_wrongs_nobody() -> anyhow::Result<()>
     Ok(())
 }
 
-/// A checker that can be taken away or broken.
+/// A checker that can be removed or broken.
 fn checker(world_directory: &Path, script: &str) -> anyhow::Result<()> {
     let beside = world_directory.join("checker.new");
     std::fs::write(&beside, format!("#!/bin/sh\n{script}\n"))?;
@@ -60,7 +60,7 @@ fn checker(world_directory: &Path, script: &str) -> anyhow::Result<()> {
     Ok(std::fs::rename(&beside, world_directory.join("checker"))?)
 }
 
-/// What a sound checker is, as a script.
+/// A working checker, as a script.
 fn sound() -> anyhow::Result<String> {
     let test = std::env::current_exe()?;
     let profile = test.ancestors().nth(2).context("target/PROFILE/deps")?;
@@ -86,7 +86,7 @@ async fn an_image_that_is_missing_wrongs_nobody_and_is_found_when_it_is_there() 
     fault.ends_well(&world).await
 }
 
-/// A whole report as version 0.1.0 printed it.
+/// A complete report as version 0.1.0 printed it.
 const FORMER: &str = r#"
 echo '{"hello":{"protocol":1,"checker":"0.1.0"}}'
 echo '{"alive":{"software":"mastodon","version":"4.5.2","private":"no"}}'
@@ -94,7 +94,8 @@ echo '{"peers_end":{"outcome":"none","dropped":0}}'
 echo '{"done":{"requests":3,"bytes":900,"millis":40}}'
 "#;
 
-/// A broken build never counts against hosts, however it breaks and however often it is mended and broken again.
+/// A broken build never counts against hosts, however it breaks and however often it is repaired
+/// and broken again.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_image_that_is_broken_wrongs_nobody() -> anyhow::Result<()> {
     let directory = tempfile::tempdir()?;

@@ -1,4 +1,5 @@
-//! Gateway and launcher: killed, or there and not answering; the daemon's own control socket taken away.
+//! Gateway and launcher are killed, or run without answering; the daemon's control socket is
+//! removed.
 
 use super::*;
 use tests::world::{GATEWAY_SOCKET, LAUNCHER_SOCKET};

@@ -13,7 +13,7 @@ use tokio::task::{JoinHandle, JoinSet};
 /// A day in half a minute: containers take longer than processes.
 const SLOWER_DIVISOR: u32 = 4000;
 
-/// An engine in trouble: every request gets this, and the connection ends.
+/// A failing engine: every request gets this, and the connection ends.
 const REFUSAL: &[u8] = b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\n\
     Content-Length: 35\r\nConnection: close\r\n\r\n{\"message\":\"no space left on disk\"}";
 
@@ -23,7 +23,7 @@ enum Mode {
     Refuse,
 }
 
-/// Stands between the launcher and the engine.
+/// A proxy between the launcher and the engine.
 struct Between {
     mode: watch::Sender<Mode>,
     task: JoinHandle<()>,
@@ -50,11 +50,11 @@ impl Drop for Between {
     }
 }
 
-/// One connection, until either side ends it or the mode is another.
+/// Serves one connection, until either side ends it or the mode changes.
 async fn serve(mut near: UnixStream, engine: PathBuf, mut mode: watch::Receiver<Mode>) {
     let now = *mode.borrow_and_update();
     if now == Mode::Refuse {
-        // Whatever is asked: the first bytes of it are enough.
+        // The first bytes of any request are enough.
         let mut request = vec![0; 64 * 1024];
         if near.read(&mut request).await.is_ok_and(|length| length > 0) {
             near.write_all(REFUSAL).await.ok();
@@ -106,7 +106,7 @@ async fn a_real_engine_that_answers_500_wrongs_nobody() -> anyhow::Result<()> {
     fault.lasts(&world).await?;
     between.mode.send_replace(Mode::PassOn);
     fault.ends_well(&world).await?;
-    // The launcher removes its last containers through it.
+    // The launcher removes its last containers through the proxy.
     drop(world);
     drop(between);
     Ok(())

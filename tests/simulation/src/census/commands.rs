@@ -1,4 +1,4 @@
-//! The scheduler's commands, carried out over the store and the made-up parts.
+//! Carries out the scheduler's commands on the store and the simulated parts.
 
 use census::class::PerClass;
 use census::time::Timestamp;
@@ -27,7 +27,7 @@ impl Census {
             Command::Start(start) => self.start(start, now)?,
             Command::GrantSlot(SlotHolder::Check(check)) => self.starting.push_back(check),
             Command::TurnAway(SlotHolder::Check(check)) => self.turned_away(check),
-            // Nothing reads lists or proofs here.
+            // The simulation has no readings of lists or proofs.
             Command::GrantSlot(SlotHolder::Reading(_))
             | Command::TurnAway(SlotHolder::Reading(_)) => {}
             Command::Abort { check } => {

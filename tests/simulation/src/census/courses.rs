@@ -1,4 +1,4 @@
-//! How checks go: what the gateway, the engine and the checker would do.
+//! The course of checks: what the gateway, the engine and the checker would do.
 
 use census::state::Verdict;
 use census::time::Timestamp;
@@ -18,8 +18,7 @@ use crate::world::names::Name;
 use crate::world::network::Shows;
 use crate::world::truth::{How, Now};
 
-/// Names that a list of peers has of new ones: a new host is named by many, and one list that has
-/// it is enough.
+/// New names in a peers list. A new host appears in many lists, and one is enough.
 const PEERS_NEW: usize = 8;
 
 impl Census {
@@ -51,7 +50,7 @@ impl Census {
         })
     }
 
-    /// A host is looked up, and dialled.
+    /// Looks a host up and dials it.
     pub(super) fn start(&mut self, start: Start, now: Timestamp) -> Result<(), Failure> {
         let host = start.host.as_str();
         let name = Name::of(host).ok_or_else(|| Failure::Stranger(host.to_owned()))?;
@@ -105,7 +104,7 @@ impl Census {
         self.dials.1 <= self.plan.dials_a_second()
     }
 
-    /// The engine starts as many containers as it can.
+    /// Starts as many containers as the engine can.
     pub(super) fn start_containers(&mut self, now: Timestamp) -> Result<(), Failure> {
         while !self.starting.is_empty() && self.engine.start(now) {
             let Some(number) = self.starting.pop_front() else {
@@ -146,7 +145,7 @@ impl Census {
         );
     }
 
-    /// A check ends.
+    /// Ends a check.
     pub(super) fn conclude(&mut self, number: CheckNumber, now: Timestamp) -> Result<(), Failure> {
         let Some(check) = self.checks.remove(&number) else {
             return Ok(());

@@ -1,5 +1,4 @@
-//! What comes by the hour and with each list: the gate, groups, floods; the list, and what it is
-//! worth.
+//! Hourly work and work with each list: the gate, groups, floods; the list, and its quality.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use crate::measure::OnList;
 use crate::plan::{Failure, Sabotage};
 use crate::world::names::{FARM, Name};
 
-/// Hosts looked for in the store at each list, at random: whether they are still there.
+/// Random hosts that are looked up in the store with each list, to see whether they still exist.
 const LOOKED_FOR: u32 = 20;
 
 /// Invented names handed to the gate at once.
@@ -22,7 +21,7 @@ const TOGETHER: usize = 5000;
 const HOURS: u32 = 24;
 
 impl Census {
-    /// Who waits is tried again, floods come, new hosts are grouped.
+    /// Tries waiting names again, adds floods, and groups new hosts.
     pub(super) async fn round(&mut self, now: Timestamp) -> Result<(), Failure> {
         self.flood(now).await?;
         let services = self.stage.services.clone();
@@ -32,12 +31,12 @@ impl Census {
         for number in std::mem::take(&mut self.waiting) {
             self.look_for(&Name::Host(number).host()?)?;
         }
-        // Names that came in may be due before all others.
+        // New names may be due before all others.
         self.events.push_back(Event::RowsChanged);
         Ok(())
     }
 
-    /// The servers of a flood whose hour it is list their names.
+    /// The flood's servers for this hour list their names.
     async fn flood(&mut self, now: Timestamp) -> Result<(), Failure> {
         let Some(flood) = self.plan.world.flood else {
             return Ok(());
@@ -64,7 +63,7 @@ impl Census {
         Ok(())
     }
 
-    /// Reads the list as it would be published, checks who is on it, and measures.
+    /// Reads the list as it would be published, checks its names, and measures.
     pub(super) fn read_the_list(&mut self, now: Timestamp) -> Result<(), Failure> {
         let calendar = self.stage.services.calendar;
         let month = Duration::from_secs(30 * 24 * 3600);
@@ -114,7 +113,7 @@ impl Census {
         Ok(())
     }
 
-    /// Whether hosts that were known are there.
+    /// Checks that known hosts still exist.
     fn look_for_the_lost(&mut self) -> Result<(), Failure> {
         for _ in 0..LOOKED_FOR.min(self.truth.count()) {
             let number = self.chance.random_range(0..self.truth.count());

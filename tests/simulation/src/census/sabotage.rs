@@ -14,7 +14,7 @@ use crate::world::names::{FARM, Name};
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 impl Census {
-    /// What breaks an invariant on purpose, once a host was taken.
+    /// Breaks an invariant on purpose, after a host was taken.
     pub(super) async fn sabotage_the_taken(
         &self,
         taken: &Taken,
@@ -27,11 +27,11 @@ impl Census {
         Ok(())
     }
 
-    /// What breaks an invariant on purpose, before the start.
+    /// Breaks an invariant on purpose, before the start.
     pub(super) async fn sabotage_the_start(&self) -> anyhow::Result<()> {
         let writer = &self.stage.services.writer;
         let start = self.plan.start;
-        // Nobody of the world has this number before years have gone by.
+        // No host of the world has this number for years.
         let stranger = Name::Host(self.plan.hosts + 10_000);
         if self.does(Sabotage::ListTheOld) {
             let mut record =

@@ -1,4 +1,4 @@
-//! What a moment has to be written: verdicts, hosts given back, names learned.
+//! The writes of one moment: verdicts, released hosts, learned names.
 
 use census::state::{OptedOutBy, Record, State, Verdict};
 use census::time::{Jitter, Timestamp};
@@ -14,8 +14,8 @@ use super::Census;
 use crate::plan::{Failure, Sabotage};
 use crate::world::names::Name;
 
-/// Writes that are given to the store at once, so that they share a transaction: fewer than wait
-/// for it at most, so that their order is this one's.
+/// Writes that are given to the store together, so that they share a transaction. Fewer than the
+/// store queues, so that their order is kept.
 const TOGETHER: usize = 128;
 
 /// A verdict to be written.
@@ -33,8 +33,8 @@ impl Commit {
 }
 
 impl Census {
-    /// Writes all of it. Verdicts that bring names come after the others, one by one, so that the
-    /// same seed gives the same order.
+    /// Writes everything. Verdicts that bring names follow the others, one by one, so that the same
+    /// seed gives the same order.
     pub(super) async fn write_all(&mut self, now: Timestamp) -> Result<(), Failure> {
         self.release_all(now).await?;
         let (alone, together): (Vec<_>, Vec<_>) = std::mem::take(&mut self.commits)
@@ -84,7 +84,7 @@ impl Census {
         Ok(())
     }
 
-    /// A verdict is on disk. Our own book has it by the same rules, less the chance in them.
+    /// A verdict is on disk. Our own records follow the same rules, without their randomness.
     async fn committed(&mut self, commit: Commit, now: Timestamp) -> Result<(), Failure> {
         let Commit { record, verdict } = commit;
         let calendar = self.stage.services.calendar;
@@ -118,7 +118,7 @@ impl Census {
         Ok(())
     }
 
-    /// Names that a responding host has in its list of peers come to the gate.
+    /// Names in a responding host's peers list arrive at the gate.
     async fn learn(&mut self, by: &Host, numbers: Vec<u32>) -> Result<(), Failure> {
         let mut hosts = Vec::new();
         for number in &numbers {
@@ -131,7 +131,7 @@ impl Census {
         Ok(())
     }
 
-    /// Whether a host that was named is in by now; if not, it may wait.
+    /// Checks whether a named host was admitted. If not, it may wait.
     pub(super) fn look_for(&mut self, host: &Host) -> Result<(), Failure> {
         let Some(Name::Host(number)) = Name::of(host.as_str()) else {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Plots of a run over its days, as SVG files.
 //!
-//! In: samples. Out: files. Refused: nothing; a run of one sample has plots without lines.
+//! A run with a single sample has plots without lines.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use chart::{Chart, Values};
 use crate::measure::Sample;
 use crate::report::Report;
 
-/// A line: what it is called, and its value in a sample.
+/// A line: its label, and its value in a sample.
 type Line = (&'static str, fn(&Sample) -> f64);
 
 /// A plot: its file, its title with the unit, its lines.
@@ -53,10 +53,10 @@ const PLOTS: [(&str, &str, &[Line]); 4] = [
     ),
 ];
 
-/// Writes all plots of a run, and its table, into a folder, which is made when it is not there.
+/// Writes all plots of a run, and its table, into a folder, which is created if missing.
 ///
 /// # Errors
-/// When a file can't be written.
+/// Fails if a file can't be written.
 pub fn write(report: &Report, folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("no folder {}", folder.display()))?;
     let put = |name: &str, text: String| {

@@ -1,8 +1,9 @@
-//! How many weeks a census takes to learn the servers of a made-up Fediverse, from peers lists,
+//! How many weeks a census takes to learn the servers of a simulated Fediverse: from peers lists,
 //! from walks, and from both.
 //!
-//! Real are the gate, the store and its draw of the next walk, and what a walk leaves behind. Made
-//! up are the conversations (`world::talk`) and the checks, which find every server responding.
+//! The gate, the store with its choice of the next walk, and the records of a walk are the
+//! product's. The conversations (`world::talk`) and the checks, which find every server responding,
+//! are simulated.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -26,7 +27,7 @@ use crate::stage::Stage;
 use crate::world::names::Name;
 use crate::world::talk::Talk;
 
-/// A round: every known server shows its peers list, and each is walked at most once.
+/// Length of a round, in which every known server shows its peers list and is walked at most once.
 const ROUND: Duration = Duration::from_secs(7 * 24 * 3600);
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -34,20 +35,20 @@ const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Rounds after which a run ends without an answer.
 const ROUNDS_MAX: u32 = 40;
 
-/// The share of the reachable servers that should become known.
+/// The fraction of the reachable servers that should become known.
 const ENOUGH: f64 = 0.99;
 
-/// Servers that show no feed without a login.
+/// The fraction of servers that show no feed without a login.
 const CLOSED_FEEDS: f64 = 0.2;
 
-/// Servers known at the start, of middling size.
+/// Servers known at the start, of medium size.
 const SEEDS: std::ops::Range<u32> = 100..103;
 
 /// A census's ways to learn names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Ways {
     label: &'static str,
-    /// The share of the servers that show their peers list.
+    /// The fraction of servers that show their peers list.
     lists: f64,
     /// Whether walks are on.
     walks: bool,
@@ -69,28 +70,28 @@ const fn ways(label: &'static str, lists: f64, walks: bool) -> Ways {
     }
 }
 
-/// What came of one census.
+/// The result of one census.
 #[derive(Debug)]
 pub struct Course {
-    /// How it learned names.
+    /// Its ways to learn names.
     pub label: &'static str,
-    /// The share of the reachable servers that it knew at its start and after each round.
+    /// The fraction of reachable servers that it knew at its start and after each round.
     pub known: Vec<f64>,
-    /// Walks in all.
+    /// Total number of walks.
     pub walks: u64,
 }
 
 impl Course {
-    /// Rounds until 99 % of the reachable servers were known; `None` if that never came.
+    /// Rounds until 99 % of the reachable servers were known. `None` if that did not happen.
     pub fn rounds(&self) -> Option<usize> {
         self.known.iter().position(|share| *share >= ENOUGH)
     }
 }
 
-/// Lets each kind of census learn the same Fediverse of `servers`, in databases below `below`.
+/// Runs each kind of census on the same Fediverse of `servers`, with databases below `below`.
 ///
 /// # Errors
-/// A fault of a part.
+/// Fails if a part fails.
 pub fn discover(servers: u32, seed: u64, below: &Path) -> anyhow::Result<Vec<Course>> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let talk = Talk::new(servers, &mut StdRng::seed_from_u64(seed))?;
@@ -132,7 +133,7 @@ pub fn table(courses: &[Course]) -> String {
 /// The courses as a plot.
 ///
 /// # Errors
-/// When it can't be drawn.
+/// Fails if it can't be drawn.
 pub fn plot(courses: &[Course]) -> anyhow::Result<String> {
     let lines = courses.iter().map(|course| chart::Line {
         label: course.label,
@@ -172,7 +173,7 @@ impl<'talk> Discovery<'talk> {
         below: &Path,
     ) -> anyhow::Result<Discovery<'talk>> {
         let mut chance = StdRng::seed_from_u64(seed);
-        // An operator begins with servers that show what there is to see.
+        // An operator begins with servers that show their lists and feeds.
         let mut drawn = |share: f64| {
             (0..talk.count())
                 .map(|number| SEEDS.contains(&number) || chance.random_bool(share))
@@ -253,11 +254,11 @@ impl<'talk> Discovery<'talk> {
         Ok(())
     }
 
-    /// Walks through everybody whom the store lets be walked now.
+    /// Walks all servers that the store allows now.
     async fn walk(&mut self) -> anyhow::Result<()> {
         let services = self.stage.services.clone();
         let times = WalkTimes {
-            // Checks are made up: none is late.
+            // Checks are simulated, so none is overdue.
             late_before: Timestamp(0),
             ..visit::times(&services)
         };
@@ -296,7 +297,7 @@ impl<'talk> Discovery<'talk> {
         Ok(())
     }
 
-    /// Has everybody respond who came in.
+    /// Lets every new host respond.
     async fn check_new(&mut self) -> anyhow::Result<()> {
         let verdict = Verdict::Alive {
             software: "mastodon".to_owned(),

@@ -1,23 +1,23 @@
-//! Names of the made-up world, and which of its hosts they stand for.
+//! Names of the simulated world, and their hosts.
 //!
-//! They lie below a public suffix as outside the lab, since the gate and the groups go by that.
-//! Nobody is ever asked: there is no network.
+//! They are below a public suffix, as outside the lab, because the gate and the groups depend on
+//! that. No name is ever contacted: there is no network.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use protocol::{Host, HostError};
 
-/// The registered domain below which a flood's living names lie.
+/// The registered domain of a flood's responding names.
 pub(crate) const FARM: &str = "farm-of-names.net";
 
-/// Whom a name stands for.
+/// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Name {
     /// A host of the world, by its number.
     Host(u32),
-    /// An invented name that lives, behind a wildcard below [`FARM`].
+    /// An invented name that responds, behind a wildcard below [`FARM`].
     Farm(u64),
-    /// An invented name that is not there.
+    /// An invented name that does not exist.
     Apart(u64),
 }
 
@@ -25,7 +25,7 @@ impl Name {
     /// The name itself.
     ///
     /// # Errors
-    /// Never for what this module makes.
+    /// Never fails for names that this module generates.
     pub(crate) fn host(self) -> Result<Host, HostError> {
         Host::parse(&match self {
             Self::Host(number) => format!("h{number}.net"),
@@ -34,7 +34,7 @@ impl Name {
         })
     }
 
-    /// Whom this name stands for; none for a name that is not of this world.
+    /// The meaning of a name. `None` if it does not belong to this world.
     pub(crate) fn of(host: &str) -> Option<Self> {
         let label = host.strip_suffix(".net")?;
         if let Some(label) = host
@@ -49,7 +49,7 @@ impl Name {
         label.strip_prefix('h')?.parse().ok().map(Self::Host)
     }
 
-    /// Where it leads: each host to a place of its own, the farm to one.
+    /// Its address: each host has its own, and the farm has one.
     pub(crate) fn address(self) -> IpAddr {
         // 10.0.0.0/8 holds more than sixteen million.
         const FIRST: u32 = 0x0A00_0000;

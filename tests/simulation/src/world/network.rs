@@ -1,6 +1,7 @@
 //! Our own network, which fails at times.
 //!
-//! In: a world, a seed, the time. Out: whether anything of ours gets out at a moment, and how it shows when nothing does. Refused: nothing.
+//! It takes a world, a seed and the time, and returns whether our network works at that time and
+//! how an outage shows.
 
 use census::time::Timestamp;
 use rand::rngs::StdRng;
@@ -11,13 +12,12 @@ use crate::world::Outages;
 /// How an outage shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shows {
-    /// The gateway has no network and says so.
+    /// The gateway has no network and reports it.
     Told,
-    /// What is sent is lost: every host seems not to answer.
+    /// Packets are lost: no host seems to answer.
     Silent,
 }
 
-/// One of them.
 #[derive(Debug, Clone, Copy)]
 struct Outage {
     began: Timestamp,
@@ -46,7 +46,7 @@ impl Network {
         let mut drawn = Vec::new();
         let mut at = from;
         loop {
-            // Evenly around the average, so that none lasts for ever and no two are one.
+            // Uniform around the average, so that each ends and no two overlap.
             let began = at.plus(shape.every.mul_f64(chance.random_range(0.5..1.5)));
             let ended = began.plus(shape.lasts.mul_f64(chance.random_range(0.2..1.8)));
             let shows = match chance.random() {
@@ -66,19 +66,18 @@ impl Network {
         Self { outages: drawn }
     }
 
-    /// How many there are.
     pub(crate) fn count(&self) -> usize {
         self.outages.len()
     }
 
-    /// How it shows that nothing gets out at this moment; nothing when all is well.
+    /// How an outage at this time shows. `None` if the network works.
     pub(crate) fn fails_at(&self, at: Timestamp) -> Option<Shows> {
         self.fails_between(at, at)
     }
 
-    /// How it showed, first, that nothing got out at some moment of these.
+    /// How the first outage between these times shows. `None` if there is none.
     pub(crate) fn fails_between(&self, from: Timestamp, until: Timestamp) -> Option<Shows> {
-        // By time: those that had ended before `from` come first.
+        // Ordered by time: outages that ended before `from` come first.
         let first = self.outages.partition_point(|outage| outage.ended <= from);
         let outage = self.outages.get(first)?;
         (outage.began <= until).then_some(outage.shows)

@@ -1,8 +1,8 @@
-//! Who talks with whom in a made-up Fediverse, and what one server shows of it: its peers list, and
-//! what a walk through its public conversations finds.
+//! Conversations between the servers of a simulated Fediverse, and what one server shows of them:
+//! its peers list, and what a walk through its public conversations finds.
 //!
-//! A model with few numbers. Servers have Zipf's sizes; people of large servers follow people of
-//! many servers, and most of those are on large servers too.
+//! A model with few numbers. Server sizes follow Zipf's law. People of large servers follow people
+//! of many servers, most of which are large too.
 
 use std::collections::BTreeSet;
 
@@ -11,61 +11,61 @@ use rand::distr::Distribution as _;
 use rand::distr::weighted::WeightedIndex;
 use rand::rngs::StdRng;
 
-/// Servers whose people the largest server's people follow, as a share of all.
+/// Servers followed from the largest server, as a fraction of all.
 const LARGEST_FOLLOWS: f64 = 0.2;
 
-/// Servers that even the smallest server follows.
+/// Servers followed even from the smallest server.
 const FOLLOWS_MIN: f64 = 2.0;
 
-/// Of the follows, the share that goes to a server by its size. The others go to any server.
+/// Fraction of the follows that choose a server by its size. The others choose any server.
 const FOLLOWS_BY_SIZE: f64 = 0.7;
 
-/// Further servers that a peers list has for each that is followed or follows: people met in
+/// Additional servers in a peers list for each that is followed or follows: people met in
 /// conversations over the years.
 const MET_PER_NEIGHBOUR: usize = 3;
 
-/// Of the accounts, the share that wants to be found: Mastodon's setting is off until a person
-/// turns it on.
+/// Fraction of the accounts that want to be found: Mastodon's setting is off until a person turns
+/// it on.
 const FINDABLE: f64 = 0.3;
 
-/// A server's share of posts of its own people in its public timeline.
+/// Fraction of posts by a server's own people in its public timeline.
 const LOCAL_POSTS: f64 = 0.4;
 
 /// Posts of the timeline that a walk reads, and posts whose thread and favourites it requests. With
-/// the accounts they add up to its 40 requests.
+/// the accounts they amount to its 40 requests.
 const POSTS: usize = 40;
 const THREADS: usize = 14;
 
-/// Accounts whose newest posts it reads, and the people who appear in those.
+/// Accounts whose newest posts it reads, and the people who appear in each account's posts.
 const ACCOUNTS: usize = 8;
 const PEOPLE_PER_ACCOUNT: usize = 4;
 
-/// People in a thread at most, and people at most who favourited a post.
+/// Most people in a thread, and most people who favourited a post.
 const REPLIES_MAX: usize = 6;
 const FAVOURITES_MAX: usize = 10;
 
-/// The made-up conversations.
+/// The simulated conversations.
 #[derive(Debug)]
 pub(crate) struct Talk {
     servers: Vec<Server>,
 }
 
-/// One server. Others are numbers.
+/// One server. Others are referred to by number.
 #[derive(Debug, Default)]
 struct Server {
     /// Its size, relative to the others.
     weight: f64,
     follows: Vec<u32>,
     followers: Vec<u32>,
-    /// Everybody on its peers list.
+    /// The servers in its peers list.
     peers: Vec<u32>,
 }
 
 impl Talk {
-    /// Draws so many servers, the largest first.
+    /// Draws this number of servers, the largest first.
     ///
     /// # Errors
-    /// If there is none.
+    /// Fails if the number is zero.
     pub(crate) fn new(count: u32, chance: &mut StdRng) -> anyhow::Result<Self> {
         let weights: Vec<f64> = (1..=count).map(|rank| 1.0 / f64::from(rank)).collect();
         let by_size = WeightedIndex::new(&weights)?;
@@ -105,7 +105,7 @@ impl Talk {
         Ok(talk)
     }
 
-    /// How many servers there are.
+    /// Number of servers.
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.servers.len()).unwrap_or(u32::MAX)
     }
@@ -115,7 +115,7 @@ impl Talk {
         self.server(number).map_or(&[], |server| &server.peers)
     }
 
-    /// What a walk through a server finds.
+    /// The servers that a walk through a server finds.
     pub(crate) fn walk(&self, number: u32, chance: &mut StdRng) -> BTreeSet<u32> {
         let Some(here) = self.server(number) else {
             return BTreeSet::new();
@@ -127,7 +127,7 @@ impl Talk {
         for author in authors.iter().take(THREADS) {
             let replies = chance.random_range(0..=REPLIES_MAX);
             people.extend((0..replies).filter_map(|_| self.neighbour(*author, chance)));
-            // A copy of a post elsewhere knows of no favourites but its own people's.
+            // A copy of a post from elsewhere has only local favourites.
             if *author == number {
                 let favourites = chance.random_range(0..=FAVOURITES_MAX);
                 people.extend((0..favourites).filter_map(|_| one_of(&here.followers, chance)));
@@ -140,8 +140,9 @@ impl Talk {
         people.into_iter().collect()
     }
 
-    /// Servers that can be found from these if every server shows its peers list, or has its
-    /// conversations read often enough: every server in a peers list is in some conversation too.
+    /// Servers that can be found from these if every server shows its peers list, or if its
+    /// conversations are read often enough: every server in a peers list is in some conversation
+    /// too.
     pub(crate) fn reachable(&self, from: impl IntoIterator<Item = u32>) -> BTreeSet<u32> {
         let mut reached: BTreeSet<u32> = from.into_iter().collect();
         let mut ahead: Vec<u32> = reached.iter().copied().collect();
@@ -159,8 +160,8 @@ impl Talk {
         self.servers.get(usize::try_from(number).ok()?)
     }
 
-    /// Whose post is in a server's timeline: its own people's, or that of a server that it
-    /// follows. The larger that is, the more its people post.
+    /// The author's server of a post in a server's timeline: the server itself, or one that it
+    /// follows. Larger servers post more.
     fn author(&self, number: u32, here: &Server, chance: &mut StdRng) -> Option<u32> {
         if here.follows.is_empty() || chance.random_bool(LOCAL_POSTS) {
             return Some(number);
@@ -170,7 +171,7 @@ impl Talk {
         here.follows.get(by_size.sample(chance)).copied()
     }
 
-    /// Somebody who talks with the people of a server.
+    /// A server whose people talk with the people of this one.
     fn neighbour(&self, number: u32, chance: &mut StdRng) -> Option<u32> {
         let server = self.server(number)?;
         let all = server.follows.len() + server.followers.len();

@@ -1,8 +1,10 @@
-//! What really is: who lives, who is down, who has moved, whatever the census believes.
+//! The truth: which hosts respond, are down or have moved, whatever the census knows.
 //!
-//! In: a world, a seed, the time. Out: what a check would find, who has opted out by word of mouth, which names people speak of. Refused: nothing.
+//! It takes a world, a seed and the time. It returns what a check would find, which owners opted
+//! out through the operator, and which names appear in peers lists.
 //!
-//! Each host has at most one thing ahead of it, in one queue by time: so a year of a million hosts takes memory for a million entries.
+//! A single queue, ordered by time, has at most one future event per host. So a year of a million
+//! hosts needs memory for a million entries.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,19 +16,19 @@ use rand::{Rng as _, SeedableRng as _};
 
 use crate::world::World;
 
-/// Days of a year, for rates.
+/// Length of a year, for rates.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// People speak of a new name for so long: peers lists have those that were heard of lately.
+/// How long a new name appears in peers lists, which contain names heard of lately.
 const SPOKEN_OF: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Hosts that never go down, the first ones: the canaries of whoever runs the census.
+/// The first hosts, which never go down: the operator's canaries.
 pub(crate) const CANARIES: u32 = 3;
 
-/// Moments of the queue, so that equal ones keep their order.
+/// An entry of the queue. The number keeps the order of equal times.
 type Entry = Reverse<(Timestamp, u64, Ahead)>;
 
-/// What lies ahead.
+/// A future event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Ahead {
     Host(u32),
@@ -34,52 +36,52 @@ enum Ahead {
     Junk,
 }
 
-/// How a host that does not live fails.
+/// How a host fails that does not respond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum How {
-    /// The name does not resolve: a look-up.
+    /// The name does not resolve: costs a look-up.
     NoName,
-    /// Nothing accepts a connection: a look-up and a dial.
+    /// Nothing accepts a connection: costs a look-up and a dial.
     NoAnswer,
-    /// Something accepts TCP and says nothing: a container.
+    /// A server accepts TCP and stays silent: costs a container.
     Accepts,
-    /// A web server answers 502: a container.
+    /// A web server answers 502: costs a container.
     BadGateway,
-    /// It answers 429, to everybody: a container.
+    /// It answers 429 to every client: costs a container.
     Refuses,
-    /// It answers 410: a container.
+    /// It answers 410: costs a container.
     Farewell,
 }
 
-/// What a host is at a moment.
+/// The state of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Now {
-    /// It lives and may be asked.
+    /// It responds and may be checked.
     Up,
-    /// It will be back.
+    /// It is down temporarily.
     Down(How),
-    /// It won't be back.
+    /// It is down permanently.
     Dead(How),
-    /// It lives, and its robots.txt asks us to stay away.
+    /// It responds, and its robots.txt forbids checks.
     Robots,
-    /// It redirects to another host for good.
+    /// It redirects permanently to another host.
     Moved(u32),
 }
 
 /// A host of the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Being {
-    /// What it is.
+    /// Its state.
     pub(crate) now: Now,
     /// Since when.
     pub(crate) since: Timestamp,
-    /// It goes down now and then.
+    /// Whether it goes down now and then.
     flaps: bool,
-    /// Its owner opted it out by word of mouth.
+    /// Whether its owner opted it out through the operator.
     pub(crate) word: bool,
 }
 
-/// The world as it is.
+/// The world at the current time.
 #[derive(Debug)]
 pub(crate) struct Truth {
     world: World,
@@ -87,16 +89,16 @@ pub(crate) struct Truth {
     queue: BinaryHeap<Entry>,
     queued: u64,
     chance: StdRng,
-    /// New names with when they came up, the oldest first.
+    /// New names with the time at which they appeared, the oldest first.
     spoken_of: VecDeque<(Timestamp, u32)>,
     living: u32,
-    /// A year's births and junk names.
+    /// New hosts and junk names per year.
     births: f64,
     junk: f64,
 }
 
 impl Truth {
-    /// The world at `start`, of which the census knows all `hosts`: the living come first.
+    /// The world at `start`, in which the census knows all `hosts`. Responding hosts come first.
     pub(crate) fn new(world: World, hosts: u32, seed: u64, start: Timestamp) -> Self {
         let living = (f64::from(hosts) * world.living).round() as u32;
         let dead = hosts.saturating_sub(living);
@@ -125,33 +127,35 @@ impl Truth {
         truth
     }
 
-    /// How many there are.
+    /// Number of hosts.
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.beings.len()).unwrap_or(u32::MAX)
     }
 
-    /// A host of the world; none for a number that nobody has.
+    /// A host of the world. `None` if there is no such number.
     pub(crate) fn being(&self, number: u32) -> Option<Being> {
         self.beings.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Whether it lives, may be asked and has not been opted out by its owner: whether it belongs on the list.
+    /// Whether it belongs on the list: it responds, may be checked, and its owner has not opted it
+    /// out.
     pub(crate) fn belongs(&self, number: u32) -> bool {
         self.being(number)
             .is_some_and(|being| being.now == Now::Up && !being.word)
     }
 
-    /// How many belong on the list.
+    /// Number of hosts that belong on the list.
     pub(crate) fn living(&self) -> u32 {
         self.living
     }
 
-    /// When something happens next.
+    /// The time of the next event.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         self.queue.peek().map(|Reverse((at, ..))| *at)
     }
 
-    /// Lets happen what happens until `now`. Gives who was opted out by word of mouth.
+    /// Processes all events until `now`. Returns the hosts whose owners opted out through the
+    /// operator.
     pub(crate) fn advance(&mut self, now: Timestamp) -> Vec<u32> {
         let mut words = Vec::new();
         while self.next().is_some_and(|at| at <= now)
@@ -182,7 +186,7 @@ impl Truth {
         words
     }
 
-    /// Names that a living host's list of peers has of those that are new, at most `most`.
+    /// New names in a responding host's peers list, at most `most`.
     pub(crate) fn speaks_of(&self, most: usize, chance: &mut StdRng) -> Vec<u32> {
         let new = self.spoken_of.len();
         let names = (0..most.min(new)).map(|_| chance.random_range(0..new));
@@ -208,7 +212,8 @@ impl Truth {
         number
     }
 
-    /// The one thing that lay ahead of a host happens. Gives it when its owner opts it out by word of mouth.
+    /// Processes a host's next event. Returns the host if its owner opts it out through the
+    /// operator.
     fn happens(&mut self, number: u32, at: Timestamp) -> Option<u32> {
         let before = self.being(number)?;
         if before.word {
@@ -237,7 +242,7 @@ impl Truth {
         word.then_some(number)
     }
 
-    /// What befalls a living host; whether it is opted out by word of mouth.
+    /// The next state of a responding host, and whether its owner opts it out through the operator.
     fn what_befalls(&mut self, being: Being, at: Timestamp) -> (Now, bool) {
         let life = self.world.life;
         let flap = self.flaps_a_year(being);
@@ -274,7 +279,7 @@ impl Truth {
         }
     }
 
-    /// Puts what lies ahead of a host into the queue. Nothing lies ahead of the dead, the moved, and the canaries.
+    /// Queues a host's next event. Dead hosts, moved hosts and canaries have none.
     fn plan(&mut self, number: u32, now: Now, at: Timestamp) {
         let life = self.world.life;
         let year = YEAR.as_secs_f64();
@@ -296,14 +301,15 @@ impl Truth {
         self.put(rate, Ahead::Host(number), at);
     }
 
-    /// Puts something into the queue that happens so often a year on average, and at no time that is more likely than another.
+    /// Queues an event that happens this often a year on average, at any time with equal
+    /// probability.
     fn put(&mut self, a_year: f64, ahead: Ahead, at: Timestamp) {
         if a_year <= 0.0 {
             return;
         }
         let drawn: f64 = self.chance.random();
         let years = -(1.0 - drawn).ln() / a_year;
-        // Beyond a century nobody simulates, and a duration can't hold all that a float can.
+        // No simulation lasts longer than a century, and a duration can't hold every float.
         let wait = YEAR.mul_f64(years.min(100.0));
         self.queued += 1;
         self.queue
@@ -365,7 +371,8 @@ mod tests {
         let mut truth = truth(20_000, 5);
         truth.advance(START.plus(YEAR));
         let living = f64::from(truth.living());
-        // Births stand against deaths; words, robots and flapping take a part that does not grow much within a year.
+        // Births balance deaths; opt-outs, robots.txt and flapping affect a fraction that hardly
+        // grows within a year.
         assert!((4300.0..5300.0).contains(&living), "{living}");
         let moved = (0..truth.count()).filter(
             |number| matches!(truth.being(*number), Some(being) if matches!(being.now, Now::Moved(_))),
@@ -412,7 +419,7 @@ mod tests {
         let month_ago = START.plus(YEAR).minus(SPOKEN_OF);
         for number in names {
             assert!(number >= 20_000);
-            // One that has gone down since began that later than it was born.
+            // A host that is down now went down after it was born.
             assert!(truth.being(number).unwrap().since >= month_ago);
         }
     }

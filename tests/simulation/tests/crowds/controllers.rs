@@ -1,6 +1,6 @@
-//! What each controller of the scheduler and of the gateway's paces buys
-//! ([decision 0011](../../../../docs/decisions/0011-each-controller-shows-what-it-buys.md)): each
-//! story is told with the controller and without it.
+//! The benefit of each controller of the scheduler and of the gateway's paces ([decision
+//! 0011](../../../../docs/decisions/0011-each-controller-shows-what-it-buys.md)): each story runs
+//! with the controller and without it.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -24,8 +24,7 @@ fn run(names: Vec<Name>, off: Off, span: Duration) -> Crowd {
     census
 }
 
-/// The longest that one of the first `count` names waited for its check; one that had none waits
-/// still.
+/// The longest wait of the first `count` names for a check. A name without a check still waits.
 fn longest_wait(census: &Crowd, count: usize) -> Duration {
     let waits = census.fates[..count].iter().zip(&census.names);
     let waits = waits.map(|(fate, name)| match fate.visits.is_empty() {
@@ -110,14 +109,14 @@ fn no_more_hosts_are_looked_up_than_the_gateway_can_dial() {
     check("look-ups in two minutes", with, without, 2.0);
 }
 
-/// Faults of an engine that has memory for sixteen containers, and checks, within twenty minutes.
+/// Faults and checks within twenty minutes, with an engine that has memory for sixteen containers.
 fn faults_and_checks(bounds: Bounds, off: machine::Off) -> (f64, f64) {
     let mut machine = Machine::new(32, 16, bounds, off);
     machine.run(HOUR / 3);
     (f64::from(machine.faults), f64::from(machine.checks))
 }
 
-/// A number between bounds that are equal does not move.
+/// With equal bounds the number does not change.
 #[test]
 fn the_number_of_containers_falls_when_the_engine_fails() {
     let bounds = |least| Bounds { least, most: 64 };

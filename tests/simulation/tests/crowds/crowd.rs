@@ -1,6 +1,6 @@
-//! A crowd of hosts in fake time: the product's scheduler and the gateway's paces, rows in memory,
-//! opens and checks that take as long as they would. For stories of days that are about paces and
-//! blame, and not about the store.
+//! A crowd of hosts in simulated time: the product's scheduler and the gateway's paces, rows in
+//! memory, and opens and checks with realistic durations. For stories of days about paces and
+//! blame, not about the store.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::RandomState;
@@ -29,26 +29,25 @@ use scheduler::slots::SLOT_WAIT_MAX;
 use scheduler::slots::concurrency::Bounds;
 use scheduler::{Event, Scheduler, Settings};
 
-/// The daemon's ordinary settings.
+/// The daemon's defaults.
 const OPENS_MAX: u32 = 16;
 const CHECKS_MAX: u32 = 4;
 const STARTS_PER_SECOND: u32 = 10;
 
-/// How long what takes: an answer of the gateway alone, one of DNS, a connection that nobody
-/// answers, a check of a responding instance, one that faults.
+/// Durations: an answer from the gateway alone, one from DNS, an unanswered connection, a check of
+/// a responding instance, and one that faults.
 const ANSWER: Duration = Duration::from_millis(2);
 const LOOK_UP: Duration = Duration::from_millis(30);
 const DIAL_FAILED: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(2);
 
-/// What a responding host that was deferred waits at least.
+/// Least wait of a responding host that was deferred.
 const EARLY_ASK: Duration = Duration::from_secs(30);
 
-/// A check elsewhere succeeds this often, if any does, over each family by turns: close enough that
-/// failures are confirmed at once.
+/// Interval of successful checks elsewhere, if any, over the two families in turns: short enough
+/// that failures are confirmed at once.
 const ELSEWHERE_EVERY: Duration = Duration::from_secs(2);
 
-/// How a host behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behaviour {
     /// It responds.
@@ -59,18 +58,15 @@ pub(crate) enum Behaviour {
     Faults,
 }
 
-/// A name and what there is behind it.
+/// A name, and the host behind it.
 #[derive(Debug, Clone)]
 pub(crate) struct Name {
-    /// The host.
     pub(crate) host: Host,
     /// Its registered domain.
     pub(crate) group: String,
-    /// Its address.
     pub(crate) address: IpAddr,
-    /// How it behaves.
     pub(crate) behaviour: Behaviour,
-    /// It has responded before the story begins.
+    /// Whether it responded before the story begins.
     pub(crate) responded: bool,
     /// When it is due first.
     pub(crate) due: Timestamp,
@@ -83,12 +79,12 @@ pub(crate) struct Fate {
     pub(crate) visits: Vec<Timestamp>,
     /// How often the gateway deferred it.
     pub(crate) deferrals: usize,
-    /// The longest it waited, from the moment when it was due.
+    /// Its longest wait since it was due.
     pub(crate) wait_max: Duration,
     due: Option<Timestamp>,
 }
 
-/// Whether other checks succeed, far from the crowd.
+/// Whether other checks succeed, unrelated to the crowd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Elsewhere {
     /// Every two seconds.
@@ -97,23 +93,23 @@ pub(crate) enum Elsewhere {
     Nothing,
 }
 
-/// A controller that is switched off, so that a story shows what it buys. The product has no such
-/// switch: this shell withholds what the controller needs, or undoes what it decides.
+/// A controller that is switched off, to show its benefit. The product has no such switch: this
+/// shell withholds what the controller needs, or reverts its decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Off {
     /// All controllers work.
     Nothing,
     /// The gateway never learns that an instance responded at an address.
     Proofs,
-    /// Responding hosts wait for the turn that they were promised, like all others.
+    /// Responding hosts wait for their promised turn, like all others.
     EarlyAsks,
     /// Responding hosts ask again after half a minute, however many of them do.
     Stretch,
-    /// The start rate rises again at once after each dial that the gateway had not to spare.
+    /// The start rate rises again at once after each dial that the gateway could not make.
     SustainableRate,
 }
 
-/// What happens at a moment.
+/// An event at some time.
 #[derive(Debug, Clone, Copy)]
 enum Happening {
     Resolved(CheckNumber),
@@ -124,38 +120,34 @@ enum Happening {
     Elsewhere,
 }
 
-/// The crowd.
 #[derive(Debug)]
 pub(crate) struct Crowd {
-    /// The time.
     pub(crate) now: Timestamp,
-    /// All names.
     pub(crate) names: Vec<Name>,
-    /// What happened to each.
     pub(crate) fates: Vec<Fate>,
-    /// Opens that the gateway was asked for.
+    /// Opens that the gateway received.
     pub(crate) opens: usize,
-    /// When which registered domain's name servers were asked.
+    /// When each registered domain's name servers were queried.
     pub(crate) look_ups: HashMap<String, Vec<Timestamp>>,
-    /// When which address was dialled.
+    /// When each address was dialled.
     pub(crate) dials: BTreeMap<IpAddr, Vec<Timestamp>>,
-    /// For how long no check could start.
+    /// How long no check could start.
     pub(crate) stopped_for: Duration,
     start: Timestamp,
     began: Instant,
     pace: Pace,
     random: Random,
     off: Off,
-    /// The load as it was measured last.
+    /// The latest measured load.
     load: Load,
     scheduler: Scheduler,
     ids: HashMap<Host, usize>,
     records: Vec<Record>,
-    /// What came to nothing since its last verdict.
+    /// The failed attempts since each name's last verdict.
     tried: Vec<Tried>,
     due: PerClass<BTreeSet<(Timestamp, usize)>>,
     checks: HashMap<CheckNumber, (usize, Timestamp)>,
-    /// By time, and those of one moment in the order in which they were caused.
+    /// By time. Events at the same time are in the order of their causes.
     happenings: BTreeMap<(Timestamp, usize), Happening>,
     caused: usize,
     elsewhere_v6: bool,
@@ -212,13 +204,12 @@ impl Crowd {
         crowd
     }
 
-    /// Switches a controller off.
     pub(crate) fn without(mut self, off: Off) -> Self {
         self.off = off;
         self
     }
 
-    /// Names come in.
+    /// Adds names.
     pub(crate) fn learn(&mut self, names: Vec<Name>) {
         for name in names {
             let id = self.names.len();
@@ -234,12 +225,12 @@ impl Crowd {
         self.on(Event::RowsChanged);
     }
 
-    /// The gateway is killed and started again: it knows nothing of what was.
+    /// The gateway is killed and restarted, and has forgotten everything.
     pub(crate) fn restart_gateway(&mut self) {
         self.pace = Pace::new(Paces::default(), 1);
     }
 
-    /// Goes on until that moment.
+    /// Runs until that time.
     pub(crate) fn run_until(&mut self, end: Timestamp) {
         self.on(Event::Tick);
         loop {
@@ -275,7 +266,7 @@ impl Crowd {
         self.began + self.now.since(self.start)
     }
 
-    /// The host is due by its record.
+    /// Adds the host to the due ones by its record.
     fn enqueue(&mut self, id: usize) {
         let class = Class::of(&self.records[id], self.tried[id]);
         if let Some(due) = self.records[id].due {
@@ -324,7 +315,7 @@ impl Crowd {
                 has_pages: true,
                 interval: Duration::from_secs(6 * 3600),
             }),
-            // There are neither canaries nor readings nor opt-outs, and nobody reads the log.
+            // There are no canaries, readings or opt-outs, and the log is not used.
             Command::TakeCanary(_)
             | Command::GrantSlot(SlotHolder::Reading(_))
             | Command::TurnAway(SlotHolder::Reading(_))
@@ -335,7 +326,7 @@ impl Crowd {
 
     fn wait_with_what_is_off(&self, wait: Wait) -> Wait {
         match (self.off, wait) {
-            // Only a host that asks before its turn has an `at_most`, and that is its turn.
+            // Only a host that asks before its turn has an `at_most`, which is its turn.
             (Off::EarlyAsks, Wait::Spread { at_most, .. }) if at_most < Duration::MAX => {
                 Wait::Until(self.now.plus(at_most))
             }
@@ -366,7 +357,7 @@ impl Crowd {
                 coming: count(soon, now.plus(AHEAD), COUNTED_MAX),
             };
         }
-        // Each load that is reported raises the rate.
+        // Each reported load raises the rate.
         let load = (with_load || self.off == Off::SustainableRate).then_some(self.load);
         let waiting = PerClass::each(|class| {
             let due = self.due.of(class).iter();
@@ -437,7 +428,7 @@ impl Crowd {
         );
         let (id, _) = self.checks[&check];
         self.fates[id].deferrals += 1;
-        // As the gateway answers: rounded up.
+        // Rounded up, like the gateway's answer.
         let told = u64::try_from(retry_after.as_micros().div_ceil(1000)).unwrap();
         let told = Duration::from_millis(told);
         self.at(ANSWER, Happening::Deferred(check, why, told));
@@ -499,7 +490,7 @@ impl Crowd {
         }
     }
 
-    /// The check comes to its end as its host behaves.
+    /// Ends the check according to its host's behaviour.
     fn end(&mut self, check: CheckNumber) {
         let (id, began) = self.checks[&check];
         let address = self.names[id].address;
@@ -540,7 +531,7 @@ impl Crowd {
         self.on(Event::CheckEnded { check, outcome });
     }
 
-    /// A check far from the crowd succeeds, over both families.
+    /// A check unrelated to the crowd succeeds, over both families in turns.
     fn succeed_elsewhere(&mut self, check: CheckNumber) {
         self.elsewhere_v6 = !self.elsewhere_v6;
         let address: IpAddr = if self.elsewhere_v6 {

@@ -1,4 +1,4 @@
-//! Hosts in league whose checks fault whenever they are checked (invariant I5).
+//! Colluding hosts whose checks always fault (invariant I5).
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::crowd::{Behaviour, Crowd, Elsewhere, Name};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Between two checks of a responding host.
+/// Time between two checks of a responding host.
 const DAY: Duration = HOUR.saturating_mul(29);
 
 const DAYS: u32 = 4;
@@ -39,7 +39,7 @@ fn hosts(honest: usize, in_league: usize) -> Vec<Name> {
     (0..honest + in_league).map(name).collect()
 }
 
-/// The longest that an honest host was not checked.
+/// The longest time for which an honest host was not checked.
 fn longest_unchecked(crowd: &Crowd, honest: usize) -> Duration {
     let gaps = crowd.fates[..honest].iter().flat_map(|fate| {
         let ends = fate.visits.iter().copied().chain([crowd.now]);
@@ -49,7 +49,7 @@ fn longest_unchecked(crowd: &Crowd, honest: usize) -> Duration {
     gaps.max().unwrap()
 }
 
-/// Half of all hosts, however many that is: the honest ones are checked daily all the same.
+/// Half of all hosts, whatever their number: the honest ones are still checked daily.
 #[test]
 fn hosts_in_league_whose_checks_all_fault_stop_nothing() {
     for count in [30, 300, 1_000, 10_000] {

@@ -1,6 +1,6 @@
-//! One machine in fake time, with so many processors and room for so many containers: the product's
-//! scheduler, hosts that are always due, and lists that are made next to the checks. For stories
-//! about what the machine bears.
+//! One machine in simulated time, with a number of processors and room for a number of containers:
+//! the product's scheduler, hosts that are always due, and lists that are made during the checks.
+//! For stories about the machine's capacity.
 
 use std::collections::BTreeMap;
 use std::hash::RandomState;
@@ -20,23 +20,23 @@ use scheduler::{Event, Scheduler, Settings};
 
 const START: Timestamp = Timestamp(1_700_000_000_000);
 
-/// All things happen at multiples of this.
+/// All events happen at multiples of this.
 const STEP: Duration = Duration::from_millis(100);
 
-/// From a slot to the container's first output, to its end, and to the engine's failure at one for
-/// which there is no memory.
+/// Times from a slot to the container's first output, to its end, and to the engine's failure if
+/// there is no memory for it.
 const FIRST_OUTPUT: Duration = Duration::from_millis(300);
 const CHECK: Duration = Duration::from_secs(2);
 const FAILED: Duration = Duration::from_millis(500);
 
-/// The daemon looks at the machine this often.
+/// Interval at which the daemon measures the machine's pressure.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The daemon reports high pressure with memory left for fewer checks than the first, and an
-/// overload with memory for fewer than the second.
+/// Memory left, in checks: below the first number the daemon reports high pressure, below the
+/// second an overload.
 const CHECKS_LEFT: (u32, u32) = (4, 2);
 
-/// A list in a process of its own takes so long on a processor of its own.
+/// Time for a list in a separate process with a whole processor.
 const LIST: Duration = Duration::from_secs(20);
 
 /// A controller that is switched off: this shell withholds the event that it needs.
@@ -46,18 +46,17 @@ pub(crate) enum Off {
     Nothing,
     /// The machine's pressure is not reported.
     Pressure,
-    /// The scheduler is told that a list is out when it has just begun.
+    /// The scheduler receives the end of a publication when the list has just begun.
     Throttle,
 }
 
-/// The machine.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    /// Containers that the engine failed at.
+    /// Containers that the engine failed to run.
     pub(crate) faults: u32,
-    /// Checks that ended well.
+    /// Successful checks.
     pub(crate) checks: u32,
-    /// How long the list took, once it is out.
+    /// Time for the list. `None` until it is finished.
     pub(crate) list_took: Option<Duration>,
     off: Off,
     processors: f64,
@@ -66,14 +65,14 @@ pub(crate) struct Machine {
     now: Timestamp,
     scheduler: Scheduler,
     named: u64,
-    /// Whose container runs, since when, and whether it will fail.
+    /// Running containers: since when, and whether they will fail.
     running: BTreeMap<CheckNumber, (Timestamp, bool)>,
-    /// Work of the list that is left, and when it began.
+    /// Remaining work on the list, and when it began.
     list: Option<(Duration, Timestamp)>,
 }
 
 impl Machine {
-    /// A machine with so many processors and memory for so many containers.
+    /// A machine with this number of processors, and memory for this number of containers.
     pub(crate) fn new(processors: u32, memory: u32, containers: Bounds, off: Off) -> Self {
         let settings = Settings {
             containers,
@@ -103,7 +102,7 @@ impl Machine {
         }
     }
 
-    /// Goes on for this long.
+    /// Runs for this long.
     pub(crate) fn run(&mut self, span: Duration) {
         let end = self.now.plus(span);
         while self.now < end {
@@ -176,7 +175,7 @@ impl Machine {
         }
     }
 
-    /// Each container keeps a processor busy, and a list has its share of what there is.
+    /// Each container keeps a processor busy, and a list gets its share.
     fn make_list(&mut self) {
         let Some((left, began)) = self.list else {
             return;
@@ -246,7 +245,7 @@ impl Machine {
                     self.on(published());
                 }
             }
-            // There are neither canaries nor readings nor opt-outs, and nobody reads the log.
+            // There are no canaries, readings or opt-outs, and the log is not used.
             Command::TakeCanary(_)
             | Command::GrantSlot(SlotHolder::Reading(_))
             | Command::TurnAway(SlotHolder::Reading(_))

@@ -1,5 +1,5 @@
-//! Crowds of hosts in fake time, over the product's scheduler and the gateway's paces: what many
-//! hosts in league can do to others, to an address, and to the census.
+//! Crowds of hosts in simulated time, with the product's scheduler and the gateway's paces: what
+//! many colluding hosts can do to others, to an address, and to the census.
 
 #![expect(
     clippy::unwrap_used,

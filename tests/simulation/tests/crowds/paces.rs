@@ -1,7 +1,7 @@
 //! Crowds of names that lead to one place (invariant I8).
 //!
-//! A window of any length holds at most one visit per pace, and one: no two visits lie closer
-//! together than the pace, which is what these stories look at.
+//! A window of any length holds at most one visit per pace, plus one: these stories check that no
+//! two visits are closer together than the pace.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
@@ -17,7 +17,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 const CROWD: usize = 10_000;
 
-/// Between two first looks at a name, at most: design §6.
+/// Longest time between two first checks of a name: design §6.
 const DAY: Duration = HOUR.saturating_mul(29);
 
 /// Paces of design §8.
@@ -27,7 +27,7 @@ const BLOCK: Duration = SECOND.saturating_mul(2);
 
 const VICTIM: IpAddr = IpAddr::V4(Ipv4Addr::new(8, 8, 8, 8));
 
-/// A name in a registered domain of its own, at an address and in a block of its own, due within a day; dead.
+/// A dead name in its own registered domain, at an address in its own block, due within a day.
 fn name(prefix: &str, number: usize, of: usize) -> Name {
     let text = format!("{prefix}{number}.example");
     let spread = DAY * u32::try_from(number).unwrap() / u32::try_from(of).unwrap();
@@ -52,7 +52,7 @@ pub(crate) fn crowd(prefix: &str, of: usize, change: impl Fn(usize, &mut Name)) 
         .collect()
 }
 
-/// Ordinary instances elsewhere, which must not notice any of it.
+/// Ordinary instances elsewhere, which must not be affected.
 fn ordinary() -> Vec<Name> {
     crowd("ordinary", 1_000, |number, name| {
         let [.., b, c] = u32::try_from(number).unwrap().to_be_bytes();
@@ -66,7 +66,7 @@ fn census(names: Vec<Name>) -> Crowd {
     Crowd::new(names, Elsewhere::Responds, START)
 }
 
-/// The least time between two of them.
+/// The shortest time between two of them.
 fn closest(visits: &[Timestamp]) -> Duration {
     let mut sorted = visits.to_vec();
     sorted.sort_unstable();
@@ -77,7 +77,7 @@ fn closest(visits: &[Timestamp]) -> Duration {
         .unwrap_or(Duration::MAX)
 }
 
-/// Runs until each of the first `count` names was visited; gives when the last one was.
+/// Runs until each of the first `count` names was visited. Returns when the last one was.
 fn until_all_were_visited(census: &mut Crowd, count: usize, within: Duration) -> Duration {
     let missing = |census: &Crowd| {
         let fates = census.fates[..count].iter();
@@ -92,9 +92,9 @@ fn until_all_were_visited(census: &mut Crowd, count: usize, within: Duration) ->
     firsts.max().unwrap().since(START)
 }
 
-/// Hardly a turn was left unused: so many visits took little longer than their paces. Names that
-/// were visited are due again after a day, three times while they are dead, and take turns like any
-/// other.
+/// Asserts that hardly a turn was left unused: the visits took little longer than their paces.
+/// Visited names are due again after a day, three times while they are dead, and take turns like
+/// any other.
 fn assert_no_turn_was_wasted(visits: &[Timestamp], pace: Duration, last: Duration) {
     let until_last = visits.iter().filter(|visit| visit.since(START) <= last);
     let ideal = (pace * u32::try_from(until_last.count()).unwrap()).max(DAY);
@@ -106,7 +106,7 @@ fn assert_no_turn_was_wasted(visits: &[Timestamp], pace: Duration, last: Duratio
     );
 }
 
-/// The longest that one of the names from `first` on had to wait.
+/// The longest wait of the names from `first` on.
 fn longest_wait(census: &Crowd, first: usize) -> Duration {
     let waits = census.fates[first..].iter().map(|fate| fate.wait_max);
     waits.max().unwrap()
@@ -153,7 +153,7 @@ fn ten_thousand_names_that_come_at_once_are_served_in_turn() {
     assert!(closest(visits) >= ADDRESS, "I8");
     assert_no_turn_was_wasted(visits, ADDRESS, last);
     // The first ones are due again before the last ones had their turn. A check may start a portion
-    // (50 ms) after its turn; then the next name misses its own and draws again.
+    // (50 ms) after its turn; then the next name misses its turn and gets another one.
     assert!(last <= DAY * 5 / 2, "{}", hours(last));
 }
 
@@ -233,7 +233,7 @@ fn a_block_has_its_pace_whatever_addresses_of_it_are_named() {
     }
 }
 
-/// Ever other /64s are ever other neighbours: what bounds them is the pace of all dials together.
+/// Different /64s are different blocks, so only the pace of all dials together limits them.
 #[test]
 fn rotating_through_blocks_costs_no_more_than_the_pace_of_all_dials() {
     let names = crowd("farm", CROWD, |number, name| {
@@ -248,7 +248,7 @@ fn rotating_through_blocks_costs_no_more_than_the_pace_of_all_dials() {
     assert!(closest(&visits) >= SECOND / 20, "I8");
 }
 
-/// Twice as many new names as the pace allows, day after day, each in a registered domain of its own.
+/// Twice as many new names as the pace allows, day after day, each in its own registered domain.
 #[test]
 fn a_farm_of_ever_new_domains_at_one_address_holds_nobody_up() {
     let mut census = census(ordinary());
@@ -277,10 +277,11 @@ fn a_farm_of_ever_new_domains_at_one_address_holds_nobody_up() {
     );
 }
 
-/// What the gateway forgets when it is started anew: at most one visit comes too early, and no name is lost.
+/// What the gateway forgets when it restarts: at most one visit comes too early, and no name is
+/// lost.
 #[test]
 fn a_restart_of_the_gateway_costs_a_victim_one_visit() {
-    // By twos, the second of which is too early by seven seconds and remembered as such by the gateway alone.
+    // In pairs, the second of which is too early by seven seconds. Only the gateway remembers that.
     let names = crowd("farm", CROWD, |number, name| {
         name.address = VICTIM;
         if number % 2 == 1 {
@@ -305,8 +306,8 @@ fn a_restart_of_the_gateway_costs_a_victim_one_visit() {
     assert_no_turn_was_wasted(visits, ADDRESS, last);
 }
 
-/// Living names ask again before the turn that they were promised. Were it each minute, twenty thousand of them would ask hundreds of times a
-/// second for as long as they are too many.
+/// Responding names ask again before their promised turn. If each asked once a minute, twenty
+/// thousand of them would ask hundreds of times a second as long as they are too many.
 #[test]
 fn far_too_many_living_names_below_one_domain_hold_nobody_else_up() {
     let many = 2 * CROWD;

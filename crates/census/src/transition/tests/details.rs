@@ -1,4 +1,4 @@
-//! What a change carries beside the state: marks, names learned, the entry.
+//! What a change has in addition to the state: marks, learned names, the entry.
 
 use proptest::prelude::*;
 
@@ -28,7 +28,8 @@ fn who_never_lived_for_a_year_is_forgotten_once_dead() {
     check("Dead x2", 366, None, &refused(None), false);
 }
 
-/// A first sight that lies ahead was written by a clock that was wrong: it must not stand for a sign of life until then.
+/// A `first_seen` in the future comes from a wrong clock, and must not count as a sign of life
+/// until then.
 #[test]
 fn a_first_sight_that_lies_ahead_keeps_no_refusing_host_listed() {
     let ahead = Record {
@@ -46,7 +47,8 @@ fn a_first_sight_that_lies_ahead_keeps_no_refusing_host_listed() {
     assert_eq!(change.record.state, State::Discovered, "it is new to us");
 }
 
-/// Its census is started by a clock that is 20 days behind, and is told the time before the day is over.
+/// The census starts with a clock that is 20 days behind, and the clock is corrected before the day
+/// is over.
 #[test]
 fn who_is_met_by_a_clock_that_is_behind_is_not_dead_when_it_is_set_right() {
     let living = Record {
@@ -63,7 +65,7 @@ fn who_is_met_by_a_clock_that_is_behind_is_not_dead_when_it_is_set_right() {
         assert_ne!(next.state, State::Dead, "{met:?}");
         assert!(is_listed(&next, false, NOW, REAL), "{met:?}");
     }
-    // Whoever stays behind is believed.
+    // If the clock stays behind, it is trusted.
     let then = transition(&living, &alive(), behind, JITTER, REAL).record;
     let next = behind.plus(days(1));
     let then = transition(&then, &alive(), next, JITTER, REAL).record;
@@ -79,7 +81,7 @@ fn alive_brings_what_it_says_of_itself() {
     assert_eq!(record.open_registrations, Some(true));
     assert_eq!(record.last_alive, Some(NOW));
     assert_eq!(record.alive_count, 6);
-    // And it stays known when it dies.
+    // It stays known when the host dies.
     let dying = run(&record, &dead()).record;
     assert_eq!(dying.software.as_deref(), Some("mastodon"));
     assert_eq!(dying.last_alive, Some(NOW));

@@ -1,8 +1,10 @@
-//! What a mirror sees when we die at any call to the disk (invariant I6), and what the next dump makes of it.
+//! What a mirror sees when the process dies at any call to the disk (invariant I6), and how the
+//! next dump continues.
 
 use super::*;
 
-/// A world with a past of some days, in which one file expires and another has to be rid of a name at the next dump, and its mirrors.
+/// A census with a history of some days and its mirrors. At the next dump, one file expires and
+/// another has to lose a name.
 fn eventful() -> (World, Vec<Mirror>) {
     let mut world = World::new();
     let mut mirrors = Vec::new();
@@ -25,7 +27,8 @@ fn eventful() -> (World, Vec<Mirror>) {
 
 const NEXT: i64 = MIDNIGHT + 91 * DAY;
 
-/// Each mirror sees a gap or one of the truths. Gives how many saw a truth.
+/// Each mirror sees a gap or one of the correct lists. Returns the number of mirrors with a correct
+/// list.
 fn assert_gap_or_truth(
     mirrors: &[Mirror],
     files: &BTreeMap<String, Vec<u8>>,
@@ -57,7 +60,8 @@ fn invariant_6_a_crash_at_any_call_shows_a_mirror_a_gap_or_the_truth_before_and_
     assert!(calls > 12, "{calls}");
     let mut followed = 0;
     for dies_at in 1..=calls {
-        // The whole list comes before the changes or after them: either may be what stands when all is over.
+        // The whole list is published before or after the changes, so the old or the new one may be
+        // there in the end.
         for rows_are_new in [false, true] {
             let when = format!("killed at call {dies_at}, rows new: {rows_are_new}");
             let (mut world, mut mirrors) = eventful();
@@ -72,7 +76,7 @@ fn invariant_6_a_crash_at_any_call_shows_a_mirror_a_gap_or_the_truth_before_and_
                 world.published = Some(world.rows());
             }
             mirrors.push(world.mirror());
-            // Who followed in between, too.
+            // Mirrors that followed in between are included.
             for mirror in mirrors.clone() {
                 let mut mirror = mirror;
                 if follow(&mut mirror, &world.files()).is_ok() {
@@ -103,14 +107,14 @@ fn invariant_6_a_crash_at_any_call_shows_a_mirror_a_gap_or_the_truth_before_and_
 #[test]
 fn a_section_that_led_to_a_dump_that_was_never_published_gives_way_to_the_next_one() {
     let (mut world, mirrors) = eventful();
-    // The changes were published, the list was not.
+    // The changes were published, but the list was not.
     world.write(NEXT).publish().unwrap();
     world.list("f.example", "1");
     let outcome = world.publish(NEXT + DAY);
     assert_eq!(outcome.since, Some(at(MIDNIGHT + 90 * DAY + HOUR)));
     assert!(!world.files().contains_key("2027-02-21.ndjson"));
     let truths = [truth(&world.rows())];
-    // But for the first one, whose day is over.
+    // All except the first mirror, whose day has expired.
     assert_eq!(
         assert_gap_or_truth(&mirrors, &world.files(), &truths, ""),
         mirrors.len() - 1
@@ -124,7 +128,7 @@ fn a_section_to_an_unpublished_list_is_known_by_registrations_alone() {
     world.list("a.example", "1");
     world.publish(MIDNIGHT);
     let mut mirror = world.mirror();
-    // The changes were published, the list was not.
+    // The changes were published, but the list was not.
     world.register("a.example", Some(true));
     world.write(MIDNIGHT + HOUR).publish().unwrap();
     world.register("a.example", Some(false));
@@ -137,7 +141,7 @@ fn a_section_to_an_unpublished_list_is_known_by_registrations_alone() {
 #[test]
 fn rows_that_no_section_leads_to_start_anew() {
     let (mut world, mut mirrors) = eventful();
-    // The list was published, the changes were not.
+    // The list was published, but the changes were not.
     world.published = Some(world.rows());
     world.list("f.example", "1");
     let outcome = world.publish(NEXT);
@@ -149,7 +153,8 @@ fn rows_that_no_section_leads_to_start_anew() {
         .map(|mirror| follow(mirror, &world.files()).unwrap_err())
         .collect();
     let broken = Gap::Broken { time };
-    // The first one's day is over, and nothing starts from where the last one stands. The others see it before they go beyond the gap.
+    // The first mirror's day has expired, and no section starts from the last mirror's list. The
+    // others notice the gap before they cross it.
     let expect = [
         Gap::NotFound,
         broken.clone(),

@@ -1,7 +1,7 @@
 use super::*;
 use crate::Rows;
 
-/// Three days with a change each, and a mirror of each dump but the last.
+/// Three days with a change each, and a mirror of each dump except the last.
 fn three_days() -> (World, Vec<Mirror>) {
     let mut world = World::new();
     let mut mirrors = Vec::new();
@@ -23,7 +23,7 @@ fn a_former_list_that_is_damaged_starts_anew_and_says_why() {
     let cut = whole.trim_end().to_owned();
     let long = whole.clone() + &"x".repeat(9000);
     let not_text = whole.clone() + "\u{0}\n";
-    // Another name of the same form: only the digest knows.
+    // Another valid name: only the digest detects it.
     let flipped = whole.replace("b.example", "b.exbmple");
     for former in [&reversed, &cut, &long, &not_text, &flipped] {
         let written = write_changes(
@@ -139,7 +139,7 @@ fn a_file_of_another_day_or_longer_than_any_goes() {
     assert!(!folder.join("2026-11-20.ndjson").exists());
 }
 
-/// As a crash leaves them, or a disk: the next dump makes them anew, whichever day's they are.
+/// Such files are left by a crash or a disk error. The next dump rewrites them, whatever their day.
 #[test]
 fn packed_files_that_do_not_hold_what_they_should_are_made_anew_and_those_of_nothing_go() {
     let (mut world, _) = three_days();

@@ -64,8 +64,8 @@ fn each_kind_of_change_is_told_in_its_words() {
     assert_eq!(world.day("2026-11-22")[1].header.counts, counts);
 }
 
-/// Two lists that differ in nothing else have different digests, so that a mirror knows at which
-/// of them it stands.
+/// Two lists that differ in nothing else have different digests, so that a mirror knows which of
+/// them it has.
 #[test]
 fn a_flip_of_registrations_is_a_change_and_a_mirror_of_either_list_ends_with_it() {
     let mut world = World::new();
@@ -92,14 +92,14 @@ fn a_flip_of_registrations_is_a_change_and_a_mirror_of_either_list_ends_with_it(
     let digests = |of: fn(&Header) -> String| -> std::collections::BTreeSet<String> {
         sections.iter().map(|section| of(&section.header)).collect()
     };
-    // What mirrors of version 0.1.0 keep is the same in all of them.
+    // The members that mirrors of version 0.1.0 keep are the same in all lists.
     assert_eq!(digests(|header| header.rows_sha256.to_string()).len(), 1);
     let full = digests(|header| header.full_rows_sha256.as_ref().unwrap().to_string());
     // The first list and the last one are the same.
     assert_eq!(full.len(), 3);
 }
 
-/// The first list after an upgrade, and the files as version 0.1.0 left them.
+/// The first list after an upgrade, with the files of version 0.1.0.
 #[test]
 fn a_section_of_version_0_1_0_is_gone_on_from() {
     let mut world = World::new();
@@ -188,7 +188,7 @@ fn whoever_leaves_is_named_nowhere_from_the_next_dump_on_whatever_was_told_of_th
     }
 }
 
-/// Somebody appears, changes, dies, is moved to; and mirrors that were taken at each dump.
+/// A host appears, changes, dies and is the target of a move. Returns a mirror of each dump.
 fn story(world: &mut World) -> Vec<Mirror> {
     let mut mirrors = Vec::new();
     world.list("a.example", "1");
@@ -253,7 +253,7 @@ fn a_day_with_too_many_changes_says_so_and_the_next_one_goes_on() {
     assert_eq!(held(&new), held(&world.mirror()));
 }
 
-/// Invariant I9: what is in memory is bounded before it is known how much fits into the day.
+/// Invariant I9: memory is bounded even before it is known how much fits into the day.
 #[test]
 fn two_lists_without_a_common_name_are_compared_without_keeping_all_changes() {
     let mut world = World::new();
@@ -276,7 +276,7 @@ fn a_days_file_is_bounded_over_all_its_dumps_by_lines_and_by_bytes() {
         world.list(&format!("h{number}.example"), "1");
     }
     assert!(world.publish(MIDNIGHT + HOUR).complete);
-    // Short lines, so that there are too many before they are too long.
+    // Short lines, so that the limit of lines is reached before the limit of bytes.
     for number in 0..hosts {
         world.set(&format!("h{number}.example"), Standing::Died);
     }

@@ -1,5 +1,5 @@
-//! The mirror of docs/changes.md, now and in version 0.1.0, in a language that is not ours. Without
-//! Python it is skipped, and fails where `FEDICENSUS_E2E` is `required`.
+//! The mirror program of docs/changes.md, current and of version 0.1.0, in another language.
+//! Without Python the tests are skipped, or fail where `FEDICENSUS_E2E` is `required`.
 
 use std::process::{Command, Output};
 
@@ -7,7 +7,7 @@ use super::*;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/changes.md");
 
-/// It runs at mirrors that were set up when this was the newest version.
+/// Mirrors that were set up with version 0.1.0 still run this program.
 const FORMER_PROGRAM: &str = include_str!("mirror_0_1_0.py");
 
 fn program() -> &'static str {
@@ -18,7 +18,7 @@ fn program() -> &'static str {
         .expect("the document has the program")
 }
 
-/// Follows from `state` over the world's files. `None` without Python.
+/// Follows the census's files from `state`. `None` without Python.
 fn follow_by_python(world: &World, state: &Path) -> Option<Output> {
     follow_by(program(), world, state)
 }
@@ -88,7 +88,7 @@ fn the_mirror_of_the_documentation_follows_and_sees_gaps() {
     };
     assert!(output.status.success(), "{output:?}");
     assert_eq!(rows_in(&state), held(&world.mirror()));
-    // Again, from what it wrote itself, with nothing new and with something.
+    // Again from the state that it wrote, once without changes and once with one.
     assert!(follow_by_python(&world, &state).unwrap().status.success());
     world.register("b.example", Some(false));
     world.publish(MIDNIGHT + DAY + 60);
@@ -98,7 +98,7 @@ fn the_mirror_of_the_documentation_follows_and_sees_gaps() {
     world.publish(MIDNIGHT + DAY + HOUR);
     assert!(follow_by_python(&world, &state).unwrap().status.success());
     assert_eq!(rows_in(&state), held(&world.mirror()));
-    // What was published in between was lost.
+    // A dump in between was lost.
     world.list("c.example", "1");
     world.published = Some(world.rows());
     world.list("d.example", "1");
@@ -109,7 +109,7 @@ fn the_mirror_of_the_documentation_follows_and_sees_gaps() {
     assert!(said.contains("take the whole list"), "{said}");
 }
 
-/// It keeps five members of each row and passes over what it does not know.
+/// It keeps five members of each row and ignores unknown ones.
 #[test]
 fn the_mirror_of_version_0_1_0_goes_on_over_flips_of_registrations() {
     let folder = tempfile::tempdir().unwrap();

@@ -22,7 +22,7 @@ enum Fate {
         seen: bool,
         registrations: Option<bool>,
     },
-    /// It says something else about registrations, if it lives.
+    /// Its registrations change, if it is alive.
     Flips {
         registrations: Option<bool>,
     },
@@ -91,7 +91,7 @@ fn happen(world: &mut World, host: &str, fate: Fate) {
     }
 }
 
-/// No file names anybody who has left.
+/// No file names a host that has left.
 fn assert_nobody_is_named_who_left(world: &World) {
     for (host, known) in &world.hosts {
         if *known == Known::Not(Standing::Withdrawn) {
@@ -103,7 +103,7 @@ fn assert_nobody_is_named_who_left(world: &World) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// From each dump to the newest, by all files at once and by each as it came.
+    /// From each dump to the newest, with all files at once and with each as it was published.
     #[test]
     fn all_changes_applied_to_any_earlier_dump_give_the_newest_and_name_nobody_who_left(steps in steps()) {
         let mut world = World::new();
@@ -115,7 +115,7 @@ proptest! {
             for (host, fate) in fates {
                 happen(&mut world, HOSTS[host], fate);
             }
-            // Two dumps in a second push each other on.
+            // If two dumps fall into the same second, the later one is dated a second later.
             seconds = seconds.max(world.publish(seconds).time.seconds());
             assert_nobody_is_named_who_left(&world);
             let (files, truth) = (world.files(), held(&world.mirror()));

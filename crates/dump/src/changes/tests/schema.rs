@@ -7,7 +7,7 @@ fn validator() -> jsonschema::Validator {
     jsonschema::validator_for(&schema).unwrap()
 }
 
-/// A world in whose newest file each kind of line stands.
+/// The lines of a census's newest file, which has every kind of line.
 fn each_kind() -> Vec<Value> {
     let mut world = World::new();
     for host in ["changes", "dies", "leaves", "moves", "strays"] {
@@ -56,7 +56,7 @@ fn a_line_that_lacks_or_adds_a_member_or_has_a_wrong_one_is_not_of_the_schema() 
         for member in members {
             let mut lacking = line.clone();
             lacking.as_object_mut().unwrap().remove(&member);
-            // A move may lead nowhere that is listed. Sections of version 0.1.0 lack the others.
+            // A move may have no listed target. Sections of version 0.1.0 lack the other members.
             let may_lack = ["to", "open_registrations", "full_rows_sha256"];
             let is_optional = may_lack.contains(&member.as_str());
             assert_eq!(validator.is_valid(&lacking), is_optional, "{lacking}");

@@ -5,7 +5,7 @@ mod model;
 
 type Visit<'rows> = &'rows mut dyn FnMut(&Instance) -> Result<(), DumpError>;
 
-/// Living instances of these names.
+/// Alive instances with these names.
 fn feed(names: &[&str]) -> impl FnOnce(Visit<'_>) -> Result<(), DumpError> {
     |row| {
         names

@@ -1,26 +1,32 @@
-//! `instances.csv`: RFC 4180 with a header line, for spreadsheets and whatever else reads tables.
+//! `instances.csv`: RFC 4180 with a header line, for spreadsheets and other programs that read
+//! tables.
 //!
-//! In: rows. Out: lines that end with CR LF, fields quoted where they have to be. Refused: to hand a spreadsheet a formula.
+//! Lines end with CR LF, and fields are quoted where necessary. No field can be a formula for a
+//! spreadsheet.
 //!
-//! Software and version are whatever a host says, and a spreadsheet runs what begins with `=`, `+`, `-` or `@` when somebody opens the file. Such text gets
-//! an apostrophe before it, which makes it text there. A spreadsheet that is told that semicolons or tabs part the fields, as it is by default in much of
-//! Europe, finds cells within a field: what follows a semicolon, a tab or a line's end there is guarded like the field itself. So that every program can
-//! undo it, text that begins with an apostrophe gets one too: whoever takes one apostrophe away at the beginning, and one behind each of these signs, has
-//! what the host said. What is unknown is empty, and an empty text is a lone apostrophe.
+//! Software and version are whatever a host says, and a spreadsheet executes text that begins with
+//! `=`, `+`, `-` or `@`. Such text gets a leading apostrophe, which makes it plain text. A
+//! spreadsheet that separates fields at semicolons or tabs, the default in much of Europe, finds
+//! cells within a field. So text after a semicolon, a tab or a line break is guarded like the field
+//! itself.
+//!
+//! So that every program can undo this, text that begins with an apostrophe gets one too. A reader
+//! removes one apostrophe at the beginning and one after each of these separators, and has the
+//! original text. An unknown value is empty, and an empty text is a single apostrophe.
 
 use std::io;
 
 use crate::instance::Instance;
 use crate::set::formats::Format;
 
-/// A line a row.
+/// One line per row.
 #[derive(Debug)]
 pub(crate) struct Csv;
 
-/// Makes text of what follows it, and is taken away by readers.
+/// Marks what follows as text. Readers remove it.
 const APOSTROPHE: char = '\'';
 
-/// Signs other than the comma that a spreadsheet may take for the end of a field or a line.
+/// Characters other than the comma that a spreadsheet may read as the end of a field or a line.
 const PARTS_CELLS: [char; 4] = [';', '\t', '\r', '\n'];
 
 impl Format for Csv {
@@ -57,7 +63,7 @@ impl Format for Csv {
     }
 }
 
-/// As JSON writes it.
+/// As in JSON.
 fn word(truth: bool) -> &'static str {
     if truth { "true" } else { "false" }
 }
@@ -76,14 +82,14 @@ fn push_field(field: Option<&str>, out: &mut Vec<u8>) {
     }
 }
 
-/// The text with an apostrophe wherever something begins that a spreadsheet could run.
+/// Puts an apostrophe before everything that a spreadsheet could execute.
 fn guarded(text: &str) -> String {
     let mut out = String::new();
     if text.is_empty() || text.starts_with(char::is_control) || needs_apostrophe(text) {
         out.push(APOSTROPHE);
     }
     for (number, cell) in text.split_inclusive(PARTS_CELLS).enumerate() {
-        // Quotes that a cell begins with are taken away before it is looked at.
+        // Spreadsheets remove quotes at the beginning of a cell before they read it.
         let unquoted = cell.trim_start_matches(|letter| is_blank(letter) || letter == '"');
         if number > 0 && (needs_apostrophe(cell) || needs_apostrophe(unquoted)) {
             out.push(APOSTROPHE);
@@ -93,7 +99,8 @@ fn guarded(text: &str) -> String {
     out
 }
 
-/// Some spreadsheets pass over blanks, control characters and a byte order mark before a formula, and take full-width signs for the ordinary ones.
+/// Some spreadsheets skip blanks, control characters and a byte order mark before a formula, and
+/// read full-width signs as the ordinary ones.
 fn needs_apostrophe(text: &str) -> bool {
     let after_blanks = text.trim_start_matches(is_blank);
     text.starts_with(APOSTROPHE)
@@ -181,7 +188,7 @@ mod tests {
             check(Some(text), None, &format!("'{text},"));
         }
         check(Some("=\"x\""), None, "\"'=\"\"x\"\"\",");
-        // And yet nothing is lost.
+        // The original text can still be recovered.
         check(Some("'=1"), Some("'"), "''=1,''");
         check(Some("\t=1"), Some("\t'x"), "'\t'=1,'\t''x");
         check(Some(""), Some(" "), "', ");
@@ -204,7 +211,7 @@ mod tests {
         );
         check(Some(";=A1"), Some(";;=1"), ";'=A1,;;'=1");
         check(Some("1;'=A1"), Some("1;'"), "1;''=A1,1;''");
-        // What is no formula is left alone.
+        // Text that is not a formula stays unchanged.
         check(Some("a;b"), Some("1;2\t3;"), "a;b,1;2\t3;");
     }
 }

@@ -1,13 +1,12 @@
-//! `instances.ndjson`: a JSON object a line, for whoever reads one row after the other.
-//!
-//! In: rows. Out: [`Instance`] as JSON and a newline each. Refused: nothing. [`crate::rows`] reads it back.
+//! `instances.ndjson`: one JSON object ([`Instance`]) per line, for programs that read row by row.
+//! [`crate::rows`] reads it back.
 
 use std::io;
 
 use crate::instance::Instance;
 use crate::set::formats::Format;
 
-/// A line a row.
+/// One line per row.
 #[derive(Debug)]
 pub(crate) struct Ndjson;
 

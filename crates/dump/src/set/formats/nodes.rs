@@ -1,14 +1,13 @@
 //! `nodes.json`: the sorted JSON array of the listed host names.
 //!
-//! In: rows, strictly ascending by the bytes of their names. Out: `["a.example","b.example"]` and a newline, on one line as today's consumers of this
-//! kind of list know it. Refused: nothing; the order is the caller's.
+//! Writes `["a.example","b.example"]` and a newline, on one line, as existing consumers of such
+//! lists expect. The caller sorts the rows.
 
 use std::io;
 
 use crate::instance::Instance;
 use crate::set::formats::Format;
 
-/// The names.
 #[derive(Debug)]
 pub(crate) struct Nodes;
 
@@ -21,7 +20,7 @@ impl Format for Nodes {
         if earlier > 0 {
             out.push(b',');
         }
-        // Host names need no escaping, but that they don't is not for this crate to trust.
+        // Host names need no escaping, but this crate does not rely on that.
         Ok(serde_json::to_writer(out, &instance.host)?)
     }
 

@@ -1,6 +1,7 @@
-//! `instances.sqlite`, as far as this crate knows it: SQL stands in `store`.
+//! `instances.sqlite`, as far as this crate knows it: the SQL is in `store`.
 //!
-//! In: rows, sorted by host. Out: a file that is whole and on the disk, and how many rows there are of each version of each software. Refused: nothing.
+//! Takes rows sorted by host. Finishing syncs the file and counts the rows of each version of each
+//! software.
 
 use std::fs::File;
 use std::io;
@@ -11,22 +12,22 @@ use store::{InstanceRow, InstancesFile, VersionCount};
 
 use crate::instance::Instance;
 
-/// A file that rows are inserted into. Dropped before its end, it is worth nothing.
+/// A file that rows are inserted into. It is useless if dropped before it is finished.
 pub(crate) trait Table {
-    /// Inserts a row, whose host is greater than the one before.
+    /// Inserts a row. Hosts must be in ascending order.
     fn push(&mut self, instance: &Instance) -> io::Result<()>;
 
-    /// Ends the file, waits until it is on the disk, and counts its rows: the versions of each software one after the other, sorted, what is unknown
-    /// first.
+    /// Finishes the file, syncs it, and counts its rows: the versions of one software after the
+    /// other, sorted, unknown ones first.
     fn finish(self, visit: &mut dyn FnMut(VersionCount<'_>)) -> io::Result<()>;
 }
 
-/// A disk on which tables can be made.
+/// A disk on which tables can be created.
 pub(crate) trait TableDisk: Disk {
     /// A file that rows are inserted into.
     type Table: Table;
 
-    /// Makes a new file for a table. An existing file is an error.
+    /// Creates a new file for a table. An existing file is an error.
     fn create_table(&self, path: &Path) -> io::Result<Self::Table>;
 }
 
@@ -38,16 +39,16 @@ impl TableDisk for SystemDisk {
     }
 }
 
-/// The real one.
+/// The implementation on a real disk.
 #[derive(Debug)]
 pub(crate) struct SystemTable {
     rows: InstancesFile,
-    /// For waiting until it is on the disk.
+    /// To sync the file.
     file: File,
 }
 
 impl SystemTable {
-    /// Begins in the empty file at `path`, which is open as `file` too.
+    /// Begins in the empty file at `path`, which is also open as `file`.
     pub(crate) fn begin(file: File, path: &Path) -> io::Result<Self> {
         Ok(Self {
             rows: InstancesFile::begin(path)?,

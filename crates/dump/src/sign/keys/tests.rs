@@ -5,7 +5,7 @@ use std::thread;
 use super::*;
 use crate::sign::tests::minisign;
 
-/// How often those who come at once do so, and how many they are: enough that one of them meets another half-way.
+/// Number of races, and of threads per race: enough that one of them meets another halfway.
 const RACES: usize = 50;
 const RACERS: u8 = 4;
 
@@ -156,7 +156,8 @@ fn half_a_key_of_a_crash_is_no_key_and_in_nobodys_way() {
     assert!(!beside.exists());
 }
 
-/// What a reader does who knows one of the last keys: each key's signature is of the one before it.
+/// A reader who knows any of the last keys can verify the newest: each key is signed by the one
+/// before it.
 #[test]
 fn minisign_leads_a_reader_from_any_former_key_to_the_newest() {
     let folder = tempfile::tempdir().unwrap();
@@ -210,7 +211,7 @@ fn a_key_whose_making_was_cut_off_between_its_two_files_is_passed_over() {
     let folder = tempfile::tempdir().unwrap();
     let (old, _) = Keys::open(folder.path(), &seed(0)).unwrap();
     Keys::rotate(folder.path(), &seed(1), Handover::Signed, at(1)).unwrap();
-    // The history is there, the key is the one before.
+    // The new history with the old key.
     write(
         folder.path(),
         SECRET_KEY_FILE,

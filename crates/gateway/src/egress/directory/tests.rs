@@ -11,7 +11,7 @@ use crate::service::state::Shared;
 use crate::settings::Settings;
 use crate::wire::control::{Answer, Wish};
 
-/// ENOSPC, EIO, EACCES, EROFS, EDQUOT, EMFILE: what Linux may say to any of the calls.
+/// ENOSPC, EIO, EACCES, EROFS, EDQUOT, EMFILE: errors that Linux may return for any of the calls.
 const TROUBLES: [i32; 6] = [28, 5, 13, 30, 122, 24];
 
 /// Which calls fail, counted from the first.
@@ -96,7 +96,7 @@ impl Disk for FailingDisk {
     }
 }
 
-/// A gateway's inside over a disk that fails, and a host that it can dial.
+/// A gateway's state on a failing file system, and a host that it can dial.
 struct Bench {
     shared: Arc<Shared>,
     disk: FailingDisk,
@@ -112,7 +112,7 @@ impl Bench {
         std::fs::create_dir(&root).unwrap();
         let host = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let port = host.local_addr().unwrap().port();
-        // An unattended door would be full after some hundred callers.
+        // Without accepts, the queue would be full after about a hundred connections.
         tokio::spawn(async move { while host.accept().await.is_ok() {} });
         let (names, ca) = (directory.path().join("names"), directory.path().join("ca"));
         std::fs::write(&names, format!("a.lab.test 127.0.0.1 {port}\n")).unwrap();
@@ -154,7 +154,7 @@ impl Bench {
         open(&self.shared, &wanted).await
     }
 
-    /// A whole life of an egress that nothing happens to.
+    /// Opens and closes an egress on a sound file system.
     async fn is_sound(&mut self, when: &str) {
         self.disk.set(Fails::Never);
         match self.open().await {
@@ -175,7 +175,7 @@ impl Bench {
         std::fs::read_dir(&self.root).unwrap().count()
     }
 
-    /// What lies in the last directory made.
+    /// The files in the last directory created.
     fn files(&self) -> Vec<String> {
         let path = self.root.join(CheckId::from_random(self.next).as_str());
         let mut names: Vec<_> = std::fs::read_dir(path)
@@ -187,7 +187,7 @@ impl Bench {
     }
 }
 
-/// Gives whether it was opened. An answer that speaks of the host would be a lie (invariant I5).
+/// Whether it was opened. An answer that blames the host would be wrong (invariant I5).
 fn is_open_or_our_own_fault(opened: &Opened, bench: &Bench, when: &str) -> bool {
     match opened {
         Opened::Ready(..) => true,
@@ -219,7 +219,7 @@ async fn a_disk_that_fails_at_any_call_is_never_the_hosts_fault_and_leaves_nothi
             let is_open = is_open_or_our_own_fault(&opened, &bench, &when);
             refused += u32::from(!is_open);
             drop(opened);
-            // The last call is the removal itself; it is made up for at the next opening.
+            // The last call is the removal itself; the next opening repeats it.
             assert_eq!(bench.directories(), usize::from(at == calls), "{when}");
             bench.is_sound(&when).await;
         }
@@ -245,7 +245,8 @@ async fn a_disk_that_fails_for_long_is_tidied_when_it_is_sound_again() {
     }
 }
 
-/// Every check has the root: one that lists it finds the others' sockets (invariant I1).
+/// Every check has the root mounted: a check that could list it would find the others' sockets
+/// (invariant I1).
 #[test]
 fn the_root_can_be_listed_by_its_owner_alone_whoever_made_it() {
     let directory = tempfile::tempdir().unwrap();

@@ -5,7 +5,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use super::*;
 
-/// The first flight of a TLS client that asks for `name`.
+/// The first flight of a TLS client that connects to `name`.
 fn client_hello(name: &str) -> Vec<u8> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
@@ -26,7 +26,8 @@ fn grow(bytes: &mut [u8], by: u16) {
     bytes[at..].copy_from_slice(&length.to_be_bytes());
 }
 
-/// The same hello with one more extension, whose body is the byte 1: "inner", for an encrypted hello.
+/// The same hello with one more extension, whose body is the byte 1 (which means "inner" in an
+/// encrypted hello).
 fn with_extension(hello: &[u8], kind: u16) -> Vec<u8> {
     let mut longer = hello.to_vec();
     let session_id = usize::from(hello[43]);
@@ -41,7 +42,7 @@ fn with_extension(hello: &[u8], kind: u16) -> Vec<u8> {
     longer
 }
 
-/// The same hello cut into records of at most `bytes`.
+/// The same hello split into records of at most `bytes`.
 fn in_records(hello: &[u8], bytes: usize) -> Vec<u8> {
     let mut cut = Vec::new();
     for part in hello[5..].chunks(bytes) {

@@ -58,7 +58,7 @@ fn listening(address: [u8; 4]) -> (TcpListener, SocketAddr) {
     (listener, target)
 }
 
-/// A port at which nobody listens.
+/// A port without a listener.
 fn refusing(address: [u8; 4]) -> SocketAddr {
     listening(address).1
 }
@@ -141,7 +141,7 @@ async fn an_address_out_of_turn_is_not_dialled_and_nobody_is_blamed() {
         matches!(again, Dialled::Late(late) if late.why == Deferral::AddressPace),
         "{again:?}"
     );
-    // One refuses, the other must not be asked now: that host is not yet judged.
+    // One refuses, the other may not be dialled yet, so the host has no verdict.
     let undecided = machine
         .dial(&SystemRoutes, &[refusing([127, 0, 9, 1]), good])
         .await;
@@ -153,7 +153,8 @@ fn paced() -> Machine {
     Machine::new(Paces::default())
 }
 
-/// A block is paced by checks, not by dials: the second address of one host does not wait for its first.
+/// A block is paced by checks, not by dials: the second address of a host does not wait for its
+/// first.
 #[tokio::test]
 async fn a_dead_host_with_two_addresses_in_one_block_gets_its_verdict() {
     let machine = paced();
@@ -164,7 +165,7 @@ async fn a_dead_host_with_two_addresses_in_one_block_gets_its_verdict() {
     };
     assert_eq!(families, [Family::V4]);
     assert_eq!(detail, "127.0.1.1: refused; 127.0.1.2: refused");
-    // The next host in that block waits all the same.
+    // The next host in that block has to wait.
     let (_listener, other) = listening([127, 0, 1, 3]);
     let other = machine.dial(&SystemRoutes, &[other]).await;
     assert!(
@@ -200,7 +201,8 @@ async fn a_living_host_whose_first_address_is_silent_has_its_second_tried_at_onc
     assert!(start.elapsed() < Duration::from_secs(1));
 }
 
-/// Were it told when the second alone is in turn, the first would be out of turn then, and so on for ever.
+/// With the time at which only the second address is in turn, the first would then be before its
+/// turn, and so on forever.
 #[tokio::test(start_paused = true)]
 async fn a_dead_host_that_was_tried_in_part_is_told_when_it_can_be_tried_whole() {
     let machine = paced();
@@ -217,7 +219,8 @@ async fn a_dead_host_that_was_tried_in_part_is_told_when_it_can_be_tried_whole()
     assert!(matches!(decided, Dialled::Failed { .. }), "{decided:?}");
 }
 
-/// All dials together were too many for a moment; the next attempt is made when there is room again.
+/// All dials together were too many for a moment; the next attempt is made when there is room
+/// again.
 #[tokio::test(start_paused = true)]
 async fn an_attempt_that_had_no_dial_slot_is_made_up_for() {
     let machine = paced();
@@ -243,7 +246,8 @@ async fn an_attempt_that_had_no_dial_slot_is_made_up_for() {
     );
 }
 
-/// A canary is asked over the family of which those who wait lack a witness. Nobody is judged by what we wish to learn.
+/// A canary is dialled over the family for which the waiting failures lack a witness. That wish
+/// must not affect its verdict.
 #[tokio::test]
 async fn the_wished_family_is_dialled_alone_and_the_other_when_it_has_failed() {
     let (_v4, v4) = listening([127, 0, 0, 1]);
@@ -279,7 +283,7 @@ async fn the_wished_family_is_dialled_alone_and_the_other_when_it_has_failed() {
     assert_eq!(detail, "127.0.1.1: refused; ::1: refused");
 }
 
-/// I5: the network that went away while dialling is ours.
+/// I5: if the network disappears while dialling, the failure is ours.
 #[tokio::test]
 async fn a_failure_without_a_route_is_not_the_hosts() {
     let dialled = unpaced().dial(&NoRoutes, &[refusing([127, 0, 0, 1])]).await;

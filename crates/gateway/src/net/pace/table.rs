@@ -1,28 +1,30 @@
-//! One pacing table: when each key was last visited, and which turns those who came too early were promised.
+//! A pacing table: when each key was last visited, and which slots were promised to early visitors.
 //!
-//! In: a key, its pace and a moment. Out: in turn, or the slot that the next waiter is promised. Memory is bounded: a table that is full
-//! forgets what no longer delays anybody, else its oldest visit.
+//! It takes a key, its pace and a time, and returns that the key is in turn, or the slot for the
+//! next waiter. Memory is bounded: a full table forgets entries that no longer delay any visit, or
+//! otherwise its oldest visit.
 //!
-//! Invariant: a promise delays nobody. A visit is allowed as soon as the pace has passed since the last one, whoever was promised what, so a
-//! waiter that never comes back costs its own slot alone.
+//! Invariant: a promise delays no other visit. A visit is allowed as soon as the pace has passed
+//! since the last one, regardless of promises, so a waiter that never returns wastes only its own
+//! slot.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
-/// A full table in which everything still counts forgets one in sixteen, the oldest.
+/// A full table in which every entry still counts forgets the oldest sixteenth.
 const FORGOTTEN_SHIFT: u32 = 4;
 
-/// What is known of one key.
+/// The state of one key.
 #[derive(Debug, Clone, Copy)]
 struct Visits {
     last: Instant,
-    /// The latest slot that was promised to a waiter.
+    /// The latest promised slot.
     promised: Option<Instant>,
 }
 
-/// When each key was last visited. What is older than `memory` and promised to nobody is forgotten.
+/// When each key was last visited. Entries older than `memory` and without a promise are forgotten.
 #[derive(Debug)]
 pub(super) struct Table<K> {
     visits: HashMap<K, Visits>,
@@ -39,7 +41,7 @@ impl<K: Hash + Eq + Clone> Table<K> {
         }
     }
 
-    /// How long until `pace` has passed since the last visit.
+    /// Time until `pace` has passed since the last visit.
     pub(super) fn wait<Q>(&self, key: &Q, pace: Duration, now: Instant) -> Duration
     where
         K: Borrow<Q>,
@@ -51,7 +53,7 @@ impl<K: Hash + Eq + Clone> Table<K> {
             .map_or(Duration::ZERO, |next| next.saturating_duration_since(now))
     }
 
-    /// The slot that the next waiter is to be promised, at most `within` from now; `None` when `key` is in turn.
+    /// The slot for the next waiter, at most `within` from now. `None` if `key` is in turn.
     pub(super) fn slot<Q>(
         &self,
         key: &Q,
@@ -77,7 +79,7 @@ impl<K: Hash + Eq + Clone> Table<K> {
         Some(slot.map_or(next, |slot| slot.max(next)))
     }
 
-    /// Hands `slot` out. Whoever is next stands behind it.
+    /// Promises `slot`. The next slot comes after it.
     pub(super) fn promise<Q>(&mut self, key: &Q, slot: Instant)
     where
         K: Borrow<Q>,
@@ -93,7 +95,7 @@ impl<K: Hash + Eq + Clone> Table<K> {
         self.visits.len()
     }
 
-    /// A visit at `now`.
+    /// Records a visit at `now`.
     pub(super) fn note(&mut self, key: K, now: Instant) {
         if self.visits.len() >= self.entries_max && !self.visits.contains_key(&key) {
             self.make_room(now);
@@ -115,7 +117,7 @@ impl<K: Hash + Eq + Clone> Table<K> {
         if self.visits.len() < self.entries_max {
             return;
         }
-        // Many at once, so that a flood of keys pays for this search once in thousands of times.
+        // Many at once, so that a flood of keys needs this search only once in thousands of visits.
         let mut ages: Vec<_> = self.visits.values().map(|visits| visits.last).collect();
         let count = (self.entries_max >> FORGOTTEN_SHIFT).min(ages.len().saturating_sub(1));
         let (_, youngest_forgotten, _) = ages.select_nth_unstable(count);
@@ -129,8 +131,9 @@ impl<K: Hash + Eq + Clone> Table<K> {
     }
 }
 
-/// Promised slots lie a quarter more than the pace apart. Nobody comes back to the millisecond: were they a pace apart, the first who is
-/// a little late would put off all those behind it.
+/// Distance between promised slots: a quarter more than the pace. Waiters don't return to the
+/// millisecond; with slots exactly one pace apart, one slightly late waiter would delay all those
+/// behind it.
 fn spacing(pace: Duration) -> Duration {
     pace.saturating_add(pace.checked_div(4).unwrap_or(Duration::ZERO))
 }

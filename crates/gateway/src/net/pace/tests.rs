@@ -13,7 +13,7 @@ fn at(address: &str) -> SocketAddr {
     SocketAddr::new(address.parse().unwrap(), 443)
 }
 
-/// One open: its first dial, or the promise of when to come again.
+/// One open: its first dial, or the promised time.
 fn visit(pace: &mut Pace, candidates: &[SocketAddr], now: Instant) -> Result<Turn, Late> {
     pace.charge_dial(candidates, &mut Charged::default(), now)
         .ok_or_else(|| pace.promise_dial(candidates, 1, now))
@@ -21,7 +21,8 @@ fn visit(pace: &mut Pace, candidates: &[SocketAddr], now: Instant) -> Result<Tur
 
 type Step<'a> = (u64, &'a [&'a str], Result<usize, (Deferral, u64)>);
 
-/// Visits `steps` of (second, candidates) and compares what each gives: the index, or the pace and the wait in seconds.
+/// Visits `steps` of (second, candidates) and compares each result: the index, or the pace and the
+/// wait in seconds.
 fn check(steps: &[Step<'_>]) {
     let start = Instant::now();
     let mut pace = Pace::new(Paces::default(), 1);
@@ -154,7 +155,7 @@ fn what_one_open_charged_does_not_delay_itself() {
     );
 }
 
-/// I9: who waits, and how often it asks, costs nothing.
+/// I9: waiters cost nothing, however often they ask.
 #[test]
 fn promises_need_no_room() {
     let start = Instant::now();
@@ -168,19 +169,19 @@ fn promises_need_no_room() {
     }
     assert_eq!(longest, PROMISED_WITHIN / 2);
     assert_eq!(pace.groups.len(), 1);
-    // What was promised and not fetched delays nobody.
+    // An unused promise delays no visit.
     assert_eq!(pace.charge_group("a.example", start + seconds(5)), Ok(()));
 }
 
-/// I9: a hundred thousand registered domains that come one after the other, each with waiters, take no more room than the table has, and those
-/// that were visited last are still paced.
+/// I9: a hundred thousand registered domains, one after the other, each with waiters, take no more
+/// room than the table has, and the last visited ones are still paced.
 #[test]
 fn more_groups_than_the_table_holds_take_no_more_room() {
     let start = Instant::now();
     let mut pace = Pace::new(Paces::default(), 1);
     let group = |number: usize| format!("farm{number}.example");
     for number in 0..100_000 {
-        // All within the pace, so that there is nothing that may simply be forgotten.
+        // All within the pace, so that no entry can simply be forgotten.
         let now = start + Duration::from_micros(u64::try_from(number).unwrap() * 50);
         pace.charge_group(&group(number), now).unwrap();
         pace.charge_group(&group(number), now).unwrap_err();
@@ -192,7 +193,7 @@ fn more_groups_than_the_table_holds_take_no_more_room() {
     }
 }
 
-/// How a crowd was served whose members come back when they are told to.
+/// How a crowd was served whose members return at the promised times.
 #[derive(Debug)]
 struct Served {
     last: Duration,
@@ -200,7 +201,8 @@ struct Served {
     deferrals_of_one_max: usize,
 }
 
-/// `count` names that all come within a second; `ask` is asked for the n-th, `back` adds to a told wait.
+/// `count` names that all arrive within a second. `ask` is called for the n-th name, `back` adds to
+/// a promised wait.
 fn crowd(
     count: usize,
     mut ask: impl FnMut(usize, Instant) -> Result<(), Late>,
@@ -230,7 +232,7 @@ fn crowd(
     (served, visits)
 }
 
-/// All are served in about the time that they need, one a pace, and none asks often.
+/// All are served in about the time needed, one per pace, and none asks often.
 fn check_crowd(count: usize, every: Duration, (served, visits): &(Served, Vec<Instant>)) {
     let time = every * u32::try_from(count).unwrap();
     assert_eq!(visits.len(), count);
@@ -246,7 +248,7 @@ fn check_crowd(count: usize, every: Duration, (served, visits): &(Served, Vec<In
 
 #[test]
 fn a_wildcard_farm_is_no_busy_loop_even_when_its_names_come_back_at_leisure() {
-    // As the orchestrator does: what was told, and up to as much again.
+    // Like the orchestrator: the promised wait, and up to as much again.
     let mut chance = 1_u64;
     let back = |told: Duration| {
         chance = chance
@@ -268,7 +270,8 @@ fn a_wildcard_farm_is_no_busy_loop_even_when_its_names_come_back_at_leisure() {
 }
 
 proptest! {
-    /// I8: whatever comes when, two admitted visits of an address lie its pace apart, and a told wait is exact.
+    /// I8: for any arrival times, two admitted visits of an address are at least its pace apart,
+    /// and a promised wait is exact.
     #[test]
     fn visits_are_never_closer_than_the_pace(gaps in proptest::collection::vec((0_u64..15_000, 0_u8..3), 1..60)) {
         let mut now = Instant::now();

@@ -1,7 +1,8 @@
-//! A name that is looked up once: what DNS says of it, and nothing is remembered of the name itself.
+//! Looks a name up once, without remembering the name.
 //!
-//! In: a made-up name, which nobody will ask for again, so that it must not push out what others wait for. Out: its addresses, or whose failure it
-//! is that there is no answer. Invariant I5: a failure is the name's only while others are answered.
+//! It takes an invented name, which is never looked up again and therefore must not evict useful
+//! entries. It returns the name's addresses, or whose failure it is that there is no answer.
+//! Invariant I5: a failure is the name's only while other names are answered.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,28 +11,29 @@ use protocol::Host;
 
 use super::{Answer, Known, Resolver, SILENCE, Source, ask_dns, now};
 
-/// A resolver that gave no proper answer for so long may itself be what fails. A census at work has many answers a minute.
+/// If a resolver gave no valid answer for this long, the resolver itself may be failing. A census
+/// at work gets many answers a minute.
 pub const WORKED_WITHIN: Duration = Duration::from_mins(5);
 
-/// What a name leads to that is looked up once.
+/// The result of a single look-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Once {
     /// Its addresses.
     Found(Vec<SocketAddr>),
     /// There is no such name, or it has no address.
     Nothing,
-    /// The name's servers answer with an error, while others are answered.
+    /// The name's servers return an error, while other names are answered.
     ServerFailed,
     /// The name's servers don't answer, while others do.
     TimedOut,
-    /// Ours: nothing is known of the name.
+    /// A failure of ours: nothing is known about the name.
     OwnFailure,
-    /// The resolver can't be reached for want of a route.
+    /// There is no route to the resolver.
     Offline,
 }
 
 impl Resolver {
-    /// Looks `host` up, IPv4 and IPv6 together, within the setting's time-out.
+    /// Looks `host` up, IPv4 and IPv6 together, within the configured timeout.
     pub async fn look_up_once(&self, host: &Host) -> Once {
         let answer = match &self.source {
             Source::File(file) => self.ask_file(file, host).await,

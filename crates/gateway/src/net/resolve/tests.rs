@@ -11,7 +11,7 @@ use super::*;
 mod once;
 mod texts;
 
-/// What the test's DNS server answers to a name and type; `None` is silence.
+/// The answers of the test's DNS server by name and type; `None` is silence.
 type Zone = fn(&str, RecordType) -> Option<(ResponseCode, Vec<RData>)>;
 
 struct Server {
@@ -238,14 +238,14 @@ async fn the_third_servfail_in_a_row_breaks_a_name() {
                     "{turn}: {resolution:?}"
                 ),
             }
-            // Between its failures another name is answered, so our resolver works.
+            // Another name is answered between its failures, so our resolver works.
             resolver.memory().cache.clear();
             resolver.resolve(&host("both.test")).await;
         }
     }
 }
 
-/// I5: a resolver of ours that is down looks like a name that is broken, and must not be taken for it.
+/// I5: a failing resolver of ours looks like a broken name, and must not count as one.
 #[tokio::test]
 async fn a_silent_resolver_never_breaks_a_name() {
     let server = Server::start(|_, _| None).await;

@@ -1,6 +1,7 @@
-//! TXT records: asked of DNS or of the lab's names file, and remembered.
+//! TXT records, from DNS or the lab's names file, with a cache.
 //!
-//! In: a [`TextName`]. Out: [`Texts`], cut to their bounds. A failure is never remembered: whoever asks again in its turn is told what DNS says then.
+//! It takes a [`TextName`] and returns bounded [`Texts`]. A failure is never cached, so the next
+//! look-up in turn queries DNS.
 
 use std::collections::HashMap;
 use std::sync::PoisonError;
@@ -16,21 +17,21 @@ use super::{Answer, NEGATIVE_TTL_MAX, Resolver, Source, TTL_MAX, TTL_MIN, error_
 use crate::wire::control::Texts;
 use crate::wire::text_name::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
 
-/// Names remembered with their texts: at most 8 MiB, for more owners than speak up in an hour.
+/// Most names in the cache: at most 8 MiB, for more owners than use TXT records in an hour.
 pub const CACHE_TEXTS_MAX: usize = 4096;
 
-/// What became of asking for texts.
+/// The result of a look-up of TXT records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextSource {
     /// DNS answered, or failed to.
     Answered(Texts),
-    /// The resolver can't be reached for want of a route.
+    /// There is no route to the resolver.
     Offline,
-    /// This machine could not ask.
+    /// This machine could not send the query.
     OwnFailure,
 }
 
-/// Texts that were asked for, each until its time is over.
+/// Cached TXT records, each until it expires.
 #[derive(Debug, Default)]
 pub(super) struct Memory(HashMap<TextName, (Texts, Instant)>);
 
@@ -51,14 +52,14 @@ impl Memory {
 }
 
 impl Resolver {
-    /// What is remembered of a name's texts.
+    /// The cached TXT records of a name.
     pub fn remembered_texts(&self, name: &TextName) -> Option<Texts> {
         let texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
         let (texts, until) = texts.0.get(name)?;
         (*until > now()).then(|| texts.clone())
     }
 
-    /// Asks for a name's texts, within the setting's time-out, and remembers them.
+    /// Looks up a name's TXT records within the configured timeout, and caches them.
     pub async fn ask_texts(&self, name: &TextName) -> TextSource {
         let resolver = match &self.source {
             Source::Dns(resolver) => resolver,
@@ -124,7 +125,7 @@ fn found(lookup: &Lookup) -> (Texts, Duration) {
     let records: Vec<_> = lookup
         .answers()
         .iter()
-        // An alias on the way is no text.
+        // Skips aliases (CNAME records).
         .filter_map(|record| {
             let RData::TXT(txt) = &record.data else {
                 return None;
@@ -140,7 +141,7 @@ fn found(lookup: &Lookup) -> (Texts, Duration) {
     }
 }
 
-/// The strings of a record, joined and cut.
+/// The strings of a record, joined and cut off.
 pub(super) fn text<'a>(bytes: impl Iterator<Item = &'a u8>) -> String {
     bytes
         .take(RECORD_BYTES_MAX)

@@ -187,7 +187,7 @@ async fn a_failure_at_any_call_is_a_fault_and_never_an_end() {
             engine.go_wrong(nth, mishap);
             let ran = ran(&engine, &Signals::default()).await;
             let fault = match (mishap, ran.outcome) {
-                // Only a refusal before the start's end says that nothing ran.
+                // Only a refusal of create, attach or start proves that nothing ran.
                 (Mishap::Refused, Outcome::NotStarted(fault)) if call != &"wait" => fault,
                 (Mishap::Down, Outcome::Fault(fault)) => fault,
                 (Mishap::Refused, Outcome::Fault(fault)) if call == &"wait" => fault,
@@ -220,7 +220,7 @@ async fn an_engine_that_hangs_at_any_call_holds_nobody() {
 async fn a_kill_that_fails_is_no_end_of_waiting() {
     for mishap in [Mishap::Down, Mishap::Refused, Mishap::Hang] {
         let engine = FakeEngine::new(Script::Silent);
-        // create, attach, start, then the kill: the output never ended, so nobody waited.
+        // create, attach, start, then the kill: the output never ended, so `wait` was not called.
         engine.go_wrong(3, mishap);
         let ran = ran(&engine, &Signals::default()).await;
         let Outcome::Fault(fault) = ran.outcome else {

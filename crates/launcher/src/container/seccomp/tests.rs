@@ -1,10 +1,11 @@
 use super::*;
 use std::collections::BTreeSet;
 
-/// Who needs a call, as a group's reason begins.
+/// The first words of a group's reason: what needs the calls.
 const NEEDED_BY: [&str; 4] = ["checker", "probe", "runtime", "rare"];
 
-/// What must stay refused whoever asks: ways to other processes, to the kernel's rarer parts, to other namespaces, to something to execute.
+/// Calls that must be refused under any condition: access to other processes, to rare parts of the
+/// kernel, to other namespaces, or to a program to execute.
 const NEVER: &str = "accept accept4 acct add_key bind bpf chdir chmod chown chroot clock_settime creat delete_module execveat fanotify_init \
 fchmod fchmodat fchown fchownat finit_module fork fsconfig fsmount fsopen fspick ftruncate get_mempolicy init_module inotify_add_watch \
 inotify_init inotify_init1 io_destroy io_setup io_submit io_uring_enter io_uring_register io_uring_setup ioperm iopl kcmp kexec_file_load \
@@ -15,18 +16,20 @@ remap_file_pages rename renameat renameat2 request_key rmdir rt_sigqueueinfo rt_
 setgid setgroups sethostname setns setpgid setresgid setresuid setsid setuid shmat shmget signalfd signalfd4 socketcall swapoff swapon symlink \
 symlinkat sysfs syslog timer_create tkill truncate umount2 unlink unlinkat unshare userfaultfd uselib vfork vhangup vmsplice wait4 waitid";
 
-/// Calls that are refused unless an argument is as it should: what each of the groups that list it demands.
+/// Calls that are allowed only with certain arguments: the conditions of each group that lists the
+/// call.
 const GUARDED: [(&str, &str); 15] = [
     ("socket", "[[0 = 1, 1 & 15 = 1]]"),
     ("socketpair", "[[0 = 1, 1 & 15 = 1]]"),
     ("getsockopt", "[[1 = 1, 2 = 4]]"),
     ("recvfrom", "[[3 = 0]]"),
     ("sendto", "[[3 = 16384]]"),
-    // All bits but FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME and, at first, the lowest.
+    // All bits except FUTEX_PRIVATE_FLAG, FUTEX_CLOCK_REALTIME and, in the first condition, the
+    // lowest.
     ("futex", "[[1 & 4294966910 = 0], [1 & 4294966911 = 9]]"),
     // ARCH_SET_FS.
     ("arch_prctl", "[[0 = 4098]]"),
-    // All bits but O_CLOEXEC and O_NONBLOCK.
+    // All bits except O_CLOEXEC and O_NONBLOCK.
     ("pipe2", "[[1 & 4294440959 = 0]]"),
     ("fcntl", "[[1 = 1030], [1 <= 4]]"),
     ("prlimit64", "[[0 = 0]]"),
@@ -34,11 +37,11 @@ const GUARDED: [(&str, &str); 15] = [
     ("tgkill", "[[0 = 1]]"),
     ("mmap", "[[2 & 4 = 0]]"),
     ("mprotect", "[[2 & 4 = 0]]"),
-    // CLONE_THREAD of CLONE_THREAD, all of CLONE_NEW…, CLONE_PTRACE, CLONE_VFORK.
+    // CLONE_THREAD out of CLONE_THREAD, all of CLONE_NEW…, CLONE_PTRACE and CLONE_VFORK.
     ("clone", "[[0 & 2114150400 = 65536]]"),
 ];
 
-/// A condition in fewer words.
+/// A condition in short form.
 fn condition(argument: &Value) -> String {
     let (index, value) = (&argument["index"], &argument["value"]);
     match argument["op"].as_str().unwrap() {
@@ -89,7 +92,7 @@ fn every_group_has_a_reason_and_every_call_one_group_unless_its_arguments_tell()
         assert!(NEEDED_BY.contains(&who) && !why.is_empty(), "{reason}");
         for name in names(group) {
             let is_new = seen.insert(name.to_owned());
-            // Else a guard would be void.
+            // Otherwise a condition would have no effect.
             let by_arguments = ["fcntl", "futex"].contains(&name);
             assert!(is_new || by_arguments, "{name} is listed twice");
         }
@@ -123,7 +126,7 @@ fn calls_with_a_door_in_them_are_guarded_by_their_argument() {
     for name in guarded.flat_map(names) {
         assert!(GUARDED.iter().any(|(call, _)| *call == name), "{name}");
     }
-    // Flags in memory can't be looked at, so the call is not there at all.
+    // A filter can't see flags in memory, so the call is reported as missing.
     let clone3 = groups(&profile)
         .iter()
         .find(|group| names(group).any(|name| name == "clone3"));
@@ -131,7 +134,7 @@ fn calls_with_a_door_in_them_are_guarded_by_their_argument() {
     assert_eq!(clone3.unwrap()["errnoRet"], 38);
 }
 
-/// FNV-1a over the profile as Docker gets it, without the mark itself.
+/// FNV-1a over the profile as Docker receives it, without the mark.
 fn checksum(profile: &Value) -> u64 {
     let mut rest = profile.clone();
     for group in rest["syscalls"].as_array_mut().unwrap() {
@@ -147,7 +150,7 @@ fn checksum(profile: &Value) -> u64 {
     })
 }
 
-/// Errors end at 4095, and none that a kernel gives by itself is over 1000.
+/// Error numbers end at 4095, and the kernel itself uses none over 1000.
 fn right_mark(profile: &Value) -> u64 {
     (checksum(profile) % 3000).saturating_add(1000)
 }

@@ -126,7 +126,7 @@ fn podman_gets_exactly_this_container() {
     assert_eq!(body(&source, EngineKind::Podman), wanted);
 }
 
-/// Nothing below it may be named by a mount: what is there is the gateway's to choose.
+/// A mount may not name anything below that directory, because the gateway chooses its contents.
 #[test]
 fn a_directory_of_the_machine_is_bound_as_it_is_set() {
     let source = EgressSource::Directory("/srv/egress".into());
@@ -138,7 +138,8 @@ fn a_directory_of_the_machine_is_bound_as_it_is_set() {
     );
 }
 
-/// The gateway lays the roots, so it must not be the one who says that they count.
+/// The gateway writes the root certificates, so the gateway must not decide whether they are
+/// trusted.
 #[test]
 fn a_check_trusts_further_roots_when_the_launchers_own_settings_are_the_labs_only() {
     let argv = |extra_roots| {
@@ -158,7 +159,7 @@ fn a_check_trusts_further_roots_when_the_launchers_own_settings_are_the_labs_onl
     );
 }
 
-/// A container's body without what sets a check, a probe and a holder apart.
+/// A container's body without the parts that differ between a check, a probe and a holder.
 fn common(spec: &Spec) -> Value {
     let mut body = serde_json::to_value(create_body(spec, EngineKind::Docker)).unwrap();
     body["Cmd"].take();
@@ -167,7 +168,7 @@ fn common(spec: &Spec) -> Value {
     body
 }
 
-/// Otherwise the probe would say nothing about the checks.
+/// Otherwise the probe would not represent the checks.
 #[test]
 fn probe_and_holder_differ_from_a_check_in_their_arguments_labels_and_mount_only() {
     let settings = Settings::default();
@@ -192,7 +193,7 @@ fn probe_and_holder_differ_from_a_check_in_their_arguments_labels_and_mount_only
     }
 }
 
-/// The engines refuse names for a container that joins a namespace; it has its holder's.
+/// The engines refuse names for a container that joins a namespace; it has its holder's names.
 #[test]
 fn a_check_in_a_slot_differs_in_its_namespace_and_in_the_names_that_come_with_it_only() {
     let settings = Settings::default();

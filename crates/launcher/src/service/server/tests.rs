@@ -65,7 +65,6 @@ async fn kind(container: &mut Container) -> Option<FaultKind> {
     }
 }
 
-/// How often the engine was probed.
 fn probes(engine: &FakeEngine) -> usize {
     let specs = engine.specs();
     specs.iter().filter(|spec| spec.argv == ["--probe"]).count()
@@ -76,7 +75,7 @@ impl Running {
         self.client.launch(&id(number), &host()).await.unwrap()
     }
 
-    /// Until only these containers are left.
+    /// Waits until only this number of containers is left.
     async fn containers(&self, expect: usize) {
         for _ in 0..1000 {
             if self.launcher.shared.engine.names().len() == expect {
@@ -168,7 +167,7 @@ async fn a_reader_that_goes_takes_its_container_along() {
 async fn a_reader_that_stands_still_gets_the_end_at_a_frames_start() {
     let running = launcher(Script::Flood, |_, _| {});
     let mut container = running.launch(1).await;
-    // Past the deadline, but not past the time in which the last frame may be fetched.
+    // Past the deadline, but still within the time for the last frame.
     tokio::time::sleep(Duration::from_secs(68)).await;
     assert!(matches!(
         last(&mut container).await,
@@ -337,7 +336,7 @@ async fn a_missing_image_is_said_and_found_when_it_comes() {
     assert_eq!(kind(&mut running.launch(2).await).await, None);
 }
 
-/// Else each check would take it for its own bad luck, and be asked for again at once.
+/// Otherwise each check would treat it as its own failure and be retried at once.
 #[tokio::test(start_paused = true)]
 async fn what_keeps_every_check_from_running_is_no_single_launchs_error() {
     type Change = (&'static str, fn(&FakeEngine));
@@ -405,7 +404,7 @@ async fn a_removal_that_fails_is_made_up_for_by_the_sweep() {
 async fn the_server_has_a_socket_for_everybody_in_its_folder_and_for_one_launcher() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("launcher.sock");
-    // What a launcher that was killed leaves behind.
+    // What a killed launcher leaves behind.
     drop(tokio::net::UnixListener::bind(&path).unwrap());
     let settings = Settings {
         socket: path.clone(),
@@ -435,14 +434,14 @@ async fn the_server_has_a_socket_for_everybody_in_its_folder_and_for_one_launche
     assert!(!path.exists());
 }
 
-/// Else eight of them would end the census for good.
+/// Otherwise eight of them would end the census for good.
 #[tokio::test(start_paused = true)]
 async fn left_over_containers_that_can_not_be_removed_keep_no_check_from_running() {
     let left = |number: u128| {
         let check = id(1000 + number).to_string();
         labels(&[(LABEL_INSTANCE, "fedicensus"), (LABEL_CHECK, &check)])
     };
-    // Two places, four removals for each.
+    // Two slots, four removals for each.
     let running = launcher(Script::Print(0), |engine, _| {
         for number in 0..8 {
             let name = format!("a dead one, {number}");
@@ -460,7 +459,8 @@ async fn left_over_containers_that_can_not_be_removed_keep_no_check_from_running
     assert_eq!(running.client.status().await.unwrap().reaped_total, 1);
 }
 
-/// A checker that was taken over chooses the moment of its end; an engine that loses an output's end does so for every check.
+/// A compromised checker chooses the moment of its end; an engine that loses the end of an output
+/// does so for every check.
 #[tokio::test(start_paused = true)]
 async fn the_engine_is_probed_for_several_outputs_without_end_in_a_row_and_for_none_alone() {
     let running = launcher(Script::Unended(0), |_, _| {});

@@ -9,7 +9,7 @@ use protocol::{CheckId, Host};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What the buffers of a socket pair hold on top.
+/// What the buffers of a socket pair hold in addition.
 const SLACK_BYTES: u64 = 1024 * 1024;
 
 const CALLS: [Call; 10] = [
@@ -45,7 +45,7 @@ const MISHAPS: [Mishap; 14] = [
     Mishap::EndlessBody(500),
 ];
 
-/// What may go wrong with a stream besides.
+/// What else may go wrong with a stream.
 const STREAMS: [Mishap; 7] = [
     Mishap::Stream(b"\x01\0\0\0\xff\xff\xff\xff", Then::Flood),
     Mishap::Stream(b"\x01\0\0\0\xff\xff\xff\xff", Then::Silence),
@@ -85,7 +85,7 @@ impl Running {
         }
     }
 
-    /// Launches a check, reads it to its end, and sees that this took no longer than promised.
+    /// Launches a check, reads it to its end, and asserts that this took no longer than promised.
     async fn check(&self, behaviour: &str) -> Last {
         let host = Host::parse(&format!("{behaviour}.example")).unwrap();
         let before = Instant::now();
@@ -107,7 +107,7 @@ impl Running {
         self.client.status().await.unwrap()
     }
 
-    /// Until a check ends as it should, which an engine that is sound again has to bring about.
+    /// Waits until a check ends as it should, which must happen once the engine is sound again.
     async fn until_sound(&self, why: &str) {
         let before = Instant::now();
         loop {
@@ -132,15 +132,16 @@ impl Running {
     }
 }
 
-/// What a check may come to when this call goes wrong in any way but being late.
+/// Asserts how a check may end when this call goes wrong in any way except being late.
 fn expect(call: Call, mishap: Mishap, why: &str, last: &Last) {
     if let (Mishap::Stream(_, Then::Silence | Then::Flood), Last::End(end)) = (mishap, last) {
-        // It might be a checker's flood or silence, but for the exit code: the container had ended, and its output had not.
+        // It might be a checker's flood or silence, except for the exit code: the container had
+        // ended, and its output had not.
         let told = (end.exit_code, end.killed);
         return assert_eq!(told, (7, Some(Killed::Deadline)), "{why}");
     }
     match (call, last) {
-        // Not asked in a launch, or of no weight for its end.
+        // Not called during a launch, or irrelevant for its end.
         (
             Call::Version | Call::List | Call::Image | Call::Volume | Call::Remove,
             Last::End(end),
@@ -151,7 +152,7 @@ fn expect(call: Call, mishap: Mishap, why: &str, last: &Last) {
             let named = format!("{call:?}").to_lowercase();
             assert!(fault.message.starts_with(&named), "{why}: {fault:?}");
         }
-        // The removal by force kills as well.
+        // The forced removal kills as well.
         (Call::Kill, Last::Fault(fault)) => {
             assert_eq!(fault.kind, FaultKind::EngineDown, "{why}: {fault:?}");
         }
@@ -159,7 +160,7 @@ fn expect(call: Call, mishap: Mishap, why: &str, last: &Last) {
     }
 }
 
-/// How the status's trouble begins; nothing where checks go on.
+/// How the status's trouble begins. `None` if checks continue.
 fn said(call: Call) -> Option<&'static str> {
     match call {
         Call::Version => Some("version: "),
@@ -168,7 +169,7 @@ fn said(call: Call) -> Option<&'static str> {
         Call::Attach => Some("attach: "),
         Call::Start => Some("start: "),
         Call::Wait => Some("wait: "),
-        // Asked at the start only, or about a single container.
+        // Called at the start only, or about a single container.
         Call::Image | Call::Volume | Call::Kill | Call::Remove => None,
     }
 }
@@ -183,7 +184,7 @@ fn longest(call: Call) -> u64 {
     bound.saturating_add(SLACK_BYTES)
 }
 
-/// One call goes wrong from some time on, and is sound again later.
+/// One call goes wrong from some time on, and later works again.
 async fn story(call: Call, mishap: Mishap) {
     let why = format!("{call:?} {mishap:?}");
     let running = Running::new();
@@ -193,13 +194,13 @@ async fn story(call: Call, mishap: Mishap) {
     let last = running.check(behaviour).await;
     expect(call, mishap, &why, &last);
     let taken = running.engine.take_endless_bytes();
-    // A stream is passed on, and never held.
+    // A stream is passed on, never buffered.
     let held = !matches!(mishap, Mishap::Stream(..));
     assert!(
         !held || taken <= longest(call),
         "{why}: {taken} bytes were taken"
     );
-    // Whoever goes on asking gets no end that was none either.
+    // Further launches must not get an invalid end either.
     for _ in 0..10 {
         let last = running.check("seven").await;
         if matches!(call, Call::Create | Call::Attach | Call::Start | Call::Wait) {
@@ -217,7 +218,7 @@ async fn story(call: Call, mishap: Mishap) {
     running.until_sound(&why).await;
 }
 
-/// Tells all stories before it fails for any.
+/// Runs all stories before it fails for any.
 async fn tell(stories: impl IntoIterator<Item = (Call, Mishap)>) {
     let mut failed = Vec::new();
     for (call, mishap) in stories {
@@ -234,7 +235,7 @@ async fn whatever_goes_wrong_with_a_call_is_a_fault_and_passes() {
         let unread = [Mishap::CutBody, Mishap::HalfBody, Mishap::EndlessBody(200)];
         matches!(mishap, Mishap::Answer(200, ..)) || unread.contains(&mishap)
     };
-    // Of these a success says nothing, so that a strange one is none the less a success.
+    // A success of these calls has no body, so a strange success is still a success.
     let silent = [Call::Start, Call::Kill, Call::Remove];
     let stories = CALLS
         .into_iter()
@@ -285,7 +286,8 @@ async fn an_exit_code_that_is_none_is_a_fault() {
     }
 }
 
-/// A page without an id, or with one that would become another path, must not reach the call that removes by force.
+/// An answer without an id, or with an id that would form another path, must not reach the call
+/// that removes by force.
 #[tokio::test(start_paused = true)]
 async fn an_id_that_is_none_is_never_asked_for() {
     let running = Running::new();
@@ -309,7 +311,7 @@ async fn an_id_that_is_none_is_never_asked_for() {
     running.until_sound("after").await;
 }
 
-/// What is refused is not mistaken for what is missing: nobody is sent to build an image that is there.
+/// A refusal is not confused with a missing image, so no operator builds an image that exists.
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_refuses_everything_is_not_said_to_lack_the_image() {
     let running = Running::new();
@@ -420,7 +422,7 @@ async fn a_kill_comes_through_in_the_middle_of_a_flood() {
         let last = loop {
             match container.next().await.unwrap() {
                 Frame::Stdout(_) | Frame::Stderr(_) if reading => {}
-                // Only now and then: the end waits a while for who reads slowly.
+                // Reads only now and then: the end waits a while for a slow reader.
                 Frame::Stdout(_) | Frame::Stderr(_) => {
                     tokio::time::sleep(Duration::from_secs(1)).await
                 }
@@ -440,7 +442,8 @@ async fn a_kill_comes_through_in_the_middle_of_a_flood() {
     running.until_sound("after").await;
 }
 
-/// Invariant I9: what nobody reads is not drawn from the engine, and not kept.
+/// Invariant I9: output that is not read stays with the engine, and the launcher does not buffer
+/// it.
 #[tokio::test(start_paused = true)]
 async fn a_flood_that_nobody_reads_stays_with_the_engine() {
     let running = Running::new();

@@ -1,6 +1,7 @@
-//! Hosts that failed once, when others had not lived all along: the next time counts.
+//! Hosts that failed once while others had not responded all along. The next failure counts.
 //!
-//! Bounded: at most [`SUSPECTS_MAX`], each of the same size whatever its name, and for [`SUSPECT_FOR`].
+//! Bounded: at most [`SUSPECTS_MAX`] entries, each of the same size whatever its name, and for
+//! [`SUSPECT_FOR`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
@@ -10,15 +11,17 @@ use census::time::Timestamp;
 use protocol::Host;
 use protocol::egress::PROMISED_WITHIN;
 
-/// A host that failed once is remembered for this long; by then it was asked again. At an address that thousands share it may have to draw twice
-/// for its turn.
+/// How long a host that failed once is remembered. It is checked again within that time. At an
+/// address that thousands of hosts share, it may need two promised turns.
 pub(super) const SUSPECT_FOR: Duration = PROMISED_WITHIN.saturating_mul(2);
 
-/// Hosts that are remembered at most: the names of six farms at one address each, all of which wait
-/// for their turn. Some 60 bytes each, 4 MB.
+/// Most remembered hosts: the names of six farms at one address each, all waiting for their turn.
+/// About 60 bytes each, 4 MB.
 pub(super) const SUSPECTS_MAX: usize = 65_536;
 
-/// Who failed once, and since when. Names are kept as their keyed hash, lest long ones cost more: two that nobody can choose share one of 2⁶⁴.
+/// Hosts that failed once, with the time. Names are kept as keyed hashes, so that long names cost
+/// no more than short ones. Two names share a hash with a chance of 1 in 2⁶⁴, and nobody can choose
+/// such a pair.
 #[derive(Debug)]
 pub(super) struct Suspects {
     key: RandomState,
@@ -27,7 +30,7 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
-    /// None yet. `key` hashes their names.
+    /// An empty set. `key` hashes the names.
     pub(super) fn new(key: RandomState) -> Self {
         Self {
             key,
@@ -36,7 +39,9 @@ impl Suspects {
         }
     }
 
-    /// The oldest makes room: whoever has many hosts fail by turns must not keep others from being found dead, who are asked again within seconds.
+    /// Adds a host. If the set is full, the oldest entry is removed: an attacker with many failing
+    /// hosts must not prevent the detection of other unreachable hosts, which are checked again
+    /// within seconds.
     pub(super) fn add(&mut self, host: &Host, now: Timestamp) {
         self.remove(host);
         if self.by_age.len() >= SUSPECTS_MAX
@@ -49,19 +54,19 @@ impl Suspects {
         self.by_age.insert((now, name));
     }
 
-    /// Whether it was one of them.
+    /// Removes a host. Returns whether it was in the set.
     pub(super) fn remove(&mut self, host: &Host) -> bool {
         let name = self.key.hash_one(host);
         let since = self.since.remove(&name);
         since.is_some_and(|since| self.by_age.remove(&(since, name)))
     }
 
-    /// Whether it is one of them.
     pub(super) fn contains(&self, host: &Host) -> bool {
         self.since.contains_key(&self.key.hash_one(host))
     }
 
-    /// Forgets those of too long ago. A clock that jumped back drops those of what is now the future.
+    /// Removes entries that are too old. If the clock jumped back, this includes entries whose time
+    /// is now in the future.
     pub(super) fn expire(&mut self, now: Timestamp) {
         while let Some((since, _)) = self.by_age.first()
             && now.since(*since) >= SUSPECT_FOR

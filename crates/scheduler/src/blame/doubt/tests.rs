@@ -21,7 +21,7 @@ fn dial(families: &[Family]) -> Doubt {
     }
 }
 
-/// An address of each family; the number tells several apart.
+/// An address of this family. The number makes it distinct.
 fn address(family: Family, number: u8) -> IpAddr {
     match family {
         V4 => [192, 0, 2, number].into(),
@@ -36,7 +36,7 @@ fn name() -> Doubt {
     }
 }
 
-/// A failing check of a second.
+/// A failing check that takes a second.
 fn fail(doubts: &mut Doubts<&'static str>, what: &'static str, doubt: Doubt, ended: i64) {
     assert_eq!(
         doubts.fail(host(what), what, doubt, at(ended - 1), at(ended)),
@@ -44,7 +44,7 @@ fn fail(doubts: &mut Doubts<&'static str>, what: &'static str, doubt: Doubt, end
     );
 }
 
-/// A living check of a second.
+/// A successful check that takes a second.
 fn alive(
     doubts: &mut Doubts<&'static str>,
     family: Family,
@@ -183,7 +183,8 @@ fn what_dns_says_is_confirmed_by_fresh_look_ups_alone() {
     );
 }
 
-/// Witnesses of a second at the addresses with these numbers, all along from second 0 to 20.
+/// Witnesses that take a second, at the addresses with these numbers, all along from second 0 to
+/// 20.
 fn all_along(numbers: &[u8]) -> Doubts<&'static str> {
     let mut doubts = Doubts::new(at(0), RandomState::new());
     for second in 0..20 {
@@ -232,7 +233,7 @@ fn who_lives_where_the_failing_was_led_to_is_no_witness_for_dns() {
 #[test]
 fn a_resolver_that_leads_all_to_one_living_host_counts_against_nobody() {
     let mut doubts = all_along(&[1, 2]);
-    // From here on every name leads to the first address, which lives on.
+    // From here on every name leads to the first address, where a host still responds.
     for second in 20..100 {
         live_at(&mut doubts, 1, true, second);
     }
@@ -273,7 +274,7 @@ fn a_remembered_address_never_counts_before_it_was_asked_for_anew() {
 #[test]
 fn the_other_family_of_where_the_failing_was_led_to_is_not_elsewhere() {
     let mut doubts = all_along(&[1, 2]);
-    // From here on every name leads to one server, which lives on over both families.
+    // From here on every name leads to one server, which responds over both families.
     for second in 20..100 {
         live_at(&mut doubts, 1, true, second);
         alive(&mut doubts, V6, true, second);
@@ -325,7 +326,7 @@ fn a_clock_set_ahead_keeps_who_lived_elsewhere() {
 #[test]
 fn who_fails_and_then_hides_keeps_nobody_from_being_found_dead() {
     let mut doubts = Doubts::new(at(0), RandomState::new());
-    // More than are remembered, none of whom is heard of again.
+    // More hosts than are remembered, none of which is checked again.
     let mut second = 0;
     for round in 0..=suspects::SUSPECTS_MAX / WAITING_MAX {
         for n in 0..WAITING_MAX {
@@ -342,7 +343,7 @@ fn who_fails_and_then_hides_keeps_nobody_from_being_found_dead() {
     assert_eq!(alive(&mut doubts, V4, true, 740), [("dead", Counts)]);
 }
 
-/// Each name of a farm that never lived keeps to its turn, which comes a day later.
+/// Each name of a farm that never responded keeps to its turn, which comes a day later.
 #[test]
 fn all_names_of_a_farm_are_found_dead_although_each_waits_a_day_for_its_turn() {
     let mut doubts = Doubts::new(at(0), RandomState::new());
@@ -399,7 +400,7 @@ fn canaries_are_asked_for_what_those_who_wait_lack() {
                     fail(&mut doubts, "dead", doubt.clone(), second);
                 }
             }
-            // Somebody lives each second, over IPv6 and remembered by the gateway.
+            // A host responds each second, over IPv6 and from the gateway's cache.
             alive(&mut doubts, V6, false, second);
         }
         doubts.wants_canaries(at(299))
@@ -460,8 +461,9 @@ fn the_number_that_waits_is_bounded() {
 }
 
 proptest! {
-    /// Invariant I5: in one outage of more than [`CLOSE`] and a second, with living hosts before and after it, no failure of a sound host
-    /// counts, however long the failing checks take and however late a living one ends.
+    /// Invariant I5: during one outage of more than [`CLOSE`] and a second, with responding hosts
+    /// before and after it, no failure of a sound host counts. This holds however long the failing
+    /// checks take and however late a successful one ends.
     #[test]
     fn one_outage_never_counts_against_anybody(
         began in 70i64..100,
@@ -472,11 +474,12 @@ proptest! {
     ) {
         let mut doubts = Doubts::new(at(0), RandomState::new());
         let over = began + lasts;
-        // A failing check overlaps the outage: it fails in it, or had begun before and was cut off by it.
+        // A failing check overlaps the outage: it fails during it, or began before and was cut off
+        // by it.
         let fails: Vec<_> = checks.into_iter().map(|(offset, takes)| { let ended = began + 1 + offset % (lasts - 1); (ended - takes, ended) }).collect();
         let mut events: Vec<_> = fails.into_iter().map(|(from, to)| (to, Ok((from, to)))).collect();
         for second in (0..over + 60).filter(|second| second % pause == 0) {
-            // Checks of a second that lived; every fifth reads peers for a while and ends later.
+            // Successful checks of a second. Every fifth reads peers for a while and ends later.
             if second < began || second >= over {
                 let late = if second % 5 == 0 { ends_late_by } else { 0 };
                 events.push((second + 1 + late, Err(second)));

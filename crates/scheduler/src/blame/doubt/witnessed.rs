@@ -1,4 +1,5 @@
-//! What the living have shown to work: when, without a gap since when, and where they live.
+//! What witnesses have shown to work: the last time, the start of the current gapless run, and the
+//! witnesses' addresses.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -9,33 +10,37 @@ use protocol::egress::Family;
 
 use super::{CLOSE, Dns, Doubt, Witness};
 
-/// Fresh look-ups of the living are remembered for this long: longer than a failure's check and its wait together.
+/// How long fresh look-ups of witnesses are remembered: longer than a failure's check and its wait
+/// together.
 const LOOK_UPS_FOR: Duration = Duration::from_secs(5 * 60);
 
-/// Fresh look-ups that are remembered at most: the gateway's 20 dials a second for five minutes, and room. Whoever loses the oldest asks twice.
+/// Most remembered fresh look-ups: the gateway's 20 dials a second for five minutes, with some
+/// reserve. A failure that loses the oldest one needs a second check.
 const LOOK_UPS_MAX: usize = 8192;
 
-/// Whoever lived elsewhere is waited for as a witness for this long: after a fortnight without it nothing is listed any more (I11), and a world
-/// that has shrunk to one address must find its dead as well.
+/// How long after the last witness at another address a further one is required. After a fortnight
+/// without one no host is listed any more (I11), and a world that has shrunk to one address must
+/// still find its unreachable hosts.
 const ELSEWHERE_FOR: Duration = Duration::from_secs(14 * 24 * 3600);
 
-/// When what was last shown to work, and since when without a gap.
+/// When each thing was last shown to work, and since when without a gap.
 #[derive(Debug)]
 pub(super) struct Witnessed {
     any: Run,
     v4: Run,
     v6: Run,
-    /// When and where names of the living led that were looked up afresh; by time.
+    /// When fresh look-ups of witnesses' names happened and to which addresses they led, ordered by
+    /// time.
     look_ups: VecDeque<(Timestamp, IpAddr)>,
     addresses_v4: Addresses,
     addresses_v6: Addresses,
 }
 
-/// The two places over one family where somebody lived last.
+/// The last two distinct addresses of one family at which a host responded.
 #[derive(Debug, Default)]
 struct Addresses {
     last: Option<(IpAddr, Timestamp)>,
-    /// Another than the last.
+    /// The one before, different from the last.
     other: Option<(IpAddr, Timestamp)>,
 }
 
@@ -80,7 +85,7 @@ impl Witnessed {
     fn remember(&mut self, began: Timestamp, address: IpAddr, now: Timestamp) {
         let later = self.look_ups.partition_point(|(at, _)| *at <= began);
         self.look_ups.insert(later, (began, address));
-        // A clock that was set back leaves nothing behind that lies in the future.
+        // After the clock was set back, no entry in the future remains.
         self.look_ups
             .retain(|(at, _)| now.since(*at) < LOOK_UPS_FOR && *at <= now);
         if self.look_ups.len() > LOOK_UPS_MAX {
@@ -88,7 +93,8 @@ impl Witnessed {
         }
     }
 
-    /// Nothing that was shown before can be placed in time any more. Where the living were is still known, and taken for known since now.
+    /// Times from before are no longer comparable. The addresses of witnesses are kept, with `now`
+    /// as their time.
     pub(super) fn clock_was_set(&mut self, now: Timestamp) {
         let mut shown = std::mem::take(self);
         for places in [&mut shown.addresses_v4, &mut shown.addresses_v6] {
@@ -100,8 +106,9 @@ impl Witnessed {
         self.addresses_v6 = shown.addresses_v6;
     }
 
-    /// Whether one who lives at `witness` shows that DNS leads names to where they belong, and not all of them to `led_to`. Its server's other
-    /// family is no other place: so it must be over the same one.
+    /// Whether a witness at `witness` shows that DNS leads names to their own addresses, and not
+    /// all of them to `led_to`. The other family of the same server does not count as a different
+    /// address, so the witness must use the same family.
     pub(super) fn tells_apart(
         &self,
         witness: IpAddr,
@@ -118,7 +125,8 @@ impl Witnessed {
             && (witness != led_to || !places.were_elsewhere_than(led_to, now))
     }
 
-    /// Whether all that was relied on was shown to work without a gap from before `began` until after `ended`.
+    /// Whether everything that the check relied on was shown to work without a gap from before
+    /// `began` until after `ended`.
     pub(super) fn spans(
         &self,
         asked: &Doubt,
@@ -168,7 +176,7 @@ impl Run {
 
     fn add(&mut self, at: Timestamp) {
         if at < self.last {
-            // A slow check that began earlier: the run holds without it.
+            // A slow check that began earlier. The run holds without it.
             return;
         }
         if at > self.last.plus(CLOSE) || self.last == Self::NONE.last {

@@ -12,7 +12,7 @@ fn second(now: Timestamp) -> Timestamp {
     now.plus(Duration::from_secs(1))
 }
 
-/// Seconds until the next look.
+/// Seconds until the next test of the parts.
 fn wait(outage: &mut Outage, now: &mut Timestamp) -> u32 {
     let mut waited = 0;
     while !outage.wants_look(*now) {
@@ -53,7 +53,8 @@ fn a_clock_set_back_does_not_put_the_look_off() {
     assert_eq!(outage.room(32), 32, "nor does it keep a trial going");
 }
 
-/// An engine that says that it is well and starts nothing, for a day: few checks are spent on it, and little is said.
+/// For a day, an engine reports that it works and starts nothing: this costs few checks and few
+/// messages.
 #[test]
 fn trouble_that_only_checks_can_see_is_tried_with_few_checks_and_ever_less_often() {
     let mut outage = Outage::default();
@@ -64,7 +65,7 @@ fn trouble_that_only_checks_can_see_is_tried_with_few_checks_and_ever_less_often
         if outage.wants_look(now) {
             said += u32::from(outage.parts_work(now).is_some());
         }
-        // All that may start fail within the second.
+        // All checks that may start fail within the second.
         for _ in 0..outage.room(32) {
             checks += 1;
             if outage.fault().is_some() {
@@ -127,7 +128,8 @@ fn nineteen_faults_in_a_row_are_chance_and_one_verdict_forgives_them() {
 }
 
 proptest! {
-    /// Whoever makes checks fail on our side as they like: while others still come to a verdict, no pause grows beyond the next of them.
+    /// However hosts make checks fail on our side: while others still reach a verdict, no pause
+    /// grows beyond the next verdict.
     #[test]
     fn faults_between_verdicts_never_stop_the_census(steps in prop::collection::vec(0_u8..10, 1..2000)) {
         let mut outage = Outage::default();

@@ -2,11 +2,11 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// All weights.
+/// Sum of all weights.
 const SUM: u32 = 19;
 
 fn counts(most: u32) -> impl Strategy<Value = PerClass<u32>> {
-    // Often nobody, and often a crowd.
+    // Often zero, and often a crowd.
     let count = prop_oneof![Just(0), 0..=most, Just(1_000_000)];
     [count.clone(), count.clone(), count.clone(), count].prop_map(|[living, new, retry, dead]| {
         PerClass {
@@ -35,7 +35,7 @@ fn only(classes: &[Class]) -> PerClass<u32> {
     })
 }
 
-/// Of `rounds` rounds with room for one and nothing under way, how many each class had.
+/// How many of each class were taken in `rounds` rounds with room for one and no check in progress.
 fn one_by_one(shares: &mut Shares, waiting: PerClass<u32>, rounds: u32) -> PerClass<u32> {
     let mut had = PerClass::<u32>::default();
     for _ in 0..rounds {
@@ -58,7 +58,7 @@ proptest! {
         }
     }
 
-    /// Whatever went before: no crowd and no backlog takes what is a class's own.
+    /// Regardless of the past, no crowd and no backlog takes what is a class's share.
     #[test]
     fn who_waits_gets_its_share_of_a_free_room(before in prop::collection::vec((rooms(), counts(9)), 0..20), most in 1..200_u32, waiting in counts(99)) {
         let mut shares = Shares::default();
@@ -91,7 +91,8 @@ proptest! {
         prop_assert!(!(poor && rich), "{:?} of {:?}", granted, room);
     }
 
-    /// Every class that waits has its turn within as many starts as its weight says, whoever else waits and however it began.
+    /// Every waiting class gets its turn within the number of starts that its weight implies,
+    /// whatever other classes wait and however it began.
     #[test]
     fn with_room_for_one_the_turns_go_by_weight(
         classes in prop::sample::subsequence(Class::ALL.to_vec(), 1..=4),
@@ -106,7 +107,7 @@ proptest! {
         let had = one_by_one(&mut shares, waiting, rounds * sum);
         for class in Class::ALL {
             let fair = if classes.contains(&class) { rounds * WEIGHTS.of(class) } else { 0 };
-            // At most a turn of each of the others, which they had not used up when this began.
+            // At most one turn of each other class, left over from before this began.
             prop_assert!(had.of(class).abs_diff(fair) <= 12, "{:?} of {:?}: {:?}", class, classes, had);
         }
     }
@@ -123,8 +124,8 @@ fn who_did_not_wait_has_saved_nothing_up() {
     assert!((119..=121).contains(&had.living), "{had:?}");
 }
 
-/// Checks of the dead take `dead_takes` times as long as others; everybody waits all the time. Gives how many places each class held on average, in
-/// thousandths.
+/// Checks of dead hosts take `dead_takes` times as long as others, and all classes wait all the
+/// time. Returns how many slots each class held on average, in thousandths.
 fn held(places: u32, dead_takes: u32) -> PerClass<u32> {
     let mut shares = Shares::default();
     let mut running: Vec<(u32, Class)> = Vec::new();

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What may happen to a census, at any time.
+/// Something that may happen to a census at any time.
 #[derive(Debug, Clone)]
 enum Step {
     Pass(u64),
@@ -32,7 +32,7 @@ fn steps() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A shell that carries commands out in any order and at any time, and keeps books.
+/// A shell that carries out commands in any order and at any time, and keeps books.
 struct Shell {
     scheduler: Scheduler,
     now: Timestamp,
@@ -43,7 +43,7 @@ struct Shell {
     opened: BTreeSet<CheckNumber>,
     granted: BTreeSet<CheckNumber>,
     writing: Vec<(Host, WriteOutcome)>,
-    /// From being taken to being written.
+    /// Hosts between being taken and being written.
     in_flight: BTreeSet<Host>,
     hosts: u64,
 }
@@ -221,8 +221,8 @@ impl Shell {
 }
 
 proptest! {
-    /// Whatever happens in whatever order: no host is lost or written twice, no slot is given
-    /// twice, nothing is asked twice, and in the end no host is in flight.
+    /// Whatever happens in whatever order: no host is lost or written twice, no slot is granted
+    /// twice, nothing is requested twice, and in the end no host is in flight.
     #[test]
     fn the_books_balance(steps in prop::collection::vec(steps(), 1..300)) {
         let mut shell = Shell {
@@ -241,7 +241,7 @@ proptest! {
         for step in steps {
             shell.step(step)?;
         }
-        // All works again: what is open comes to its end.
+        // Everything works again: all open work ends.
         shell.counting = false;
         for _ in 0..400 {
             while !shell.running.is_empty() {

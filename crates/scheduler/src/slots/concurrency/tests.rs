@@ -17,7 +17,7 @@ impl Engine {
         }
     }
 
-    /// A start with all places taken.
+    /// A start while all slots are in use.
     fn start(&mut self, took_ms: u64) {
         let in_progress = self.concurrency.allowed();
         self.start_beside(took_ms, in_progress);
@@ -41,7 +41,7 @@ impl Engine {
         self.concurrency.failed(asked, self.now);
     }
 
-    /// Starts that take as long as is in the nature of the engine: `each_ms` for each under way.
+    /// Starts that take this engine's natural time: `each_ms` for each container in progress.
     fn go_well(&mut self, starts: u32, each_ms: u64) -> u32 {
         for _ in 0..starts {
             let took = each_ms * u64::from(self.concurrency.allowed());
@@ -59,12 +59,13 @@ fn it_begins_with_the_least_and_grows_to_the_most_while_the_engine_is_well() {
     assert_eq!(engine.go_well(200, 50), 16);
 }
 
-/// Twice as many take twice as long where the processors are busy: no reason to take fewer.
+/// Twice as many containers take twice as long if the processors are busy: no reason for a
+/// decrease.
 #[test]
 fn starts_that_take_longer_because_there_are_more_are_not_slow() {
     let mut engine = Engine::new(1, 64);
     assert_eq!(engine.go_well(1000, 20), 64);
-    // So many as were never under way are expected to take as much longer.
+    // A number that was never reached is expected to take proportionally longer.
     let mut engine = Engine::new(1, 64);
     assert_eq!(engine.go_well(35, 50), 8);
     for _ in 0..WINDOW {
@@ -106,7 +107,7 @@ fn what_was_asked_for_before_a_decrease_brings_no_other() {
     engine.go_well(300, 50);
     let asked = engine.now;
     engine.now = engine.now.plus(Duration::from_secs(3));
-    // All sixteen that were under way are late.
+    // All sixteen containers in progress are late.
     for _ in 0..16 {
         engine.concurrency.failed(asked, engine.now);
     }
@@ -224,7 +225,7 @@ proptest! {
         prop_assert_eq!(engine.go_well(10_000, 50), most);
     }
 
-    /// One slow start or failure among those that are judged together costs nothing, whichever it is.
+    /// One slow start or failure among those judged together causes no decrease, whichever it is.
     #[test]
     fn no_single_sample_lowers_it(bads in prop::collection::vec((0..5_usize, any::<bool>()), 1..40)) {
         let mut engine = Engine::new(2, 16);

@@ -6,7 +6,7 @@ use crate::Store;
 use crate::db::open::open_tuned;
 use crate::db::tuning::Tuning;
 
-/// A sixteenth of the program's.
+/// A sixteenth of the program's bounds.
 const BOUNDS: Bounds = Bounds {
     round: 64,
     long: 256,
@@ -23,7 +23,7 @@ proptest! {
         let (mut pages, mut seen_to_at) = (0_u32, 0_u32);
         for (grown, taken, begins_anew) in steps {
             if begins_anew {
-                // One that is as long as the former at once can't be told from it.
+                // A reset can't be noticed if the new log is at once as long as the old one.
                 if grown < pages {
                     seen_to_at = 0;
                 }
@@ -63,7 +63,7 @@ fn store(dir: &TempDir) -> Store {
     open_tuned(&dir.path().join("census.db"), tuning).unwrap()
 }
 
-/// Writes as fast as it goes, so many pages of the log at least: each row has one of its own.
+/// Writes at least `pages` pages of the log as fast as possible: each row fills a page.
 async fn write(store: &Store, pages: u32) {
     for _ in 0..pages / 50 {
         let fill = |c: &Connection| {
@@ -84,7 +84,7 @@ fn log_pages(dir: &TempDir) -> u64 {
     std::fs::metadata(log).unwrap().len() / 4096
 }
 
-/// The longest log, and what a commit adds to it before anybody looks.
+/// Bytes of the longest log, plus what one commit adds before the length is checked.
 fn most() -> u64 {
     u64::from(BOUNDS.longest + BOUNDS.round) + 300
 }
@@ -126,7 +126,7 @@ async fn what_is_read_for_long_keeps_the_log_and_nobody_waits_for_it() {
     );
     reader.execute_batch("COMMIT").unwrap();
     assert_eq!(count(), 100 + much / 50 * 50);
-    // Once it has gone the log begins anew, in the file that is there: it grows no more.
+    // Once the reader has gone, the log is reset within its file, which stops growing.
     let kept = log_pages(&dir);
     write(&store, much).await;
     assert!(

@@ -56,7 +56,7 @@ fn a_path_that_cannot_be_written_is_refused() {
     let dir = TempDir::new().unwrap();
     let missing = dir.path().join("nowhere").join("census.db");
     assert!(matches!(open(&missing), Err(OpenError::Unwritable { .. })));
-    // A directory in the database's place, whoever runs the test.
+    // A directory in the database's place can't be written, even if root runs the test.
     std::fs::create_dir(path(&dir)).unwrap();
     assert!(matches!(
         open(&path(&dir)),
@@ -148,7 +148,7 @@ fn a_database_that_is_moved_or_replaced_while_open_is_missed() {
     store.location().check().unwrap();
 }
 
-/// Two values for each `?`, of which SQLite would make two plans.
+/// Two values for each `?`, for which SQLite would make two plans.
 #[test]
 fn no_statement_is_compiled_anew_because_another_value_is_bound() {
     let dir = tempfile::tempdir().unwrap();

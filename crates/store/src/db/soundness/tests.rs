@@ -15,7 +15,7 @@ fn host(n: usize) -> Host {
     Host::parse(&format!("n{n}.example")).unwrap()
 }
 
-/// A census of some hosts, its first one alive, with a verdict, in a group.
+/// A census of some hosts in a group. The first is alive and has a verdict.
 async fn census() -> (TempDir, Store) {
     let dir = TempDir::new().unwrap();
     let store = open(&dir.path().join("census.db")).unwrap();
@@ -29,7 +29,7 @@ async fn census() -> (TempDir, Store) {
     (dir, store)
 }
 
-/// Writes as somebody's `sqlite3` would who knows no rules.
+/// Writes as an `sqlite3` shell would, past all rules.
 fn break_it(dir: &TempDir, sql: &str) {
     let connection = Connection::open(dir.path().join("census.db")).unwrap();
     connection.busy_timeout(LONG).unwrap();
@@ -61,7 +61,7 @@ async fn a_sound_database_has_no_findings_beside_its_writer_and_without() {
     assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
 }
 
-/// What a census shows that was broken so.
+/// Breaks a census with `sql` and compares the findings.
 async fn check(sql: &str, expect: &[(&str, Remedy)]) {
     let (dir, _store) = census().await;
     break_it(&dir, sql);
@@ -85,7 +85,7 @@ async fn hosts_that_nobody_would_ever_ask_again_are_found() {
         &[("never due: n6.example", Remedy::Ask)],
     )
     .await;
-    // Who opted out by word of mouth, or is parked, is not to have one.
+    // A host that an owner or a moderator opted out, or that is parked, has no due time.
     check(
         "UPDATE hosts SET due = NULL, state = 'opted_out', opted_out_by = 'owner' WHERE id = 7; \
          UPDATE hosts SET due = NULL, state = 'parked' WHERE id = 8",
@@ -152,7 +152,7 @@ async fn a_page_that_was_written_over_is_a_finding_and_no_error() {
     let path = dir.path().join("census.db");
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     let pages = file.metadata().unwrap().len() / 4096;
-    // Not the first ones, by which it is known what the file is.
+    // Skips the first pages, which identify the file.
     for page in pages - 3..pages {
         file.write_all_at(&[0xa5; 64], page * 4096).unwrap();
     }
@@ -170,7 +170,7 @@ async fn a_database_whose_schema_was_written_over_says_what_to_do() {
     store.close();
     let path = dir.path().join("census.db");
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-    // The first page's tree begins behind the file's header.
+    // The first page's tree begins after the file header.
     file.write_all_at(&[0xa5; 64], 100).unwrap();
     let refused = open_read_only(&path).unwrap_err();
     assert!(
@@ -193,7 +193,7 @@ async fn what_takes_too_long_is_stopped_in_its_middle() {
     let (dir, _store) = census().await;
     let connection = Connection::open(dir.path().join("census.db")).unwrap();
     let alarm = Alarm::set(connection.get_interrupt_handle(), Duration::from_millis(1)).unwrap();
-    // It would go on for ever.
+    // An endless query.
     let endless =
         "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
     let outcome = connection.query_row(endless, [], |row| row.get::<_, i64>(0));

@@ -1,4 +1,4 @@
-//! The plans, and that no statement is missing.
+//! Compares the plans, and finds statements that are missing from the list.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,22 +9,23 @@ use rusqlite::config::DbConfig;
 use super::*;
 use crate::db::migrate;
 
-/// What the list says of a statement.
+/// A statement's entry in the list.
 pub(super) struct Expected {
     pub(super) name: &'static str,
     pub(super) sql: &'static str,
     pub(super) plan: &'static [&'static str],
-    /// None or one.
+    /// At most one.
     pub(super) reasons: &'static [&'static str],
 }
 
-/// What no statement may do without a reason: go through all rows, or keep many of them to sort.
+/// Plan steps that need a reason: reading all rows, or sorting with a temporary B-tree.
 const COSTLY: [&str; 2] = ["SCAN ", "TEMP B-TREE"];
 
-/// Files that ask no table of the census: a published file, and whose database a file is.
+/// Files whose SQL reads no table of the census: the published file, and the code that identifies a
+/// file.
 const OTHERS: [&str; 2] = ["files/instances_file.rs", "db/migrate.rs"];
 
-/// How the text of a statement begins.
+/// First words of statements.
 const VERBS: [&str; 5] = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "];
 
 fn census() -> Connection {
@@ -33,14 +34,14 @@ fn census() -> Connection {
     connection
         .pragma_update(None, "foreign_keys", true)
         .unwrap();
-    // What triggers do on behalf of a statement is part of its plan.
+    // Includes the work of triggers in a statement's plan.
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_TRIGGER_EQP, true)
         .unwrap();
     connection
 }
 
-/// What the plan looks at, each once: triggers ask for the same rows again and again.
+/// Steps of the plan without repetitions: triggers look up the same rows repeatedly.
 fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     let mut statement = connection
         .prepare(&format!("EXPLAIN QUERY PLAN {sql}"))
@@ -87,7 +88,8 @@ fn written(connection: &Connection, sql: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Most verdicts say what the last one said, and each index that is written to is another page of a large census.
+/// Most verdicts repeat the last one, and each index that is written to is another page of a large
+/// census.
 #[test]
 fn a_verdict_that_changes_no_state_writes_to_few_indexes() {
     let connection = census();
@@ -164,11 +166,11 @@ fn no_statement_is_missing_from_the_list() {
         }
     }
     assert_eq!(missing, Vec::<String>::new());
-    // Else the search is blind.
+    // Otherwise the search misses statements.
     assert_eq!(found, ALL.len());
 }
 
-/// Rust files below `folder`, tests left out, with their paths below `src`.
+/// Rust files below `folder` except tests, with their paths below `src`.
 fn rust_files(folder: &Path, below: &str) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -192,7 +194,7 @@ fn rust_files(folder: &Path, below: &str) -> Vec<(String, String)> {
     files
 }
 
-/// As the list writes it: without the folder of its subject, and that of `hosts`.
+/// The module as the list writes it: without the folders `db/`, `hosts/` and the like.
 fn module(file: &str) -> String {
     let mut module = file.strip_suffix(".rs").unwrap();
     for folder in ["db/", "files/", "queries/", "tables/", "hosts/"] {
@@ -201,12 +203,12 @@ fn module(file: &str) -> String {
     format!("{}::", module.replace('/', "::"))
 }
 
-/// The text cut where a statement of Rust ends: a semicolon at the end of a line.
+/// Splits the text where Rust items end: at a semicolon at the end of a line.
 fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(";\n")
 }
 
-/// The name of the constant that an item declares, all of whose SQL begins at `begin` or after.
+/// Name of the constant that an item declares, if all of its SQL begins at `begin` or later.
 fn constant(item: &str, begin: usize) -> Option<&str> {
     let (before, value) = item.rsplit_once(": &str =")?;
     let is_value = item.len() - value.len() < begin;

@@ -19,17 +19,17 @@ const HOSTS: usize = 40;
 /// The program's own schema.
 const OLD: i64 = SCHEMA_VERSION;
 
-/// The version to come.
+/// A future version.
 const NEW: i64 = OLD + 2;
 
-/// A version to come: two steps more.
+/// A future schema: two more migrations.
 static NEWER: LazyLock<Schema> = LazyLock::new(|| {
     Schema::with_further(vec![
         M::up("ALTER TABLE hosts ADD COLUMN colour TEXT NOT NULL DEFAULT 'green'"),
         M::up_with_hook(
             "CREATE TABLE colours (name TEXT PRIMARY KEY); UPDATE hosts SET colour = 'blue'",
             |step: &rusqlite::Transaction<'_>| {
-                // So that what is not committed yet is in the file already.
+                // Writes uncommitted pages to the file before the crash.
                 step.cache_flush()?;
                 crash("in the last step");
                 Ok(())
@@ -46,7 +46,8 @@ fn newer() -> Tuning {
     }
 }
 
-/// The moment of a crash, the folder whose files it leaves as they are then, and the one that they are found in afterwards.
+/// The moment of a crash, the database's folder, and the folder that receives its files as they are
+/// at that moment.
 struct Crash {
     moment: &'static str,
     folder: PathBuf,
@@ -57,8 +58,8 @@ thread_local! {
     static CRASH: RefCell<Option<Crash>> = const { RefCell::new(None) };
 }
 
-/// What `kill -9` would leave: the files at this moment, without any destructor. Not a process that ends itself: starting it would lend the locks of
-/// other tests to it for a moment.
+/// Copies the files as `kill -9` would leave them, without any destructor. A child process that
+/// ends itself is no alternative: starting it would share other tests' locks with it for a moment.
 fn crash(moment: &str) {
     CRASH.with_borrow(|crash| {
         let Some(crash) = crash.as_ref().filter(|crash| crash.moment == moment) else {
@@ -87,7 +88,7 @@ async fn older_census(path: &Path) {
     store.close();
 }
 
-/// Every row of a table, as text: what must be the same in a copy.
+/// Every row as text: it must be the same in a copy.
 fn rows(path: &Path, columns: &str) -> Vec<String> {
     let connection = Connection::open(path).unwrap();
     let sql = format!("SELECT {columns} FROM hosts ORDER BY id");
@@ -134,13 +135,13 @@ async fn an_older_database_is_migrated_and_a_whole_copy_of_it_kept() {
     let copy = place(&path(&dir), OLD);
     assert_eq!(version(&copy), SCHEMA.version());
     assert_eq!(rows(&copy, ROW), before);
-    // The version before opens it, and finds everything.
+    // The previous version opens the copy and finds everything.
     let reader = open_read_only_tuned(&copy, &SCHEMA).unwrap();
     assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
     assert_eq!(reader.counts().unwrap().hosts, before.len() as u64);
 }
 
-/// All hosts on the list, with what each says about registrations.
+/// All listed hosts, with what each says about registrations.
 fn registrations(store: &Store) -> Vec<(String, Option<bool>)> {
     let mut found = Vec::new();
     let listed = store
@@ -207,7 +208,7 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     let dir = TempDir::new().unwrap();
     older_census(&path(&dir)).await;
     let store = open_tuned(&path(&dir), newer()).unwrap();
-    // Not closed before it is copied: so there is a log that opening it could move.
+    // Copied before it is closed, so that there is a log that opening could checkpoint.
     store
         .writer()
         .add_now(vec![host(1000)], Timestamp(2))
@@ -238,7 +239,7 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
         Err(OpenError::Newer { .. })
     ));
     assert!(before == (bytes(""), bytes("-wal"), bytes(&of_copy)));
-    // And the newer program goes on with it.
+    // The newer program still works with it.
     open_tuned(&path(&other), newer()).unwrap().close();
     assert_eq!(rows(&path(&other), ROW).len(), HOSTS + 1);
 }
@@ -292,7 +293,7 @@ async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_go
         assert_eq!(version(&path(&after)), NEW, "{moment}");
         assert_eq!(rows(&path(&after), ROW), before, "{moment}");
         assert_eq!(rows(&path(&after), "colour"), vec!["blue"; HOSTS]);
-        // The copy of where the upgrade began is there whatever happened; nothing half-made is.
+        // The copy of the original database is there in any case, and no incomplete file is.
         assert_eq!(rows(&copy, ROW), before, "{moment}");
         assert_eq!(version(&copy), OLD, "{moment}");
         assert_eq!(names(&after), ["census.db", &copy_name(OLD)]);
@@ -322,7 +323,7 @@ async fn a_step_that_fails_leaves_the_database_as_it_was_and_the_copy_beside_it(
         assert_eq!(rows(&path(&dir), ROW), before);
         assert_eq!(rows(&place(&path(&dir), OLD), ROW), before);
     }
-    // The version before goes on as if nothing had been.
+    // The previous version still works with the database.
     open_tuned(&path(&dir), Tuning::default()).unwrap().close();
 }
 
@@ -330,7 +331,7 @@ async fn a_step_that_fails_leaves_the_database_as_it_was_and_the_copy_beside_it(
 async fn without_a_copy_no_step_is_taken() {
     let dir = TempDir::new().unwrap();
     older_census(&path(&dir)).await;
-    // A directory in the copy's place, whoever runs the test.
+    // A directory in the copy's place can't be written, even if root runs the test.
     std::fs::create_dir(place(&path(&dir), OLD)).unwrap();
     let refused = open_tuned(&path(&dir), newer()).unwrap_err();
     assert!(

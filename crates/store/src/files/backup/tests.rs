@@ -43,7 +43,7 @@ async fn a_backup_of_a_database_in_use_is_whole_and_can_be_put_back() {
     assert_eq!(fs::read(&kept).unwrap(), streamed);
     assert_eq!(half_made(&dir), Vec::<String>::new());
     add(&store, "after").await;
-    // Not while somebody writes.
+    // Refused while another process writes.
     let refused = restore(&path(&dir), &mut streamed.as_slice()).unwrap_err();
     assert!(
         matches!(&refused, CopyError::Open(open) if matches!(**open, OpenError::InUse { .. })),
@@ -55,7 +55,7 @@ async fn a_backup_of_a_database_in_use_is_whole_and_can_be_put_back() {
     assert_eq!(restored.copied, copied);
     assert!(knows(&path(&dir), "before") && !knows(&path(&dir), "after"));
     assert!(knows(&aside(&path(&dir), 1), "after"));
-    // It is an ordinary database again, and can go on.
+    // The restored file is an ordinary database that takes writes.
     let store = open(&path(&dir)).unwrap();
     add(&store, "later").await;
     assert_eq!(
@@ -64,7 +64,8 @@ async fn a_backup_of_a_database_in_use_is_whole_and_can_be_put_back() {
     );
 }
 
-/// What a power cut leaves: the last verdicts stand in the log alone, and it would be applied to any file that is put beside it.
+/// State after a power cut: the last verdicts are in the log only, and SQLite would apply it to any
+/// file that replaces the database.
 #[tokio::test]
 async fn the_log_of_the_database_that_is_replaced_goes_with_it() {
     let dir = TempDir::new().unwrap();
@@ -85,7 +86,8 @@ async fn the_log_of_the_database_that_is_replaced_goes_with_it() {
     assert!(knows(&aside(&path(&cut), 1), "after"));
 }
 
-/// Invariant I6: until the backup is in its place, the database that it replaces has all that was ever acknowledged.
+/// Invariant I6: until the backup is in its place, the old database has everything that was ever
+/// acknowledged.
 #[tokio::test]
 async fn a_restore_that_is_cut_off_loses_nothing() {
     let dir = TempDir::new().unwrap();
@@ -115,7 +117,7 @@ async fn a_backup_is_put_where_there_is_no_database() {
     assert!(!aside(&path(&new), 1).exists());
 }
 
-/// Whoever restores the wrong backup first still has the database that was there before.
+/// An operator who restores the wrong backup first still has the original database.
 #[tokio::test]
 async fn each_database_that_is_replaced_is_kept_until_there_are_too_many() {
     let dir = TempDir::new().unwrap();
@@ -141,7 +143,7 @@ async fn each_database_that_is_replaced_is_kept_until_there_are_too_many() {
     assert!(knows(&path(&dir), "last"));
     assert!(knows(&aside(&path(&dir), 1), "first"));
     assert_eq!(half_made(&dir), Vec::<String>::new());
-    // Room for one is enough, and nothing takes over the log of another.
+    // One free name is enough, and a leftover log makes a name unusable.
     fs::remove_file(aside(&path(&dir), 2)).unwrap();
     fs::write(with(&aside(&path(&dir), 2), "-wal"), "a log's rest").unwrap();
     let refused = restore(&path(&dir), &mut backup.as_slice()).unwrap_err();

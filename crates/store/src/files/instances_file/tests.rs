@@ -32,7 +32,7 @@ const ROWS: [(&str, Option<&str>, Option<&str>); 5] = [
     ("e.example", Some("mastodon"), Some("4.4.0")),
 ];
 
-/// The file's bytes, and what was counted.
+/// The file's bytes, and the counts.
 fn written(dir: &TempDir, name: &str) -> (Vec<u8>, Vec<String>) {
     let path = dir.path().join(name);
     File::create(&path).unwrap();
@@ -65,7 +65,7 @@ fn equal_rows_give_equal_bytes_in_one_file_that_opens_for_reading_alone() {
         ]
     );
     assert!(bytes == written(&dir, "other").0);
-    // Neither a journal nor a log, and none is asked for: the two versions of the format are 1.
+    // Neither a journal nor a log exists or is required: both format versions are 1.
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
     assert_eq!(bytes[18..20], [1, 1]);
     let path = format!("file:{}?immutable=1", dir.path().join("one").display());
@@ -156,10 +156,11 @@ fn any_text() -> impl Strategy<Value = Option<String>> {
     proptest::option::of(text)
 }
 
-/// What is said of each column, by its table: `public` with its name in the files, `asked`, `plotted` or `private`.
+/// How each column of each table is declared: `public` with its name in the files, `asked`,
+/// `plotted` or `private`.
 const COLUMNS: &str = include_str!("../../../../dump/columns.toml");
 
-/// `table.column` for all of them, and for the public ones with their names in the files.
+/// `table.column` for all columns, and the public ones with their names in the files.
 fn declared() -> (BTreeSet<String>, Vec<(String, String)>) {
     let tables: toml::Table = COLUMNS.parse().unwrap();
     let mut all = BTreeSet::new();
@@ -186,7 +187,7 @@ fn declared() -> (BTreeSet<String>, Vec<(String, String)>) {
     (all, public)
 }
 
-/// Nothing is published by accident: who adds a column says whether it is.
+/// Nothing is published by accident: a new column must be declared.
 #[test]
 fn every_column_of_the_census_is_declared_and_every_declared_one_is_there() {
     let mut connection = Connection::open_in_memory().unwrap();

@@ -16,7 +16,8 @@ fn host(name: &str) -> Host {
     Host::parse(&format!("{name}.example")).unwrap()
 }
 
-/// Hosts `a` to `e`: one lives, one is dead, one redirects to the first, two were never asked. The last of them is held with its group.
+/// Hosts `a` to `e`: one is alive, one dead, one redirects to the first, two were never checked.
+/// The last of these is held with its group.
 async fn census() -> (TempDir, Store) {
     let dir = TempDir::new().unwrap();
     let store = crate::open(&dir.path().join("census.db")).unwrap();
@@ -62,7 +63,7 @@ async fn hold(writer: &Writer) {
     }
 }
 
-/// What is told of each name, in a line.
+/// The answer about each name, as a line.
 fn told(store: &Store) -> Vec<String> {
     let (reader, other) = (store.reader().unwrap(), store.reader().unwrap());
     let mut told = Vec::new();
@@ -106,7 +107,7 @@ async fn every_host_is_told_as_it_is_alone_and_those_who_wait_after_them() {
         "z.example waiting",
     ];
     assert_eq!(told(&store), expect);
-    // A name that a list of public suffixes made invalid, say.
+    // For example a name that a newer list of public suffixes makes invalid.
     connection
         .execute("UPDATE hosts SET name = 'b' WHERE name = 'b.example'", [])
         .unwrap();

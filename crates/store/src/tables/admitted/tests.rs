@@ -100,7 +100,7 @@ async fn what_was_written_is_remembered_after_a_restart() {
     assert_eq!(counters(&store.writer()).await.len(), rows.len() - 1);
 }
 
-/// A statement writes many of them: the last one is seldom full.
+/// One statement writes many rows, and the last statement is seldom full.
 #[tokio::test]
 async fn of_any_number_of_names_and_counters_each_is_written_once() {
     let (_dir, store) = store();
@@ -110,7 +110,7 @@ async fn of_any_number_of_names_and_counters_each_is_written_once() {
         let mut candidates: Vec<_> = (0..many)
             .map(|number| candidate(&format!("n{number}-of{many}")))
             .collect();
-        // In the same statement as the first one, or in the last.
+        // A repeated name: in the same statement as its first mention, or in the last one.
         candidates.extend(candidates.first().cloned());
         let rows = (1..=many as u64).map(|id| counter(Table::Public, id, window_start_s, 7));
         let admission = Admission {
@@ -163,7 +163,7 @@ async fn nothing_is_written_when_a_part_of_it_cannot_be() {
     );
 }
 
-/// Who vouches for a name knows more than a year of silence.
+/// Vouching for a name outweighs a year without an answer.
 #[tokio::test]
 async fn a_forgotten_name_comes_back_when_somebody_vouches_for_it() {
     let (_dir, store) = store();

@@ -1,7 +1,5 @@
-//! The writes of a decision about a group.
-//!
-//! In: a registered domain and what was decided. Out: the group's row, a line among the decisions, and the places and due times of its hosts.
-//! Refused: nothing.
+//! Writes a decision about a group: the group's row, an entry among the decisions, and the places
+//! and due times of the group's hosts.
 
 use census::group::Decision;
 use census::time::{Calendar, Jitter};
@@ -15,8 +13,8 @@ pub(crate) const DECIDE: &str = "UPDATE groups SET decision = ?2, a_day = ?3, re
 
 pub(crate) const RECORD: &str = "INSERT INTO group_decisions (at, domain, decision, a_day, reason, who) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
-/// Who was held back is welcome, and those that are asked daily come due within a day: not before a day after their last check (invariant I8). The
-/// row's id stands in for chance.
+/// Held-back hosts are accepted. Hosts that are checked daily come due within a day, but not before
+/// a day after their last check (invariant I8). The row's id replaces a random number.
 pub(crate) const WELCOME: &str = "UPDATE hosts SET held_back = 0, \
      due = CASE WHEN in_flight = 0 AND state IN ('discovered', 'alive', 'dying', 'moving') \
            THEN min(due, max(coalesce(last_checked, 0) + ?3, ?2 + (id * 7919 % 1000) * ?3 / 1000)) ELSE due END \
@@ -34,7 +32,7 @@ pub(crate) const BEFORE: &str = "SELECT decision, a_day, reason FROM group_decis
 pub(crate) const DROP_EMPTY: &str =
     "DELETE FROM groups WHERE domain = ?1 AND hosts = 0 AND decision = 'none'";
 
-/// Decides about a registered domain. Gives how many hosts it has.
+/// Decides about a registered domain. Returns the number of its hosts.
 pub(super) fn decide(
     connection: &Connection,
     domain: &str,
@@ -75,7 +73,7 @@ pub(super) fn decide(
     Ok(hosts)
 }
 
-/// Undoes a decision, if it is the newest about its group.
+/// Undoes a decision if it is the newest about its group.
 pub(super) fn undo(
     connection: &Connection,
     id: i64,

@@ -58,7 +58,7 @@ impl Census {
         }
     }
 
-    /// All that are due, checked and found alive; which they were.
+    /// Checks all due hosts, finds them alive, and returns their names.
     async fn check_due(&self, now: Timestamp, room: u32) -> Vec<String> {
         let jitters = vec![Jitter(7); usize::try_from(room).unwrap()];
         let wanted = PerClass::each(|_class| room);
@@ -118,7 +118,7 @@ async fn names_made_up_under_a_living_hosts_domain_do_not_take_it_off_the_list_o
     census.add(farm(0..50), NOW).await;
     assert!(census.farm().group.is_held());
     assert_eq!(census.listed(NOW), ["social.farm.example"]);
-    // The honest one is asked besides the one that the group may have.
+    // The honest host is checked in addition to the one that the group's pace allows.
     let later = NOW.plus(Duration::from_secs(31 * 3600));
     let mut asked = census.check_due(NOW, 9).await;
     asked.extend(census.check_due(later, 9).await);
@@ -277,11 +277,11 @@ async fn nothing_changes_or_deletes_what_was_decided() {
         decided,
         [Decision::None, Decision::Limit { a_day: 5 }, Decision::Deny]
     );
-    // A domain that has no hosts and no decision has no row.
+    // A domain without hosts and without a decision has no row.
     assert_eq!(reader.group("farm.example").unwrap(), None);
 }
 
-/// The rule of listing stands in two places: here as SQL, and as `census::group`.
+/// The listing rule exists twice: here as SQL, and in `census::group`.
 #[tokio::test]
 async fn the_list_goes_by_the_rule() {
     let census = Census::new();
@@ -398,7 +398,7 @@ async fn walk(steps: &[Step]) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever comes, lives, goes or is grouped anew: sizes are true, and nobody is held back in a group that is small.
+    /// After any sequence of steps, sizes are correct, and no host is held back in a small group.
     #[test]
     fn triggers_keep_sizes_and_places_true(steps in proptest::collection::vec(steps(), 1..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

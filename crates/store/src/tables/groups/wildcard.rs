@@ -1,7 +1,7 @@
-//! Whether any name below a held group's domain resolves: which group is to be looked at next, and what was found.
+//! Wildcard DNS of held groups: whether any name below a group's domain resolves. Selects the
+//! groups to check next and stores the results for the person who decides about the group.
 //!
-//! In: what made-up names below a registered domain showed. Out: the same with the group, for whoever decides about it. Refused: nothing; a group that
-//! is gone meanwhile has no row to keep it in.
+//! A result for a group that no longer exists is dropped.
 
 use census::group::Wildcard;
 use census::time::{Calendar, Timestamp};
@@ -10,34 +10,38 @@ use rusqlite::{Row, params};
 use crate::db::error::StoreError;
 use crate::writer::handle::Writer;
 
-/// Held groups that were not looked at lately: by a clock that is right, one that was set back since, and after trouble.
+/// Held groups that are due for a wildcard check: never checked, last checked too long ago, checked
+/// at a time that is now in the future because the clock was set back, or due for a retry after an
+/// error.
 pub(crate) const NOT_LOOKED_AT: &str = "SELECT domain FROM groups WHERE is_over = 1 AND decision = 'none' AND (wildcard_tried IS NULL \
      OR wildcard_tried <= ?2 OR wildcard_tried > ?1 OR (wildcard_trouble IS NOT NULL AND wildcard_tried <= ?3)) \
      ORDER BY wildcard_tried LIMIT ?4";
 
 pub(crate) const FOUND: &str = "UPDATE groups SET wildcard = ?2, wildcard_at = ?3, wildcard_tried = ?3, wildcard_trouble = NULL WHERE domain = ?1";
 
-/// What was found before stays, with its date.
+/// Keeps the previous result with its date.
 pub(crate) const TROUBLE: &str =
     "UPDATE groups SET wildcard_tried = ?2, wildcard_trouble = ?3 WHERE domain = ?1";
 
-/// What is known of whether any name below a domain resolves.
+/// What is known about wildcard DNS below a domain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WildcardLook {
-    /// What was found last, and when.
+    /// The last result and its time.
     pub found: Option<(Wildcard, Timestamp)>,
-    /// When it was last looked at, whatever came of it.
+    /// Time of the last check, successful or not.
     pub tried: Option<Timestamp>,
-    /// Why the last look showed nothing; none when it did.
+    /// Why the last check gave no result. `None` if it gave one.
     pub trouble: Option<String>,
 }
 
 impl Writer {
-    /// Domains of held groups that were not looked at for wildcard DNS within [`Calendar::wildcard_known_for`], or
-    /// [`Calendar::wildcard_again`] after trouble: those that never were first, then by how long ago it is; at most `limit`. Writes nothing.
+    /// At most `limit` domains of held groups that are due for a wildcard check:
+    /// [`Calendar::wildcard_known_for`] after a result, or [`Calendar::wildcard_again`] after an
+    /// error. Domains that were never checked come first, then the longest unchecked. Writes
+    /// nothing.
     ///
     /// # Errors
-    /// A fault of ours.
+    /// Fails on a database error.
     pub async fn groups_not_looked_at(
         &self,
         now: Timestamp,
@@ -57,10 +61,10 @@ impl Writer {
         .await
     }
 
-    /// Keeps what a look at a group showed, or why it showed nothing.
+    /// Stores the result of a wildcard check, or why it gave none.
     ///
     /// # Errors
-    /// A fault of ours; what was kept before stands.
+    /// Fails on a database error; what was remembered before is kept.
     pub async fn keep_wildcard(
         &self,
         domain: String,
@@ -83,7 +87,7 @@ impl Writer {
     }
 }
 
-/// What a group's row has of it.
+/// The wildcard columns of a group's row.
 pub(super) fn columns(row: &Row<'_>) -> rusqlite::Result<WildcardLook> {
     let moment = |column: &str| -> rusqlite::Result<Option<Timestamp>> {
         Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp))
@@ -99,7 +103,7 @@ pub(super) fn columns(row: &Row<'_>) -> rusqlite::Result<WildcardLook> {
     })
 }
 
-/// The schema takes no other word.
+/// The schema allows no other values.
 fn wildcard(word: &str) -> Option<Wildcard> {
     Wildcard::ALL
         .into_iter()

@@ -1,7 +1,8 @@
-//! New names.
+//! Adds new hosts.
 //!
-//! In: names in canonical form, admitted by the caller. Out: rows in the state Discovered, or as another crawler knew them. Refused: nothing; a known row is not touched, so that
-//! nobody can make us ask a host sooner by naming it (invariant I8).
+//! The caller passes canonical names that were admitted, or records from another crawler. New rows
+//! are in the state Discovered or in the imported state. A known row stays unchanged, so that
+//! nobody can cause an earlier check by naming a host (invariant I8).
 
 use std::collections::HashSet;
 
@@ -14,35 +15,37 @@ use crate::db::error::StoreError;
 use crate::tables::forgotten;
 use crate::tables::hosts::{opt_out, row};
 
-/// Names written by one request: a peers line's worth, so that a long list never holds the writer up.
+/// Names written per request: about one line of a peers list, so that a long list never delays
+/// other writes for long.
 pub(crate) const ADD_MAX: usize = 500;
 
-/// A name that was learned.
+/// A newly learned name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     /// The name.
     pub host: Host,
-    /// When it is asked first.
+    /// When it is first checked.
     pub due: Timestamp,
-    /// When it came in.
+    /// When it was learned.
     pub first_seen: Timestamp,
 }
 
-/// What became of a name that was added by hand.
+/// The result of adding a name by hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddedAs {
-    /// A row was made, or made again for a forgotten name, or a parked host came back.
+    /// A row was inserted, also for a forgotten name, or a parked host came back.
     New,
-    /// Known already, and not touched.
+    /// The name was known already and is unchanged.
     Known,
 }
 
-/// Rows that one statement writes. For each statement that may set off a trigger SQLite keeps the pages as they were before it, which for one row a
-/// statement is half of what a new name costs. Ten times as many rows gain nothing more; where there
-/// are fewer, the rest is NULL, at 10 to 20 µs a statement. `bench/RESULTS.md` has the figures.
+/// Rows per statement. For each statement that may fire a trigger, SQLite saves the original pages;
+/// with one row per statement that is half the cost of a new name. Ten times as many rows gain
+/// nothing more. Unused rows are NULL, at 10 to 20 µs a statement. `bench/RESULTS.md` has the
+/// figures.
 pub(crate) const ROWS: usize = 50;
 
-/// A row's parameters: name, first seen, due, hash.
+/// Parameters per row: name, first seen, due, hash.
 const PARAMETERS: usize = 4;
 
 macro_rules! five {
@@ -58,7 +61,7 @@ macro_rules! fifty {
 }
 pub(crate) use {fifty, five};
 
-/// Of the names that are neither known nor forgotten.
+/// Inserts the names that are neither known nor forgotten.
 pub(crate) const INSERT: &str = concat!(
     "INSERT INTO hosts (name, state, since, first_seen, due) SELECT column1, 'discovered', column2, column2, column3 FROM (VALUES ",
     fifty!("(?,?,?,?)"),
@@ -67,10 +70,11 @@ pub(crate) const INSERT: &str = concat!(
 
 pub(crate) const NOTE: &str = "UPDATE hosts SET last_note = ?2 WHERE name = ?1";
 
-/// The note of an imported host until its first verdict.
+/// Note of an imported host until its first verdict.
 const IMPORTED: &str = "imported from another crawler";
 
-/// Inserts discovered hosts, each unless it is known or forgotten; gives for each whether it did.
+/// Inserts discovered hosts, except known and forgotten ones. Returns, for each, whether it was
+/// inserted.
 pub(crate) fn insert_candidates(
     connection: &Connection,
     candidates: &[Candidate],
@@ -92,13 +96,13 @@ pub(crate) fn insert_candidates(
         while let Some(row) = rows.next()? {
             new.insert(row.get(0)?);
         }
-        // One that stands there twice is new once.
+        // A name that appears twice is new once.
         made.extend(portion.iter().map(|one| new.remove(one.host.as_str())));
     }
     Ok(made)
 }
 
-/// Inserts names by hand, due at once; forgotten and parked ones come back.
+/// Adds names by hand, due at once. Forgotten and parked ones come back.
 pub(crate) fn add_now(
     connection: &Connection,
     hosts: &[Host],
@@ -127,8 +131,7 @@ pub(crate) fn add_now(
     Ok(added)
 }
 
-/// Inserts hosts with the records that were made from another crawler's data; forgotten ones come
-/// back.
+/// Inserts hosts with records imported from another crawler. Forgotten ones come back.
 pub(crate) fn import(
     connection: &Connection,
     records: &[Record],

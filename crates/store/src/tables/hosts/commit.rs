@@ -1,4 +1,4 @@
-//! After a check: its verdict is committed, or the host is released without one.
+//! After a check: commits its verdict, or releases the host without one.
 //!
 //! A verdict never overrides an opt-out or a hold that was made while the check ran (invariant I7).
 
@@ -15,13 +15,13 @@ use crate::tables::{forgotten, history};
 /// Bytes of a row's last note: a sentence.
 const NOTE_BYTES_MAX: usize = 300;
 
-/// What became of a change.
+/// The result of committing a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed {
-    /// The host was forgotten: its row is gone.
+    /// The host was forgotten, and its row deleted.
     pub forgotten: bool,
-    /// While the check ran, somebody opted the host out by word of mouth or parked it: that stands,
-    /// and the verdict changed nothing.
+    /// While the check ran, the host was parked, or an owner or a moderator opted it out. That
+    /// remains in force, and the verdict changed nothing.
     pub overruled: bool,
 }
 
@@ -35,7 +35,7 @@ pub(crate) const RELEASE: &str = "UPDATE hosts SET in_flight = 0, \
 pub(crate) const COUNT_FAULT: &str =
     "UPDATE hosts SET faults = min(faults + 1, 4294967295) WHERE name = ?1 RETURNING faults";
 
-/// Writes a change, and with it all that belongs to it.
+/// Writes a change and everything that belongs to it.
 pub(crate) fn commit(connection: &Connection, change: &Change) -> Result<Committed, StoreError> {
     let host = &change.record.host;
     let Some(row) = row::find(connection, host)? else {
@@ -70,9 +70,9 @@ pub(crate) fn commit(connection: &Connection, change: &Change) -> Result<Committ
     Ok(committed)
 }
 
-/// Whether the row says no to the change. The change was made from the record as it was when the
-/// check began; an opt-out or a hold that came in since then must not be lost under it (invariant
-/// I7).
+/// Whether the current row takes precedence over the change. The change was computed from the
+/// record at the start of the check; an opt-out or a hold that was made since must not be
+/// overwritten (invariant I7).
 fn is_overruled(current: &State, next: &State) -> bool {
     match current {
         State::Parked => current != next && !matches!(next, State::OptedOut { .. }),
@@ -86,7 +86,7 @@ fn is_overruled(current: &State, next: &State) -> bool {
     }
 }
 
-/// Ends a check that said nothing about its host.
+/// Ends a check without a verdict.
 pub(crate) fn release(
     connection: &Connection,
     host: &Host,
@@ -107,7 +107,7 @@ pub(crate) fn release(
     Ok(())
 }
 
-/// Counts a fault that only this host's check ran into; gives how many there were in a row.
+/// Counts a fault that affected only this host's check. Returns the number of consecutive faults.
 pub(crate) fn count_fault(connection: &Connection, host: &Host) -> Result<u32, StoreError> {
     let faults = connection
         .prepare_cached(COUNT_FAULT)?

@@ -1,6 +1,6 @@
-//! Opt-outs and their end, and holds of moderators.
+//! Opt-outs and opt-ins, and moderators' holds.
 //!
-//! Only the one who opted a host out can opt it in again (invariant I7).
+//! Only the party that opted a host out can opt it in again (invariant I7).
 
 use census::state::{OptedOutBy, Record, State};
 use census::time::{Calendar, Timestamp};
@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use crate::db::error::StoreError;
 use crate::tables::hosts::{recovery, row};
 
-/// Parked rows that one transaction looks at, so that a long walk never holds the writer up.
+/// Parked rows per transaction, so that a long pass never delays other writes for long.
 pub(crate) const UNPARKED_MAX: u32 = 500;
 
 pub(crate) const PARKED: &str = "SELECT id, name FROM hosts \
@@ -20,69 +20,72 @@ pub(crate) const ALSO: &str = "SELECT also_opted_out_by FROM hosts WHERE name = 
 
 pub(crate) const SET_ALSO: &str = "UPDATE hosts SET also_opted_out_by = ?2 WHERE name = ?1";
 
-/// The state before is the last verdict's, where that was `alive`. Every other host is asked as if
-/// it had just come in, robots.txt first, and is on no list until it answers.
+/// The state before is Alive if the last verdict was `alive`. All other hosts are checked as if
+/// newly discovered, robots.txt first, and are not listed until they answer.
 pub(crate) const UNPARK: &str = "UPDATE hosts SET state = CASE \
      WHEN (SELECT verdict FROM history WHERE host_id = hosts.id ORDER BY seq DESC LIMIT 1) = 'alive' \
      THEN 'alive' ELSE 'discovered' END, \
      since = ?3, due = ?2, doublings = 0, last_note = 'its name is admitted again' \
      WHERE name = ?1 AND state = 'parked'";
 
-/// What became of an opt-out.
+/// The result of an opt-out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptOut {
-    /// The host is opted out from now on; one that was unknown got a row, so that no peers list can bring it in later.
+    /// The host is opted out from now on. An unknown host got a row, so that no peers list can add
+    /// it later.
     Done,
-    /// It was opted out already, by the one named, and that stands: only they can take it back.
+    /// `by` opted the host out before, and the call changes nothing: only that party can take the
+    /// opt-out back.
     Stands {
-        /// Whose opt-out it is.
+        /// Who opted it out.
         by: OptedOutBy,
     },
-    /// It was opted out already, by the one named. From now on it stays out until both of them take
-    /// that back.
+    /// `by` opted the host out before. From now on it stays out until both parties take their
+    /// opt-outs back.
     Joins {
-        /// Whose opt-out was there before.
+        /// Who opted it out before.
         by: OptedOutBy,
     },
 }
 
-/// What became of taking an opt-out back.
+/// The result of taking an opt-out back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptIn {
-    /// The host is discovered anew and due at once.
+    /// The host is in the state Discovered again and due at once.
     Done,
-    /// Somebody else opted it out, and only they can take that back.
+    /// Another party opted it out, and only that party can take the opt-out back.
     NotTheirs {
-        /// Whose opt-out it is.
+        /// Who opted it out.
         by: OptedOutBy,
     },
-    /// This opt-out is taken back. That of the one named stands, so the host stays out.
+    /// This opt-out is taken back. The opt-out of another party remains, so the host stays out.
     StillOut {
-        /// Whose opt-out stands.
+        /// Whose opt-out remains.
         by: OptedOutBy,
     },
     /// It was not opted out.
     NotOptedOut,
-    /// There is no such row.
+    /// The host has no row.
     Unknown,
 }
 
-/// What became of a hold.
+/// The result of a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Park {
-    /// The host is kept and never asked; one that was unknown got a row.
+    /// The host is kept and never checked. An unknown host got a row.
     Done,
-    /// It opted out by word of mouth, which stands: it is never asked anyway, and the opt-out must not get lost under the hold.
+    /// An owner or a moderator opted it out, which remains: it is never checked anyway, and a hold
+    /// would overwrite the opt-out.
     OptedOut {
-        /// Whose opt-out it is.
+        /// Who opted it out.
         by: OptedOutBy,
     },
 }
 
 /// Opts a host out.
 ///
-/// An opt-out by an owner or a moderator counts for more than robots.txt and replaces it. Those of an
-/// owner and of a moderator stand next to each other: neither takes the other's back.
+/// An opt-out by an owner or a moderator takes precedence over robots.txt and replaces it. Opt-outs
+/// by an owner and by a moderator exist side by side: neither party can take the other's back.
 pub(crate) fn opt_out(
     connection: &Connection,
     host: &Host,
@@ -107,13 +110,13 @@ pub(crate) fn opt_out(
     Ok(OptOut::Done)
 }
 
-/// Whether a host may be asked at all, known or not.
+/// Whether a host may be checked at all. Unknown hosts may.
 pub(crate) fn may_be_asked(connection: &Connection, host: &Host) -> Result<bool, StoreError> {
     let found = row::find(connection, host)?;
     Ok(found.is_none_or(|row| !row.record.state.is_never_asked()))
 }
 
-/// Takes an opt-out back, for whoever made it.
+/// Takes back the opt-out of the party `by`.
 pub(crate) fn opt_in(
     connection: &Connection,
     host: &Host,
@@ -155,7 +158,7 @@ pub(crate) fn opt_in(
     }
 }
 
-/// Who opted a host out besides the one that its state names.
+/// The second party that opted a host out, in addition to the one in its state.
 fn also(connection: &Connection, host: &Host) -> Result<Option<String>, StoreError> {
     let mut statement = connection.prepare_cached(ALSO)?;
     Ok(statement.query_row([host.as_str()], |row| row.get(0))?)
@@ -171,7 +174,7 @@ fn set_also(
     Ok(())
 }
 
-/// Parks a host whose name is no longer admitted: it is kept and never asked.
+/// Parks a host whose name is no longer admitted: it is kept and never checked.
 pub(crate) fn park(
     connection: &Connection,
     host: &Host,
@@ -187,7 +190,7 @@ pub(crate) fn park(
     Ok(Park::Done)
 }
 
-/// Where a walk through the parked rows is. The index of states orders them so.
+/// Position of a pass through the parked rows, in the order of the index of states.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ParkedCursor {
     hidden: bool,
@@ -195,7 +198,7 @@ pub(crate) struct ParkedCursor {
 }
 
 /// Brings back the admitted hosts among the next [`UNPARKED_MAX`] parked ones, each due within the
-/// hour. Gives their number, and where to go on: `None` after the last parked row.
+/// hour. Returns their number, and where to continue: `None` after the last parked row.
 pub(crate) fn unpark(
     connection: &Connection,
     from: ParkedCursor,
@@ -212,7 +215,7 @@ pub(crate) fn unpark(
         .collect::<Result<_, _>>()?;
     let mut brought = 0_u64;
     for (id, name) in &rows {
-        // A row whose text is no name of this version stays parked.
+        // A row without a valid name stays parked.
         let host = Host::parse(name).ok().filter(|host| host.as_str() == name);
         if host.is_some_and(|host| admits(&host)) {
             let due = now.plus(calendar.again_soon(recovery::jitter(jitter_seed, *id)));
@@ -231,7 +234,8 @@ pub(crate) fn unpark(
     Ok((brought, next))
 }
 
-/// Brings one host back, whose name the caller knows to be admitted. Gives whether it was parked.
+/// Brings one host back. The caller has checked that its name is admitted. Returns whether it was
+/// parked.
 pub(crate) fn unpark_row(
     connection: &Connection,
     name: &str,
@@ -244,7 +248,7 @@ pub(crate) fn unpark_row(
     Ok(changed > 0)
 }
 
-/// Puts a host into a state, whatever it was in; makes its row if there is none.
+/// Puts a host into a state, whatever its state was. Inserts a row if there is none.
 fn put(
     connection: &Connection,
     host: &Host,

@@ -1,6 +1,6 @@
-//! Recovery at start from a crash, a jump of the clock or another version of the rules for names.
+//! Recovery at start after a crash, a clock jump or a change of the rules for names.
 //!
-//! Works on the whole table. A bad row is parked; it is never a reason to stop.
+//! Works on the whole table. An invalid row is parked and never stops the recovery.
 
 use census::schedule::due_after_interruption;
 use census::time::{Calendar, Jitter, Timestamp};
@@ -13,12 +13,13 @@ pub(crate) const IN_FLIGHT: &str = "SELECT id, due, interruptions FROM hosts WHE
 
 pub(crate) const INTERRUPTED: &str = "UPDATE hosts SET in_flight = 0, interruptions = ?2, due = ?3, last_note = 'interrupted' WHERE id = ?1";
 
-/// Due times brought back in one transaction. A statement keeps what it changes in memory, until all of it is done: where every row of ten million was
-/// meant that was 1.3 GB, and half a minute in which nobody else wrote.
+/// Due times brought back per transaction. SQLite keeps a statement's changes in memory until it is
+/// done: for all rows of ten million that took 1.3 GB, and blocked other writes for half a minute.
 pub(crate) const CLAMPED_MAX: u32 = 2000;
 
-/// States that are asked daily spread over a day, the others over a week: a jump of the clock must neither keep the whole list unasked for a
-/// month nor bring it due at once. The row's id stands in for chance.
+/// Hosts that are checked daily are spread over a day, the others over a week. A clock jump must
+/// neither leave the whole list unchecked for a month nor make all of it due at once. The row's id
+/// replaces a random number.
 pub(crate) const CLAMP: &str = "UPDATE hosts SET due = ?1 + (id * 7919 % 1000) * \
      (CASE WHEN state IN ('discovered', 'alive', 'dying', 'moving') THEN ?3 ELSE ?4 END) / 1000 \
      WHERE id IN (SELECT id FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class IN (0, 1, 2, 3) AND due > ?2 LIMIT ?5)";
@@ -26,15 +27,16 @@ pub(crate) const CLAMP: &str = "UPDATE hosts SET due = ?1 + (id * 7919 % 1000) *
 pub(crate) const CLAMP_IN_FLIGHT: &str =
     "UPDATE hosts SET due = ?2 WHERE in_flight = 1 AND due > ?2";
 
-/// A host that opted out by word of mouth is never asked anyway, and parking it would lose the
-/// opt-out (invariant I7).
+/// A host that an owner or a moderator opted out is never checked anyway, and parking it would
+/// overwrite the opt-out (invariant I7).
 pub(crate) const NAMES: &str = "SELECT id, name, target FROM hosts WHERE state <> 'parked' \
      AND (state <> 'opted_out' OR opted_out_by = 'robots')";
 
 pub(crate) const PARK: &str = "UPDATE hosts SET state = 'parked', since = ?2, due = NULL, in_flight = 0, state_before = NULL, \
      count = 0, gone = 0, gone_last = 0, target = NULL, opted_out_by = NULL, doublings = 0, last_note = ?3 WHERE id = ?1";
 
-/// Mends at start, before the first check is taken, all but due times. Gives how many checks were interrupted.
+/// Repairs everything except due times, before the first check starts. Returns the number of
+/// interrupted checks.
 pub(crate) fn recover(
     connection: &Connection,
     now: Timestamp,
@@ -62,11 +64,13 @@ pub(crate) fn recover(
     Ok(interrupted)
 }
 
-/// Brings due times back that lie further away than the longest interval, [`CLAMPED_MAX`] at once. Gives how many; as many, and there may be more.
+/// Brings back due times that are further away than the longest interval, at most [`CLAMPED_MAX`]
+/// at once. Returns their number; if it equals the limit, there may be more.
 ///
-/// Moments past that lie ahead of `now` are left alone, since it may be `now` that is wrong: a machine without a battery starts a year behind until it
-/// has been told the time, and what were brought back to then would take the whole list for dead afterwards. Each host's second verdict by the clock
-/// brings its own back (`census::transition`).
+/// Other times that are ahead of `now` are left alone, since `now` may be wrong. A machine without
+/// a battery starts with a clock a year behind until it learns the time. Setting stored times back
+/// to that would make all listed hosts count as dead afterwards. Each host's second verdict after
+/// the clock is right corrects its times (`census::transition`).
 pub(crate) fn clamp(
     connection: &Connection,
     now: Timestamp,
@@ -84,7 +88,7 @@ fn span(now: Timestamp, duration: std::time::Duration) -> i64 {
     now.plus(duration).0.saturating_sub(now.0)
 }
 
-/// Parks a row that can't be read, so that it never comes up again.
+/// Parks an unreadable row, so that it never comes due again.
 pub(crate) fn park_bad_row(
     connection: &Connection,
     id: i64,
@@ -122,13 +126,14 @@ fn park_invalid_names(connection: &Connection, now: Timestamp) -> Result<(), Sto
     Ok(())
 }
 
-/// Whether a stored name is still valid, and still its own canonical form: another one would be looked up in vain.
+/// Whether a stored name is still valid and in canonical form. A name in another form would never
+/// be found by a look-up.
 pub(crate) fn is_canonical(name: &str) -> bool {
     Host::parse(name).is_ok_and(|host| host.as_str() == name)
 }
 
-/// A random number per row (splitmix64), so that what one crash interrupted doesn't come due at one
-/// moment.
+/// A pseudo-random number per row (splitmix64), so that the checks that one crash interrupted don't
+/// all come due at once.
 pub(crate) fn jitter(seed: u64, id: i64) -> Jitter {
     let mut z = seed
         .wrapping_add(id.unsigned_abs())
@@ -138,7 +143,7 @@ pub(crate) fn jitter(seed: u64, id: i64) -> Jitter {
     Jitter(u32::try_from(z >> 32).unwrap_or(0))
 }
 
-/// Writes the schema's version once more, which is a page of the file.
+/// Writes the schema version again, which writes a page of the file.
 pub(crate) fn try_write(connection: &Connection) -> Result<(), StoreError> {
     let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(connection.pragma_update(None, "user_version", version)?)

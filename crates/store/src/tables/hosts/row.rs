@@ -1,6 +1,7 @@
-//! A host's row and its record: the one place that knows both the columns and the types.
+//! Converts a host's row to a record and back: the only code that knows both the columns and the
+//! types.
 //!
-//! In: a row. Out: a record. Refused: a row that holds no valid name, or a word that no version of this program wrote.
+//! A row without a valid name, or with a word that no version of this program writes, is an error.
 
 use census::class::{Class, Tried};
 use census::group::Place;
@@ -11,7 +12,6 @@ use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use crate::db::error::StoreError;
 
-/// A host's whole row.
 #[derive(Debug, Clone)]
 pub(crate) struct HostRow {
     pub(crate) id: i64,
@@ -25,7 +25,7 @@ pub(crate) struct HostRow {
 }
 
 impl HostRow {
-    /// Its class, as the column has it that the index of due hosts begins with.
+    /// Its class, equal to the column `class`, which begins the index of due hosts.
     pub(crate) fn class(&self) -> Class {
         let tried = match self.last_note {
             None => Tried::Never,
@@ -45,7 +45,8 @@ macro_rules! columns {
 }
 pub(crate) use columns;
 
-/// Where a column stands among [`columns`]. Looked up by its name in each row, as SQLite offers it, it would cost more than what is in it.
+/// Position of a column among [`columns`]. SQLite can look it up by name for each row, but that
+/// costs more than reading the value.
 #[expect(
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
@@ -82,21 +83,23 @@ pub(crate) const INSERT: &str = "INSERT INTO hosts (name, state, since, state_be
      VALUES (:name, :state, :since, :state_before, :count, :gone, :gone_last, :target, :opted_out_by, :hidden, :refuses, :software, \
      :version, :open_registrations, :first_seen, :last_alive, :last_checked, :due, :doublings, :alive_count)";
 
-/// Never writes `name` and `first_seen`: no verdict changes who a host is (invariant I3).
+/// Never writes `name` and `first_seen`: no verdict changes a host's identity (invariant I3).
 pub(crate) const UPDATE: &str = "UPDATE hosts SET state = :state, since = :since, state_before = :state_before, count = :count, gone = :gone, \
      gone_last = :gone_last, target = :target, opted_out_by = :opted_out_by, hidden = :hidden, refuses = :refuses, \
      software = :software, version = :version, open_registrations = :open_registrations, last_alive = :last_alive, \
      last_checked = :last_checked, due = :due, doublings = :doublings, alive_count = :alive_count WHERE id = :id";
 
-/// What a verdict leaves of a host that is as it was, and lives. Of the indexes it touches those of due times and of the list alone.
+/// What a verdict changes for an alive host whose state stays the same. The only indexes it touches
+/// are those of due times and of the list.
 pub(crate) const STILL_ALIVE: &str = "UPDATE hosts SET last_alive = :last_alive, alive_count = :alive_count, last_checked = :last_checked, due = :due, \
      doublings = :doublings, in_flight = 0, interruptions = 0, faults = 0, last_note = NULL WHERE id = :id";
 
-/// The same of one that was not found alive: it touches no index but those of due times.
+/// What a verdict changes for a host that was not found alive and whose state stays the same. The
+/// only indexes it touches are those of due times.
 pub(crate) const STILL: &str = "UPDATE hosts SET last_checked = :last_checked, due = :due, doublings = :doublings, \
      in_flight = 0, interruptions = 0, faults = 0, last_note = NULL WHERE id = :id";
 
-/// The row of a host, if there is one.
+/// The row of a host. `None` if there is none.
 pub(crate) fn find(connection: &Connection, host: &Host) -> Result<Option<HostRow>, StoreError> {
     connection
         .prepare_cached(FIND)?
@@ -105,7 +108,7 @@ pub(crate) fn find(connection: &Connection, host: &Host) -> Result<Option<HostRo
         .transpose()
 }
 
-/// Writes a new row; the caller knows that there is none of this name.
+/// Inserts a row. The caller has checked that there is none of this name.
 pub(crate) fn insert(connection: &Connection, record: &Record) -> Result<(), StoreError> {
     let state = StateColumns::of(&record.state);
     connection.prepare_cached(INSERT)?.execute(named_params! {
@@ -133,7 +136,7 @@ pub(crate) fn insert(connection: &Connection, record: &Record) -> Result<(), Sto
     Ok(())
 }
 
-/// Writes all that a verdict may change of a row.
+/// Writes all columns that a verdict may change.
 pub(crate) fn update(connection: &Connection, id: i64, record: &Record) -> Result<(), StoreError> {
     let state = StateColumns::of(&record.state);
     connection.prepare_cached(UPDATE)?.execute(named_params! {
@@ -160,10 +163,12 @@ pub(crate) fn update(connection: &Connection, id: i64, record: &Record) -> Resul
     Ok(())
 }
 
-/// Writes a verdict that left a host where it stands, and that its check is over. Gives whether it did: not when more has changed than times and counts.
+/// Writes a verdict that repeats the last one, and ends the host's check. Returns `false` and
+/// writes nothing if more than times and counts has changed.
 ///
-/// SQLite takes a row out of each index of which a statement sets a column and puts it back, even if all values stay the same. Most verdicts say what
-/// the last one said, and so cost half of what [`UPDATE`] does.
+/// SQLite removes and reinserts a row in each index that has a column set by the statement, even if
+/// all values stay the same. Most verdicts repeat the last one, and cost half of [`UPDATE`] this
+/// way.
 pub(crate) fn confirm(
     connection: &Connection,
     row: &HostRow,
@@ -208,7 +213,7 @@ pub(crate) fn confirm(
     Ok(true)
 }
 
-/// What a state carries, as columns.
+/// A state's data as columns.
 #[derive(Default)]
 struct StateColumns<'s> {
     before: Option<&'static str>,
@@ -258,7 +263,6 @@ impl<'s> StateColumns<'s> {
     }
 }
 
-/// Reads a row of all columns.
 pub(crate) fn decode(row: &Row<'_>) -> Result<HostRow, StoreError> {
     let id = row.get(const { at("id") })?;
     let bad = |column| StoreError::BadRow { id, column };
@@ -351,7 +355,7 @@ fn opted_out_by(row: &Row<'_>, id: i64) -> Result<OptedOutBy, StoreError> {
     }
 }
 
-/// A column that holds a host name; nothing for one that was valid once and is no longer.
+/// A column with a host name. `None` if the name is no longer valid.
 fn host(row: &Row<'_>, at: usize) -> Result<Option<Host>, StoreError> {
     Ok(text(row, at)?.and_then(|name| Host::parse(name).ok()))
 }

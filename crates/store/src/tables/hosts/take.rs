@@ -1,7 +1,7 @@
-//! Before a check: hosts that are due are marked in flight.
+//! Before a check: marks due hosts as in flight.
 //!
-//! A host that is in flight already (invariant I8) or never asked (invariant I7) is refused. A host
-//! whose group has no turn for it is put off.
+//! A host that is in flight already (invariant I8) or must never be checked (invariant I7) is
+//! refused. A host that exceeds its group's pace is postponed.
 
 use census::class::{Class, PerClass};
 use census::schedule::due_when_taken;
@@ -15,20 +15,21 @@ use crate::tables::groups;
 use crate::tables::hosts::recovery;
 use crate::tables::hosts::row::{self, HostRow, columns};
 
-/// Hosts taken in one request: more than any engine runs checks at once, and few enough that the writer is not held up.
+/// Hosts taken per request: more than any engine checks at once, and few enough not to delay other
+/// writes.
 pub(crate) const TAKE_MAX: u32 = 1000;
 
-/// Hosts looked at once more when those who were due for longest were put off.
+/// Hosts read in a further look, after hosts of the first look were postponed.
 const PORTION_AGAIN: u32 = 250;
 
 /// A host that is in flight from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// Its record, with its ordinary next due time already in it.
+    /// Its record, with the next ordinary due time already set.
     pub record: Record,
-    /// Its last checks that a crash of ours cut short, in a row.
+    /// Consecutive checks, up to the last one, that a crash on our side interrupted.
     pub interruptions: u32,
-    /// Its last checks that ended in a fault of ours, in a row.
+    /// Consecutive checks, up to the last one, that ended in a fault on our side.
     pub faults: u32,
     /// Its class when it was taken.
     pub class: Class,
@@ -40,14 +41,14 @@ pub(crate) const TAKE_DUE: &str = concat!(
     " FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 AND due <= ?2 ORDER BY due LIMIT ?3"
 );
 
-/// Counts no further than it has to: a backlog of millions costs no more than a full room.
+/// Stops counting at a limit, so that the cost does not grow with the backlog.
 pub(crate) const COUNT_WAITING: &str = "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 AND due <= ?2 LIMIT ?3)";
 
 pub(crate) const MARK: &str = "UPDATE hosts SET due = ?2, in_flight = 1 WHERE id = ?1";
 
-/// Takes due hosts, of each class `wanted` at most and at most one per jitter, those first that
-/// have been due for longest. Hosts whose group has no turn for them are put off, and others of
-/// their class looked at: one sick group must not keep them waiting.
+/// Takes due hosts, the longest due first: at most `wanted` of each class, and at most one per
+/// jitter. Hosts that exceed their group's pace are postponed, and others of their class are taken
+/// instead, so that one bad group does not delay them.
 pub(crate) fn take_due(
     connection: &Connection,
     now: Timestamp,
@@ -64,7 +65,7 @@ pub(crate) fn take_due(
         left: TAKE_MAX,
     };
     let mut missing = wanted;
-    // The first time most of those that are looked at are taken.
+    // In the first look, most of the rows are taken.
     let mut portion_min = 0;
     loop {
         let mut found = 0;
@@ -79,7 +80,7 @@ pub(crate) fn take_due(
     }
 }
 
-/// How many of each class are due, counted up to `most`.
+/// Due hosts per class, counted up to `most`.
 pub(crate) fn due_by_class(
     connection: &Connection,
     now: Timestamp,
@@ -94,20 +95,20 @@ pub(crate) fn due_by_class(
     Ok(waiting)
 }
 
-/// What one request has taken so far.
+/// Progress of one request.
 struct Taking<'c, J: Iterator> {
     connection: &'c Connection,
     now: Timestamp,
     calendar: Calendar,
     jitters: std::iter::Peekable<J>,
     taken: Vec<Taken>,
-    /// Hosts that it may still look at.
+    /// Hosts that may still be examined.
     left: u32,
 }
 
 impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
-    /// Takes hosts of a class until none is `missing`, of those found in one look. Gives how many
-    /// it found.
+    /// Takes hosts of a class from one look until none is `missing`. Returns the number of hosts
+    /// found.
     fn of_class(
         &mut self,
         class: Class,
@@ -126,7 +127,7 @@ impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
             self.left = self.left.saturating_sub(1);
             match row {
                 Ok(row) => *missing = missing.saturating_sub(u32::from(self.take(row)?)),
-                // One such row at the head of the queue would otherwise stop the census.
+                // Otherwise an invalid row at the head of the queue would stop the census.
                 Err(StoreError::BadRow { id, column }) => {
                     recovery::park_bad_row(self.connection, id, column, self.now)?;
                 }
@@ -147,7 +148,7 @@ impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Takes a host, or puts it off. Gives whether it was taken.
+    /// Takes or postpones a host. Returns whether it was taken.
     fn take(&mut self, row: HostRow) -> Result<bool, StoreError> {
         let (connection, now, calendar) = (self.connection, self.now, self.calendar);
         let Some(jitter) = self.jitters.peek().copied() else {
@@ -163,12 +164,13 @@ impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
     }
 }
 
-/// A throw of its own for a host that may be put off: many of them share one that nobody has used up.
+/// A separate jitter for a host that may be postponed: many postponed hosts see the same unused
+/// jitter.
 fn own(jitter: Jitter, row: &HostRow) -> Jitter {
     recovery::jitter(u64::from(jitter.0), row.id)
 }
 
-/// Takes one host whatever its due time.
+/// Takes one host, whatever its due time.
 pub(crate) fn take_one(
     connection: &Connection,
     host: &Host,

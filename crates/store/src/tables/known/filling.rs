@@ -9,7 +9,7 @@ use crate::db::connection;
 use crate::db::error::StoreError;
 use crate::tables::known::KnownNames;
 
-/// The thread that fills [`KnownNames`]. It stops when this is dropped.
+/// The thread that fills [`KnownNames`]. Dropping this stops it.
 #[derive(Debug)]
 pub(crate) struct Filling {
     stop: Arc<AtomicBool>,
@@ -26,7 +26,7 @@ impl Filling {
                 .and_then(|connection| known.fill(&connection, &is_over));
             match filled {
                 Ok(()) => tracing::debug!(names = known.names(), "known names are in memory"),
-                // What else fails for it is told by whoever asks the database for a name.
+                // Other requests to the database log the cause.
                 Err(error) => {
                     tracing::debug!(%error, "known names are looked up: they could not be read")
                 }
@@ -41,7 +41,7 @@ impl Filling {
         })
     }
 
-    /// Waits until all are in.
+    /// Waits until all names are loaded.
     pub(crate) fn wait(&mut self) {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()

@@ -21,7 +21,7 @@ fn empty() -> KnownNames {
     KnownNames::new([7; 16], NAMES_MAX)
 }
 
-/// Whether the memory has it, spot checks aside.
+/// Whether the set has the name, without spot checks.
 fn has(known: &KnownNames, host: &Host) -> bool {
     known.has(known.hash(host.as_str()))
 }
@@ -35,7 +35,7 @@ proptest! {
         let (known, mut model) = (empty(), HashSet::new());
         for hash in put {
             known.put(hash);
-            // The hash that would be a free slot is another's.
+            // The hash 0 shares the slot of another one.
             model.insert(hash.max(1));
             prop_assert!(known.has(hash));
         }
@@ -51,7 +51,7 @@ fn a_name_takes_fourteen_bytes_at_most() {
     let known = empty();
     for n in 0..300_000 {
         known.learn(&host(n));
-        // Below that the parts themselves weigh more.
+        // Below that, the fixed size of the parts dominates.
         if n > 50_000 && n % 5000 == 0 {
             assert!(known.bytes() < 15 * n, "{} for {n}", known.bytes());
         }
@@ -85,7 +85,7 @@ fn one_in_sixty_four_is_asked_for_all_the_same_whatever_the_list() {
     assert!(asked_for.iter().all(|times| *times > 0), "{asked_for:?}");
 }
 
-/// Those of the names that would be asked for at the database, and are unknown there.
+/// The names that would be looked up in the database and are unknown there.
 async fn new_ones(store: &Store, hosts: &[Host]) -> Vec<Host> {
     let writer = store.writer();
     let asked = hosts.iter().filter(|host| !writer.recognises(host));
@@ -98,7 +98,7 @@ async fn a_new_name_that_looks_like_a_known_one_is_in_after_some_namings() {
     let mut store = open(&dir.path().join("census.db")).unwrap();
     store.wait_for_names();
     let writer = store.writer();
-    // As if another one's 64 bits were the same.
+    // As if another name had the same 64-bit hash.
     writer.known_names().learn(&host(1));
     let mut namings = 0;
     while new_ones(&store, &[host(1)]).await.is_empty() {
@@ -133,7 +133,7 @@ async fn forget(store: &Store, n: usize) {
     store.writer().call(forget).await.unwrap();
 }
 
-/// The database's word, past the memory.
+/// The database's answer, bypassing the set in memory.
 async fn unknown(store: &Store, n: usize) -> bool {
     let ask = move |c: &Connection| admitted::unknown(c, &[host(n)]);
     !store.writer().call(ask).await.unwrap().is_empty()

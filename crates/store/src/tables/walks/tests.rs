@@ -16,7 +16,7 @@ fn host(name: &str) -> Host {
     Host::parse(name).unwrap()
 }
 
-/// A census of hosts that may be walked, but for what `change` does to `b.example`.
+/// A census of hosts that may be walked, except for the `change` to `b.example`.
 fn store(dir: &TempDir, change: &str) -> Store {
     let path = dir.path().join("census.db");
     drop(crate::open(&path).unwrap());
@@ -47,7 +47,7 @@ fn walk(at: Timestamp, free_at: Option<Timestamp>) -> LastWalk {
     }
 }
 
-/// Both hosts, whatever number is drawn, until they were walked.
+/// Both hosts are walked, whatever number is drawn.
 #[tokio::test]
 async fn each_has_its_turn_once_a_week() {
     let dir = TempDir::new().unwrap();
@@ -59,7 +59,7 @@ async fn each_has_its_turn_once_a_week() {
     let b = host("b.example");
     writer.remember_walk(&b, walk(NOW, None)).await.unwrap();
     assert_eq!(draw(u32::MAX).await.unwrap(), Some(host("a.example")));
-    // A week ago, and still paused; then not any more.
+    // Walked a week ago but still paused, then no longer paused.
     let week_ago = Timestamp(93 * DAY_MS);
     let paused = walk(week_ago, Some(Timestamp(NOW.0 + 1)));
     writer.remember_walk(&b, paused).await.unwrap();
@@ -134,8 +134,7 @@ async fn nobody_is_walked_while_responding_hosts_wait_for_their_check() {
     assert_eq!(drawn.unwrap(), None);
 }
 
-/// A host that is forgotten takes what is remembered of it along, and one that is not there has
-/// nothing.
+/// Results are deleted with a forgotten host, and none are stored for an unknown one.
 #[tokio::test]
 async fn what_is_remembered_goes_with_its_host() {
     let dir = TempDir::new().unwrap();
@@ -191,7 +190,7 @@ fn any_walk() -> impl Strategy<Value = LastWalk> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// A walk's end, its back-off included, is what the next life finds.
+    /// The stored result, including its back-off, is read back after a restart.
     #[test]
     fn what_is_remembered_comes_back_whole(walks in proptest::collection::vec(any_walk(), 1..4)) {
         let dir = TempDir::new().unwrap();

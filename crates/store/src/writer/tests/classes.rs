@@ -1,4 +1,4 @@
-//! Which of those who are due are taken first.
+//! Which due hosts are taken first.
 
 use census::class::{Class, PerClass};
 use census::state::OptedOutBy;
@@ -46,7 +46,8 @@ fn states() -> impl Strategy<Value = State> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The index goes by SQL and the rule by Rust: a host that they put into different classes would be counted in one and taken in none.
+    /// The index uses SQL and the rule Rust: a host that they put into different classes would be
+    /// counted in one and taken in none.
     #[test]
     fn the_column_is_the_rule(rows in prop::collection::vec((states(), any::<bool>()), 1..20)) {
         let mut connection = Connection::open_in_memory().unwrap();
@@ -68,7 +69,8 @@ proptest! {
     }
 }
 
-/// A census with so many hosts of each class, `crowd` of each but the living, all of them due before any of the living.
+/// A census with `living` responding hosts and `crowd` hosts of each other class, all of which are
+/// due before any responding host.
 async fn crowded(living: usize, crowd: usize) -> Census {
     let census = Census::new();
     for n in 0..living {

@@ -1,4 +1,4 @@
-//! A verdict that says what the last one said is written in fewer words, and to the same end.
+//! A verdict that repeats the last one is written by a shorter statement with the same effect.
 
 use super::*;
 
@@ -34,7 +34,7 @@ async fn whatever_a_verdict_changes_is_in_the_row_afterwards() {
     for verdict in registrations.into_iter().chain(others) {
         verdicts.extend([verdict.clone(), verdict]);
     }
-    // Dead after eight days, and then asked ever more seldom.
+    // Dead after eight days, and then checked less and less often.
     verdicts.extend(std::iter::repeat_n(dead(), 20));
     for (number, verdict) in (0..).zip(verdicts) {
         let now = NOW.plus(HOUR * 30 * number);

@@ -1,4 +1,4 @@
-//! Parked hosts: they are never asked, and come back when their names are admitted again.
+//! Parked hosts are never checked, and come back when their names are admitted again.
 
 use census::state::OptedOutBy;
 
@@ -35,7 +35,8 @@ async fn a_parked_host_comes_back_as_alive_if_that_was_its_last_verdict() {
     let soon = NOW.plus(HOUR);
     for (name, state) in [
         ("a", State::Alive),
-        // Its robots.txt is asked first, and it is on no list until that lets the census in.
+        // Its robots.txt is requested first, and it is not listed until robots.txt allows the
+        // census.
         ("b", State::Discovered),
         ("c", State::Discovered),
         ("d", State::Discovered),
@@ -58,7 +59,7 @@ async fn a_name_that_is_still_refused_stays_parked() {
     let back = census.writer.unpark(admits, NOW, 7, REAL).await.unwrap();
     assert_eq!(back, 1);
     assert_eq!(census.stored("a").record.state.name().as_str(), "parked");
-    // The operator's word, for a name that is admitted.
+    // The operator adds a name that is admitted.
     let added = census.writer.add_now(vec![host("a")], NOW).await.unwrap();
     assert_eq!(added, [(host("a"), AddedAs::New)]);
     assert_eq!(census.take_due(9).await, ["a.example"]);
@@ -66,7 +67,7 @@ async fn a_name_that_is_still_refused_stays_parked() {
     assert_eq!(added, [(host("a"), AddedAs::Known)]);
 }
 
-/// Hidden and other hosts, more of each than one transaction looks at.
+/// Hidden and other hosts, more of each than one transaction examines.
 #[tokio::test]
 async fn a_daemon_killed_in_the_middle_brings_the_others_back_at_its_next_start() {
     let mut census = Census::new();
@@ -85,12 +86,12 @@ async fn a_daemon_killed_in_the_middle_brings_the_others_back_at_its_next_start(
         |c: &Connection| opt_out::unpark(c, ParkedCursor::default(), admits_all, NOW, 7, REAL);
     let (brought, _) = census.writer.call(once).await.unwrap();
     assert_eq!(brought, u64::from(UNPARKED_MAX));
-    // One of them is hidden, and so comes later.
+    // One of the two is hidden and comes back later.
     let due = |census: &Census| ["n0", "n1"].map(|name| census.stored(name).record.due);
     let before = due(&census);
     assert_eq!(before.iter().flatten().count(), 1);
 
-    // Nothing of the walk is remembered, only what was committed.
+    // No position of the pass is stored, only the committed rows.
     let path = census.dir.path().join("census.db");
     census.store.close();
     census.store = open_tuned(&path, Tuning::default()).unwrap();

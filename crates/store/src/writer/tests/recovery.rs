@@ -1,4 +1,4 @@
-//! What a crash, a jump of the clock or new rules of names left behind.
+//! Repairs after a crash, a clock jump or new rules for names.
 
 use super::*;
 use crate::tables::hosts::recovery;
@@ -59,7 +59,7 @@ async fn due_times_beyond_the_longest_interval_come_back_spread_out() {
     assert!(dues.len() > 50, "{}", dues.len());
 }
 
-/// One statement for a whole census would keep all that it changes in memory, and everybody else from writing.
+/// A single statement for a whole census would keep all changes in memory and block other writes.
 #[tokio::test]
 async fn due_times_come_back_by_portions_until_none_is_left() {
     let census = Census::new();
@@ -78,7 +78,8 @@ async fn due_times_come_back_by_portions_until_none_is_left() {
     assert_eq!(census.writer.clamp(NOW, REAL).await.unwrap(), all_others);
 }
 
-/// As it was when the clock ran ahead, or as it is while the clock is behind: nobody can tell which by the row.
+/// As written while the clock was ahead, or as seen while the clock is behind: the row can't show
+/// which.
 fn with_moments_at(at: Timestamp) -> Record {
     Record {
         state: State::Dying {
@@ -110,7 +111,8 @@ async fn moments_written_by_a_clock_ahead_are_brought_back_by_the_second_verdict
     assert_eq!(record.state.name(), census::state::StateName::Dying);
 }
 
-/// Invariant I5: the clock of a machine without a battery starts in the past, until somebody tells it the time.
+/// Invariant I5: the clock of a machine without a battery starts in the past, until the machine
+/// learns the time.
 #[tokio::test]
 async fn a_start_by_a_clock_that_is_a_year_behind_takes_nobodys_past_away() {
     let census = Census::new();

@@ -1,8 +1,10 @@
-//! Requests that fail, full disks, locks, the end: what was acknowledged stays, and nobody pays for another one.
+//! Failing requests, full disks, locks and shutdown: acknowledged data stays, and one request's
+//! failure does not affect another.
 
 use super::*;
 
-/// Keeps the thread busy until the guard goes, so that what is asked meanwhile becomes one batch.
+/// Keeps the thread busy until the guard is dropped, so that requests in that time become one
+/// batch.
 fn hold(writer: &Writer) -> std::sync::mpsc::SyncSender<()> {
     let (release, held) = std::sync::mpsc::sync_channel::<()>(0);
     let held = std::sync::Mutex::new(held);
@@ -15,7 +17,7 @@ fn hold(writer: &Writer) -> std::sync::mpsc::SyncSender<()> {
     release
 }
 
-/// Two good requests with a bad one between them, in one batch.
+/// A bad request between two good ones, in one batch.
 async fn batch_with(
     census: &Census,
     bad: impl Fn(&Connection) -> Result<(), StoreError> + Send + 'static,
@@ -51,7 +53,7 @@ async fn a_request_that_fails_leaves_its_neighbours_alone() {
 #[tokio::test]
 async fn a_commit_that_fails_is_the_fault_of_one_request_only() {
     let census = Census::with(&["a"]).await;
-    // A broken foreign key that shows at the commit.
+    // A broken foreign key that is detected at the commit.
     let bad = |c: &Connection| {
         Ok(c.execute_batch(
             "PRAGMA defer_foreign_keys = ON; INSERT INTO history (host_id, seq, at, verdict) VALUES (999, 1, 0, 'alive')",
@@ -89,7 +91,7 @@ async fn a_lock_held_by_another_process_is_said_and_outlived() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let busy = census.writer.add(vec![candidate("b")]).await;
     assert!(matches!(busy, Err(StoreError::Busy(_))), "{busy:?}");
-    // Reading goes on.
+    // Reading still works.
     census.stored("a");
     other.execute_batch("ROLLBACK").unwrap();
     census.writer.add(vec![candidate("b")]).await.unwrap();
@@ -98,7 +100,7 @@ async fn a_lock_held_by_another_process_is_said_and_outlived() {
 
 #[tokio::test]
 async fn a_full_disk_is_said_and_outlived_wherever_it_strikes() {
-    // The page at which there is no more room, one further each time: fault injection at the storage's seam.
+    // Each round, the disk is full one page later: fault injection at the storage layer.
     for room in 0..12 {
         let census = Census::with(&["seed"]).await;
         let limit = move |c: &Connection| {

@@ -1,4 +1,4 @@
-//! Nothing of a token can be changed.
+//! No part of a token can be changed.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,8 @@ use crate::key::PublicKey;
 use crate::lookup::{Lookup, NotFound, Step, TxtAnswer};
 use crate::tests::with_one_bit_changed;
 
-/// All ways from a header's value to what is done: DNS has one domain's key, and what is wanted is whatever the token says.
+/// The whole path from a header's value to a verified token: DNS has one domain's key, and the
+/// request matches the token's content.
 fn vouched(value: &[u8], domain: &str) -> Option<Verified> {
     let token = read(value).ok().flatten()?;
     let lookup = Lookup::begin(token.form(), token.claim.domain.clone());
@@ -58,7 +59,8 @@ fn no_bit_of_the_signed_bytes_the_signature_or_the_key_can_be_changed() {
     }
 }
 
-/// Names of so few letters that one claim's often are another's, cut elsewhere.
+/// Names from two letters, so that one claim often contains the same text as another, split
+/// differently.
 fn short_claim() -> impl Strategy<Value = Claim> {
     let name = || "[ab]{1,3}\\.[ab]{1,3}";
     let purpose = proptest::sample::select(Purpose::ALL.to_vec());

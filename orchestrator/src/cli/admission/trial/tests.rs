@@ -6,7 +6,7 @@ use super::*;
 
 const RULES: &str = "key aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 1\ndomain a.com 2\npublic default 1";
 
-/// The answers to these lines, and the lines that were told as wrong.
+/// The answers to these lines, and the numbers of the lines reported as wrong.
 fn answers(requests: &[u8]) -> (Vec<String>, Vec<u64>) {
     let policy = Policy {
         rules: Rules::parse(RULES.as_bytes(), Path::new("rules")).unwrap(),
@@ -108,7 +108,7 @@ fn answers_come_in_the_order_of_requests_one_each() {
 #[test]
 fn what_is_no_request_is_answered_with_its_line_and_stops_nothing() {
     let long = format!(r#"{{"t":0,"domain":"{}"}}"#, "a".repeat(LINE_BYTES_MAX));
-    // No request is lost in silence, also when all that is read of it is blank.
+    // No request is lost silently, even if everything read of it is blank.
     let blank = format!(r#"{}{{"t":0}}"#, " ".repeat(LINE_BYTES_MAX + 1));
     let wrong = [
         "nonsense",
@@ -191,7 +191,7 @@ fn whole_numbers_are_seconds_however_they_are_written_and_other_fields_mean_noth
         let other = r#""host":{"t":[1]},"\u001b":1"#;
         check(&format!(r#"{{"t":{t},"domain":"a.com",{other}}}"#), room);
     }
-    // The next window begins where the number says.
+    // The next window begins at the exact number.
     let (found, told) = answers(
         br#"{"t":1e3,"domain":"a.com"}
 {"t":87399.0,"domain":"a.com"}
@@ -218,7 +218,7 @@ fn a_line_may_be_as_long_as_its_bound_and_no_longer() {
     }
 }
 
-/// Gives one request and then, before it gives the next, looks whether the answer to it is there.
+/// Returns one request, and before it returns the next checks that the answer has been written.
 struct Patient<'a> {
     given: usize,
     seen: &'a std::cell::RefCell<Vec<u8>>,
@@ -237,7 +237,7 @@ impl Read for Patient<'_> {
             return Ok(0);
         }
         self.given += 1;
-        // The next one's beginning comes along.
+        // The beginning of the next request arrives in the same read.
         let piece: &[u8] = match self.given {
             1 => b"{\"t\":0}\n{\"t\"",
             2 => b":0}\n{",

@@ -25,7 +25,7 @@ impl Clock for Still {
     }
 }
 
-/// A census whose gateway says what it is told to.
+/// A census whose gateway gives prepared answers.
 struct Rig {
     dir: TempDir,
     store: Store,
@@ -73,7 +73,7 @@ impl Rig {
         reader.group(domain).unwrap().unwrap()
     }
 
-    /// One look while the gateway answers this; the request that it got.
+    /// One look while the gateway gives this answer. Returns the request that the gateway got.
     async fn look(&mut self, answer: &Answer) -> Option<String> {
         let asked = serve_one(&self.dir.path().join("gateway.sock"), answer);
         look_at_one(&mut self.put_off, &self.services).await;
@@ -165,7 +165,7 @@ fn no_more_are_put_off_than_are_read_at_once() {
         put_off.add(domain, Duration::MAX, NOW, Calendar::REAL);
     }
     assert_eq!(put_off.0.len(), PUT_OFF_MAX);
-    // However long the gateway says, and whatever the clock does: a day.
+    // At most a day, whatever the gateway says and the clock does.
     let day = Calendar::REAL.wildcard_again();
     assert!(put_off.0.values().all(|until| *until <= NOW.plus(day)));
     assert!(day < Calendar::REAL.week(Jitter(0)));

@@ -4,7 +4,7 @@ use super::model::{Fails, ModelDisk, folder};
 use super::*;
 use crate::set::publication;
 
-/// What Linux says of a disk, and what an operator is told to do about it.
+/// Linux's error numbers for a disk, and a part of the advice to the operator.
 const TROUBLES: [(i32, &str); 5] = [
     // EIO
     (5, "see the system's log"),
@@ -42,11 +42,11 @@ fn publish_new(disk: &ModelDisk) -> Result<(), DumpError> {
     publish(disk, &["a.example", "new.example"], 2)
 }
 
-/// The files of a set that nothing happened to.
+/// The files of sets that were written without faults.
 struct Sound {
     old: Files,
     new: Files,
-    /// The calls that replacing the one by the other takes.
+    /// Number of disk calls that replace the old set by the new one.
     calls: u32,
 }
 
@@ -72,7 +72,7 @@ fn sound() -> Sound {
 }
 
 impl Sound {
-    /// The old set, replaced by the new one on a disk that fails at call `at`.
+    /// Replaces the old set by the new one on a disk that fails at call `at`.
     fn replace(at: u32, fails: Fails) -> (ModelDisk, Result<(), DumpError>) {
         let disk = ModelDisk::default();
         publish_old(&disk);
@@ -81,7 +81,7 @@ impl Sound {
         (disk, result)
     }
 
-    /// Each file is the old one or the new one; and what is relied on.
+    /// Each file is the old or the new one, in a combination that readers can rely on.
     fn check(&self, disk: &ModelDisk, when: &str) {
         let (files, _) = disk.live();
         assert!(
@@ -95,7 +95,7 @@ impl Sound {
                 "{when}: {place} is neither"
             );
         }
-        // Files that are equal in both are both.
+        // A file that is equal in both sets counts as both.
         let is_old = |place: &str| files[place] != self.new[place];
         let is_new = |place: &str| files[place] != self.old[place];
         for place in files.keys() {
@@ -133,7 +133,8 @@ fn invariant_6_a_crash_at_any_call_leaves_a_whole_dump() {
         for (outcome, disk) in left.iter().enumerate() {
             sound.check(disk, &format!("power cut at call {at}, outcome {outcome}"));
         }
-        // The next start, and its first dump: after a kill, and after the first and the last that a power cut could leave.
+        // The next start and its first dump: after a kill, and after the first and the last outcome
+        // of a power cut.
         let mut ends = vec![disk];
         ends.extend(left.pop());
         ends.extend(left.into_iter().next());
@@ -163,7 +164,7 @@ fn an_error_of_any_kind_at_any_call_is_told_and_leaves_nothing_behind() {
                     assert!(error.to_string().contains(advice), "{when}: {error}");
                     sound.check(&disk, &when);
                 }
-                // What can't be tidied up is no reason to publish nothing.
+                // Leftover files that can't be deleted must not prevent a publication.
                 Ok(()) => sound.check_new(&disk, &when),
             }
             assert_eq!(disk.live().1, 0, "{when}");

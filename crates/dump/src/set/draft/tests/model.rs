@@ -8,17 +8,19 @@ use store::VersionCount;
 
 use super::*;
 
-/// How the model disk fails at its n-th call, with the number that the system would give.
+/// How the model disk fails at its n-th call, with the system's error number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fails {
-    /// That call alone.
+    /// Only that call fails.
     Once(i32),
-    /// That call and all after it, until somebody mends the disk, or because the process is dead.
+    /// That call and all later ones fail, until the disk is repaired, or because the process is
+    /// dead.
     FromThenOn(i32),
 }
 
-/// A disk in memory that knows what would be left after a power cut: contents as of their last sync, names as of the folder's last sync
-/// and any number of the renames after it. Folders are there once they were made.
+/// A disk in memory that knows what a power cut would leave: contents as of their last sync, and
+/// names as of the folder's last sync plus any number of the renames after it. Created folders
+/// always remain.
 #[derive(Debug, Default)]
 struct Model {
     calls: u32,
@@ -44,7 +46,7 @@ pub(super) struct ModelFile {
     content: usize,
 }
 
-/// Lines of what is inserted, and the counts that SQL would give.
+/// Lines of the inserted rows, and the counts that SQL would return.
 #[derive(Debug)]
 pub(super) struct ModelTable {
     file: ModelFile,
@@ -66,7 +68,7 @@ impl ModelDisk {
         self.0.lock().unwrap()
     }
 
-    /// From its n-th call on it is out of order.
+    /// Makes it fail from its n-th call on.
     pub(super) fn fail_at(&self, at: u32, fails: Fails) {
         let mut model = self.model();
         model.calls = 0;
@@ -102,7 +104,8 @@ impl ModelDisk {
         model.unsynced_changes.push((path.to_owned(), content));
     }
 
-    /// What readers see while the machine runs: the files by their places, and how many are hidden.
+    /// What readers see while the machine runs: the files by their places, and the number of hidden
+    /// files.
     pub(super) fn live(&self) -> (BTreeMap<String, Vec<u8>>, usize) {
         let model = self.model();
         let mut files = BTreeMap::new();
@@ -116,8 +119,8 @@ impl ModelDisk {
         (files, hidden)
     }
 
-    /// The disks that a power cut could leave: one for each number of changes of names that reached the disk, of all folders in their order, and of each
-    /// folder while nothing of the others did.
+    /// The disks that a power cut could leave: one for each number of name changes that reached the
+    /// disk, over all folders in order, and for each folder while no change of the others did.
     pub(super) fn after_power_cut(&self) -> Vec<Self> {
         let model = self.model();
         let changes = &model.unsynced_changes;
@@ -254,7 +257,7 @@ impl TableDisk for ModelDisk {
 
     fn create_table(&self, path: &Path) -> io::Result<ModelTable> {
         let file = self.create(path, Mode::Public)?;
-        // SQLite opens the file that was made.
+        // SQLite opens the created file.
         self.call()?;
         Ok(ModelTable {
             file,
@@ -266,7 +269,7 @@ impl TableDisk for ModelDisk {
 impl Write for ModelFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.disk.call()?;
-        // Half of it first, so that a crash meets files that are half written.
+        // Writes half of it first, so that a crash can leave an incomplete file.
         let taken = if bytes.len() > 64 {
             bytes.len() / 2
         } else {

@@ -1,5 +1,6 @@
-//! Nothing holds the launcher: not an engine that never answers, not a reader that stands still, not a request that never ends. In the end every
-//! slot and entry in the registry is free again, and no container is left.
+//! Nothing blocks the launcher: not an engine that never answers, not a stalled reader, not a
+//! request that never ends. In the end every slot and registry entry is free again, and no
+//! container is left.
 
 use super::super::*;
 use crate::client::{Frame, LauncherClient};
@@ -8,7 +9,8 @@ use protocol::Host;
 use tokio::io::{AsyncReadExt as _, DuplexStream};
 use tokio::time::Instant;
 
-/// A sound launch's own calls, and those of the start before it: version, list, image, volume and the probe's six.
+/// The calls of a successful launch, and of the start before it: version, list, image, volume and
+/// the probe's six.
 const CALLS: usize = 16;
 
 struct Running {
@@ -53,7 +55,7 @@ impl Running {
         &self.launcher.shared.engine
     }
 
-    /// Launches, reads to the last frame, and says how long that took.
+    /// Launches, reads to the last frame, and returns how long that took.
     async fn launch(&self, number: u128) -> (Frame, Duration) {
         let before = Instant::now();
         let mut container = self.client.launch(&id(number), &host()).await.unwrap();
@@ -62,12 +64,13 @@ impl Running {
             if matches!(frame, Frame::End(_) | Frame::Fault(_)) {
                 return (frame, before.elapsed());
             }
-            // Not at once: paused time stands while a flood is read as fast as it comes.
+            // Not at once: paused time does not advance while a flood is read as fast as it
+            // arrives.
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
-    /// Until nothing of any check is left.
+    /// Waits until nothing of any check is left.
     async fn until_free(&self, why: &str) {
         let shared = &self.launcher.shared;
         let before = Instant::now();
@@ -89,7 +92,7 @@ impl Running {
         }
     }
 
-    /// Until the launcher does what it is there for.
+    /// Waits until the launcher can run checks.
     async fn until_at_work(&self, why: &str) {
         let before = Instant::now();
         loop {
@@ -112,7 +115,7 @@ impl Running {
     }
 }
 
-/// Each call in turn, and each pair of calls, never answers.
+/// Each call in turn, and each pair of calls, never gets an answer.
 #[tokio::test(start_paused = true)]
 async fn calls_that_never_answer_cost_time_and_nothing_else() {
     for first in 0..CALLS {
@@ -131,7 +134,7 @@ async fn calls_that_never_answer_cost_time_and_nothing_else() {
     }
 }
 
-/// The same when the container has to be killed.
+/// The same for containers that have to be killed.
 #[tokio::test(start_paused = true)]
 async fn kills_that_never_answer_cost_time_and_nothing_else() {
     for script in [Script::Silent, Script::Stay, Script::Flood] {
@@ -148,7 +151,7 @@ async fn kills_that_never_answer_cost_time_and_nothing_else() {
     }
 }
 
-/// Whatever is said up to where, and whether or not somebody still listens.
+/// For every prefix of a request, whether or not the client still listens.
 #[tokio::test(start_paused = true)]
 async fn a_connection_may_end_anywhere() {
     let line = launch_line();
@@ -201,7 +204,7 @@ async fn a_request_that_comes_by_bytes_is_given_up() {
     assert_eq!(running.engine().specs().len(), 1, "the probe alone");
 }
 
-/// Answers are written with a time-out, whoever asked.
+/// Answers to every request are written with a timeout.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_nobody_reads_is_given_up() {
     let running = launcher(Script::Print(0));
@@ -215,7 +218,7 @@ async fn an_answer_that_nobody_reads_is_given_up() {
     running.until_free("nobody reads").await;
 }
 
-/// Its reader stands still, so nobody but the kill can end it before its deadline.
+/// The reader has stalled, so only the kill can end the container before its deadline.
 #[tokio::test(start_paused = true)]
 async fn a_kill_frees_the_place_of_a_flood_that_nobody_reads() {
     let running = launcher(Script::Flood);
@@ -231,7 +234,7 @@ async fn a_kill_frees_the_place_of_a_flood_that_nobody_reads() {
     assert!(before.elapsed() <= longest.saturating_add(Duration::from_secs(2)));
 }
 
-/// Invariant I9: of a flood, a launch holds one chunk and what lies in the pipe to its reader.
+/// Invariant I9: during a flood, a launch holds one chunk and what is in the pipe to its reader.
 #[tokio::test(start_paused = true)]
 async fn of_a_flood_that_nobody_reads_a_few_chunks_are_held() {
     let running = launcher(Script::Flood);
@@ -247,11 +250,11 @@ async fn of_a_flood_that_nobody_reads_a_few_chunks_are_held() {
     drop(standing);
 }
 
-/// Ten thousand that say nothing: no more than a bound are served at once, and the rest passes by.
+/// Ten thousand silent connections: only a bounded number is served at once, and all end.
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_connections_that_say_nothing_pass_by() {
     const CONNECTIONS: usize = 10_000;
-    /// Held open at once: below the descriptors that a process is commonly allowed.
+    /// Connections open at once: below the usual limit on a process's descriptors.
     const OPEN_MAX: usize = 400;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("launcher.sock");
@@ -266,7 +269,8 @@ async fn ten_thousand_connections_that_say_nothing_pass_by() {
         open.push_back(UnixStream::connect(&path).await.unwrap());
         assert!(running.launcher.shared.connections.len() <= most);
         if open.len() == OPEN_MAX {
-            // Its answer, after five seconds at most for all before it, is that no request came.
+            // The answer, after at most five seconds for all connections before it, is that no
+            // request came.
             let mut answer = Vec::new();
             let mut oldest = open.pop_front().unwrap();
             oldest.read_to_end(&mut answer).await.unwrap();

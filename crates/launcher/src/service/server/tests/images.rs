@@ -1,5 +1,5 @@
-//! What checks are started from when the image's name moves to another image, and how often the
-//! probe looks.
+//! Which image checks start from when the image's name moves to another image, and how often the
+//! probe runs.
 
 use super::*;
 use crate::container::spec::Spec;
@@ -8,7 +8,7 @@ use crate::tests::fake_engine::{IMAGE_ID, Mishap};
 const OTHER: &str = "sha256:2";
 
 impl Running {
-    /// The image that the next check is started from.
+    /// The image that the next check starts from.
     async fn image_of(&self, number: u128) -> String {
         assert_eq!(kind(&mut self.launch(number).await).await, None);
         let specs = self.launcher.shared.engine.specs();
@@ -52,7 +52,7 @@ async fn an_image_whose_probe_fails_takes_no_place_of_one_that_is_there() {
     let probed = probes(engine);
     running.sweep().await;
     assert_eq!(probes(engine), probed, "each image is probed once");
-    // The former one goes.
+    // The former image is removed.
     engine.set_images(&[OTHER]);
     let mut without = running.launch(3).await;
     assert_eq!(kind(&mut without).await, Some(FaultKind::ImageMissing));
@@ -64,7 +64,7 @@ async fn an_image_whose_probe_fails_takes_no_place_of_one_that_is_there() {
     assert_eq!(running.image_of(5).await, OTHER);
 }
 
-/// Whichever call of the engine it is, the probe's among them.
+/// This covers every call to the engine, including the probe's.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_fails_once_keeps_a_new_image_out_for_no_hour() {
     for call in 0..16 {
@@ -99,7 +99,7 @@ async fn an_image_that_goes_is_a_fault_that_says_what_to_do() {
     assert_eq!(running.image_of(3).await, OTHER);
 }
 
-/// An engine may come back with other settings and the same version between two sweeps.
+/// Between two sweeps, an engine may come back with other settings and the same version.
 #[tokio::test(start_paused = true)]
 async fn an_engine_that_seems_the_same_is_probed_every_hour() {
     let running = launcher(Script::Print(0), |_, _| {});

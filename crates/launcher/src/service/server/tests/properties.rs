@@ -1,4 +1,5 @@
-//! The door is narrow (design §1, invariant I1): whatever a request holds, a container is made of a check's id, a host and the settings.
+//! The server accepts little (design §1, invariant I1): for any request, a container is built only
+//! from a check's id, a host and the settings.
 
 use proptest::prelude::*;
 use protocol::Host;
@@ -12,15 +13,15 @@ use crate::engine::create::create_body;
 use crate::tests::fake_engine::{FakeEngine, IMAGE_ID, Script};
 use crate::wire::FaultKind;
 
-/// What a request came to.
+/// The result of a request.
 struct Came {
     answer: Vec<u8>,
-    /// Those of checks: the probe's is left out.
+    /// The containers of checks, without the probe's.
     specs: Vec<Spec>,
     creates: usize,
 }
 
-/// Sends this to a launcher that is ready.
+/// Sends this line to a launcher that is ready.
 fn send(line: &[u8]) -> Came {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -54,7 +55,7 @@ fn send(line: &[u8]) -> Came {
     })
 }
 
-/// Puts a check's four words into a body made for other ones: nothing else may differ.
+/// Puts a check's four words into a body built for other words: nothing else may differ.
 fn with_words(mut body: Value, check: &str, host: &str) -> Value {
     *body.pointer_mut("/Cmd/1").unwrap() = json!(format!("/egress/{check}"));
     *body.pointer_mut("/Cmd/3").unwrap() = json!(host);
@@ -83,7 +84,8 @@ fn is_narrow(line: &[u8]) -> Result<(), TestCaseError> {
     let asked = asked.as_object().unwrap();
     prop_assert_eq!(asked.keys().collect::<Vec<_>>(), ["launch"]);
     let launch = &asked["launch"];
-    // Its two words may also stand in a list, which is serde's way and says no more.
+    // The two words may also come as a list: serde accepts that form, and it carries no more
+    // information.
     let (check, host) = match launch.as_array() {
         Some(words) => {
             prop_assert_eq!(words.len(), 2);
@@ -203,7 +205,8 @@ fn key() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A launch, nearly: keys in any order, twice, or others beside them, written as text because no map has a key twice.
+/// Almost a launch: keys in any order, repeated, or with other keys. Written as text, because no
+/// map repeats a key.
 fn nearly() -> impl Strategy<Value = String> {
     let field = |name: &'static str| text().prop_map(move |text| (name.to_owned(), json!(text)));
     let extras = prop::collection::vec((key(), value()), 0..3);

@@ -1,62 +1,67 @@
-//! Half of all hosts belong to an attacker, who lives, dies, stalls and witnesses exactly when it suits; our own outages come at random (I5).
+//! Half of all hosts belong to an attacker. They respond, fail, stall and act as witnesses exactly
+//! when it suits; our own outages come at random (I5).
 //!
-//! What the attacker can't do stands in [`Story::witnesses`]: nobody lives through us while we have no network.
+//! [`Story::witnesses`] shows what the attacker can't do: no host responds to us while we have no
+//! network.
 
 use super::*;
 
-/// How long a story goes on.
+/// Length of a story.
 const SECONDS: i64 = 2400;
 
-/// An outage ends this long before the next begins, so that none hits the same failure twice: it waits for two minutes at most, and its host is
-/// asked again within twenty seconds.
+/// Least time from the end of an outage to the beginning of the next, so that no two hit the same
+/// failure. A failure waits for two minutes at most, and its host is checked again within twenty
+/// seconds.
 const BETWEEN: i64 = 150;
 
-/// A failure that was not confirmed in time is tried again after this; the product takes longer.
+/// A failure that was not confirmed in time is checked again after this. The product takes longer.
 const DROPPED_FOR: i64 = 60;
 
-/// A canary of the operator's answers within this.
+/// An operator's canary answers within this.
 const CANARY_TAKES: i64 = 1;
 
-/// A failure that waits meets a witness within this while we have a network: a canary is asked after a minute, or once a minute is over since the
-/// last one was asked.
+/// While we have a network, a waiting failure meets a witness within this: a canary is checked
+/// after a minute, or a minute after the last canary.
 const WITNESSED_WITHIN: i64 = 60 + CANARY_TAKES + 1;
 
-/// Asked again within this once others have lived, and its check ended.
+/// A host is checked again within this after others have responded, and that check has ended.
 const ASKED_AGAIN_WITHIN: i64 = 20 + 9;
 
-/// A host that died while we have a network is counted within this: it is asked in its turn, fails, is asked again and fails again.
+/// A host that fails for good while we have a network is counted within this: it is checked in its
+/// turn, fails, is checked again and fails again.
 const COUNTED_WITHIN: i64 = 200 + 2 * 9 + WITNESSED_WITHIN + ASKED_AGAIN_WITHIN + WITNESSED_WITHIN;
 
-/// What an outage costs beside its own time: what waited through it for too long is dropped and asked again, and then meets a witness.
+/// What an outage costs in addition to its own time: a failure that waited through it for too long
+/// is dropped, checked again, and then meets a witness.
 const SET_BACK_BY: i64 = 120 + DROPPED_FOR + 9 + WITNESSED_WITHIN;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attack {
-    /// Lives whenever it can.
+    /// Responds whenever it can.
     Steadily,
-    /// Only in the seconds after an outage.
+    /// Responds only in the seconds after an outage.
     RightAfter,
-    /// Only in the seconds before one, and answers late.
+    /// Responds only in the seconds before an outage, and late.
     RightBefore,
-    /// Never.
+    /// Never responds.
     Never,
-    /// By chance.
+    /// Responds at random.
     Flapping,
 }
 
 #[derive(Debug, Clone)]
 struct Story {
-    /// From and until.
+    /// Begin and end.
     outages: Vec<(i64, i64)>,
     attack: Attack,
-    /// What chance decides, one number a second.
+    /// Random numbers, one per second.
     chance: Vec<u8>,
-    /// Honest hosts, each with how often it is asked and how long its checks take.
+    /// Honest hosts: how often each is checked, and how long its checks take.
     honest: Vec<(i64, i64)>,
-    /// When the first honest host really dies.
+    /// When the first honest host fails for good.
     dies: i64,
-    /// Whether the operator named a canary. Where nobody did, a handful of hosts may wait for each other after each outage, and the dead one is
-    /// found at some time.
+    /// Whether the operator named a canary. Without one, a handful of hosts may wait for each other
+    /// after each outage, and the failed host is found at some time.
     canary: bool,
 }
 
@@ -118,7 +123,7 @@ impl Story {
             .unwrap()
     }
 
-    /// Outages that touch this time.
+    /// Number of outages that overlap this time.
     fn outages_within(&self, from: i64, until: i64) -> i64 {
         self.outages
             .iter()
@@ -128,7 +133,8 @@ impl Story {
             .unwrap()
     }
 
-    /// Whether one of the attacker's hosts, asked in this second, ends alive, and when it says so.
+    /// When a check of one of the attacker's hosts that begins in this second reports alive. `None`
+    /// if it fails.
     fn witnesses(&self, second: i64) -> Option<i64> {
         let chance = i64::from(self.chance[usize::try_from(second).unwrap()]);
         let wants = match self.attack {
@@ -147,14 +153,14 @@ impl Story {
     }
 }
 
-/// All that happens, by second.
+/// The course of a story, second by second.
 #[derive(Debug)]
 struct Play<'a> {
     story: &'a Story,
     doubts: Doubts<usize>,
-    /// When each honest host is asked next.
+    /// When each honest host is checked next.
     next: Vec<i64>,
-    /// Checks under way: when they end, whose, since when.
+    /// Running checks: when each ends, its host, and when it began.
     running: Vec<(i64, Who, i64)>,
     counted: Vec<(usize, i64)>,
 }
@@ -176,14 +182,14 @@ impl Play<'_> {
             if self.next[who] == second {
                 self.running
                     .push((second + takes, Who::Honest(who), second));
-                // Moved on by what comes of it.
+                // The check's outcome moves this time.
                 self.next[who] = second + takes + every;
             }
         }
         let lived = self.story.witnesses(second);
         self.running
             .extend(lived.map(|at| (at, Who::Hostile { alive: true }, second)));
-        // One that fails in step with it, or holds its check for a minute.
+        // One that fails at the same time, or holds its check for a minute.
         let chance = i64::from(self.story.chance[usize::try_from(second).unwrap()]);
         self.running
             .push((second + chance % 60, Who::Hostile { alive: false }, second));
@@ -316,7 +322,7 @@ proptest! {
         );
     }
 
-    /// One living host is enough, whoever else fails, and be it the attacker's only one.
+    /// One responding host is enough, whatever others fail, even if it is the attacker's only one.
     #[test]
     fn one_living_host_in_the_world_is_enough(
         dead in 1usize..40,

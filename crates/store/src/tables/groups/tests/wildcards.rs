@@ -39,7 +39,7 @@ async fn groups_that_are_held_are_looked_at_once_a_week_and_others_never() {
         Vec::<String>::new()
     );
     assert_eq!(census.not_looked_at(NOW.plus(WEEK)).await, ["farm.example"]);
-    // A clock that was set back must not put it off for years.
+    // A clock that was set back must not delay the check for years.
     let set_back = Timestamp(NOW.0 - 1);
     assert_eq!(census.not_looked_at(set_back).await, ["farm.example"]);
     census.decide(Decision::Allow, NOW).await;
@@ -99,7 +99,7 @@ async fn trouble_is_kept_beside_what_was_found_before_and_tried_again_after_a_da
     assert_eq!(census.farm().wildcard.trouble, None);
 }
 
-/// What is found out holds nobody and frees nobody.
+/// The result of a wildcard check neither holds nor frees a group.
 #[tokio::test]
 async fn what_made_up_names_show_decides_nothing() {
     let census = Census::new();
@@ -115,7 +115,7 @@ async fn what_made_up_names_show_decides_nothing() {
         );
         assert_eq!(census.listed(NOW), Vec::<String>::new());
     }
-    // A group that is gone meanwhile.
+    // A group that was deleted during the check.
     census.keep("gone.example", Ok(Wildcard::No), NOW).await;
     let reader = census.store.reader().unwrap();
     assert_eq!(reader.group("gone.example").unwrap(), None);
