@@ -16,6 +16,7 @@ test     jq                                                jq
 test     sqlite3                                           sqlite3
 test     python3                                           python3
 test     shellcheck                                        shellcheck
+test     codespell                                         codespell
 test     nft                                               nftables
 test     ip                                                iproute2
 test     minisign                                          minisign

@@ -248,7 +248,7 @@ mod tests {
         }
         assert_eq!(
             names(&["--no-engine"]),
-            ["fmt", "scripts", "clippy", "unit", "scenarios"]
+            ["fmt", "scripts", "spelling", "clippy", "unit", "scenarios"]
         );
     }
 

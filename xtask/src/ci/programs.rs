@@ -29,6 +29,24 @@ const SCRIPTS: [&str; 11] = [
 /// Tests the filter and the jails of `deploy/fail2ban`.
 const FAIL2BAN: &str = "tests/fixtures/fail2ban/check";
 
+/// Files with text of ours. Seeds and pages that servers sent have mistakes on purpose.
+const SPELLED: [&str; 10] = [
+    "*.rs",
+    "*.md",
+    "*.js",
+    "*.mjs",
+    "*.yml",
+    "*.yaml",
+    "*.toml",
+    "*.sh",
+    "*.conf",
+    "*.container",
+];
+
+/// Words that codespell takes for mistakes and that are none, in lower case.
+const NO_MISTAKES: &str =
+    "bu,crate,crates,befores,inflight,inout,keypair,nd,nin,optin,passt,softwares,te,tyes";
+
 /// In this folder, every file without an extension or with `.sh` is a script, at any depth, except
 /// among units.
 const ROOTLESS: &str = "tests/rootless";
@@ -73,6 +91,23 @@ pub(super) fn axe(context: &Context<'_>) -> anyhow::Result<Outcome> {
 pub(super) fn rootless(context: &Context<'_>) -> anyhow::Result<Outcome> {
     rootless::run(context.root, &rootless::Plan::in_ci())?;
     Ok(Outcome::Passed)
+}
+
+/// Compares words of sources and documents with a list of frequent mistakes.
+pub(super) fn spelling(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let files = output(
+        Command::new("git")
+            .args(["ls-files", "-z", "--"])
+            .args(SPELLED)
+            .current_dir(context.root),
+    )?;
+    let files: Vec<_> = files.split('\0').filter(|file| !file.is_empty()).collect();
+    passed(
+        Command::new("codespell")
+            .args(["--ignore-words-list", NO_MISTAKES])
+            .args(files)
+            .current_dir(context.root),
+    )
 }
 
 pub(super) fn scripts(context: &Context<'_>) -> anyhow::Result<Outcome> {

@@ -14,6 +14,7 @@ pub(crate) const STEPS: &[Step] = &[
         "shellcheck, and fail2ban's filter over lines of a log",
         programs::scripts,
     ),
+    Step::quick("spelling", "codespell over sources and documents", programs::spelling),
     Step::quick("clippy", "clippy, warnings as errors", programs::clippy),
     Step::quick(
         "unit",
