@@ -23,7 +23,7 @@ const LENGTH_DIGITS_MAX: usize = 7;
 /// Where Firefox writes the port at which it listens, in its profile.
 const PORT_FILE: &str = "MarionetteActivePort";
 
-/// The member by which WebDriver names an element.
+/// The member that has an element's id in the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 /// Preferences that are the same for each push service.
