@@ -27,6 +27,7 @@ full     g++                                               g++
 full     pip3                                              python3-pip
 full     promtool                                          prometheus
 full     chromium                                          chromium
+full     firefox-esr                                       firefox-esr
 machine  qemu-system-x86_64                                qemu-system-x86
 '
 

@@ -21,7 +21,7 @@ use admission::{Names, Reserved, Suffixes};
 use census::time::Calendar;
 use launcher::SlotMode;
 use protocol::Host;
-use site::facts::{Intake, Reading};
+use site::facts::{Intake, Push, Reading};
 use thiserror::Error;
 
 use crate::lists::file::SourcesError;
@@ -395,6 +395,10 @@ impl Config {
             intake: match self.intake_socket {
                 Some(_) => Intake::Open,
                 None => Intake::Closed,
+            },
+            push: match self.push_socket {
+                Some(_) => Push::Open,
+                None => Push::Closed,
             },
             reading: match self.walks_per_hour {
                 0 => Reading::Instances,

@@ -12,12 +12,18 @@ use tokio::time::Instant;
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// Where the configuration has the sockets of those that it passes requests on to.
+const INTAKE_SOCKET: &str = "/run/intake-http/http.sock";
+const CONSOLE_SOCKET: &str = "/run/console-http/http.sock";
+const PUSH_SOCKET: &str = "/run/push-http/http.sock";
+
 /// A server at a port of this machine alone. Ended when dropped.
 #[derive(Debug)]
 pub struct Web {
     nginx: Child,
     address: String,
     console_address: String,
+    push_address: String,
     log: PathBuf,
 }
 
@@ -26,6 +32,7 @@ pub struct Web {
 struct Behind<'p> {
     intake: Option<&'p Path>,
     console: Option<&'p Path>,
+    push: Option<&'p Path>,
 }
 
 impl Web {
@@ -48,7 +55,7 @@ impl Web {
     ) -> anyhow::Result<Self> {
         let behind = Behind {
             intake: Some(intake),
-            console: None,
+            ..Behind::default()
         };
         Self::start_with(folder, public, behind).await
     }
@@ -63,8 +70,25 @@ impl Web {
         console: &Path,
     ) -> anyhow::Result<Self> {
         let behind = Behind {
-            intake: None,
             console: Some(console),
+            ..Behind::default()
+        };
+        Self::start_with(folder, public, behind).await
+    }
+
+    /// Passes subscriptions on to the push service behind this socket, and serves its clients and
+    /// applications at a port of its own.
+    ///
+    /// # Errors
+    /// When nginx is not installed, or does not come to listen.
+    pub async fn start_with_push(
+        folder: &Path,
+        public: &Path,
+        push: &Path,
+    ) -> anyhow::Result<Self> {
+        let behind = Behind {
+            push: Some(push),
+            ..Behind::default()
         };
         Self::start_with(folder, public, behind).await
     }
@@ -78,23 +102,41 @@ impl Web {
             .replace("/etc/fedicensus/", &format!("{place}/"))
             .replace("root /public;", &format!("root {};", public.display()))
             .replace("listen 8080", &format!("listen 127.0.0.1:{port}"));
-        let text = match behind.intake {
-            Some(socket) => {
-                text.replace("/run/intake-http/http.sock", &socket.display().to_string())
-            }
-            None => text,
-        };
+        let sockets = [(INTAKE_SOCKET, behind.intake), (PUSH_SOCKET, behind.push)];
+        let text = sockets
+            .iter()
+            .fold(text, |text, (ours, socket)| match socket {
+                Some(socket) => text.replace(ours, &socket.display().to_string()),
+                None => text,
+            });
         std::fs::write(folder.join("nginx.conf"), text)?;
         std::fs::copy(own.join("headers.conf"), folder.join("headers.conf"))?;
         // The metrics have a port of their own, of which nothing is asked here.
         std::fs::write(folder.join("metrics.conf"), "")?;
-        let console_port = free_port()?;
-        if let Some(socket) = behind.console {
-            let text = std::fs::read_to_string(own.join("console.conf"))?
+        let (console_port, push_port) = (free_port()?, free_port()?);
+        let servers = [
+            (
+                "console.conf",
+                CONSOLE_SOCKET,
+                behind.console,
+                "listen 8081",
+                console_port,
+            ),
+            (
+                "push.conf",
+                PUSH_SOCKET,
+                behind.push,
+                "listen 8082",
+                push_port,
+            ),
+        ];
+        for (name, ours, socket, listen, port) in servers {
+            let Some(socket) = socket else { continue };
+            let text = std::fs::read_to_string(own.join(name))?
                 .replace("/tmp/", &format!("{place}/"))
-                .replace("/run/console-http/http.sock", &socket.display().to_string())
-                .replace("listen 8081", &format!("listen 127.0.0.1:{console_port}"));
-            std::fs::write(folder.join("console.conf"), text)?;
+                .replace(ours, &socket.display().to_string())
+                .replace(listen, &format!("listen 127.0.0.1:{port}"));
+            std::fs::write(folder.join(name), text)?;
         }
         let start = std::fs::read_to_string(own.join("start"))?
             .replace("=/tmp/", &format!("={place}/"))
@@ -110,6 +152,7 @@ impl Web {
             nginx,
             address: format!("http://127.0.0.1:{port}"),
             console_address: format!("http://localhost:{console_port}"),
+            push_address: format!("http://127.0.0.1:{push_port}"),
             log,
         };
         let begun = Instant::now();
@@ -129,6 +172,11 @@ impl Web {
     /// without it.
     pub fn console_address(&self) -> &str {
         &self.console_address
+    }
+
+    /// `http://127.0.0.1:PORT` of the push service.
+    pub fn push_address(&self) -> &str {
+        &self.push_address
     }
 
     /// The largest resident memory that its processes had, added up, in KiB.

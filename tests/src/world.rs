@@ -58,6 +58,8 @@ pub enum Role {
     Intake,
     /// The moderators' console.
     Console,
+    /// The push service.
+    Push,
 }
 
 impl Role {
@@ -68,6 +70,7 @@ impl Role {
             Self::Run => "run",
             Self::Intake => "intake",
             Self::Console => "console",
+            Self::Push => "push",
         }
     }
 }

@@ -25,7 +25,7 @@ use orchestrator::services::clock::Random;
 use protocol::{Host, Private};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
-use site::facts::{Intake, Reading};
+use site::facts::{Intake, Push, Reading};
 use store::Store;
 
 use crate::verdicts::Verdicts;
@@ -138,6 +138,7 @@ async fn published(store: &Store, public: &Path, room: &mut u64) -> Result<Strin
     let about = About {
         imprint: imprint.clone(),
         intake: Intake::Closed,
+        push: Push::Closed,
         reading: Reading::Instances,
     };
     let publisher = Publisher {

@@ -98,6 +98,7 @@ function show(host, entry, made) {
   put("answer-asked", state === "withheld" ? "" : asked === null ? "Not yet, or without a result." : `${moment(asked, now)}.`);
   put("answer-next", next(state, due, now));
   put("answer-made", Number.isFinite(made) ? `${moment(made, now)}.` : "");
+  dispatchEvent(new CustomEvent("answered", { detail: host }));
 }
 
 /** A file's content; nothing when there is no such file. */

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use census::state::StateName;
 use dump::{Cancel, Instance, ListedState, Moment};
 use jiff::{Span, civil::date};
-use site::facts::{ByState, Facts, Intake, Reading};
+use site::facts::{ByState, Facts, Intake, Push, Reading};
 use site::{Answer, Day, Found, Place, Salt, Site, Why};
 
 /// When the site claims to be made: 2026-11-18.
@@ -161,6 +161,7 @@ fn facts(rows: u64, days: u64) -> Facts {
         contact: "https://census.example/about".to_owned(),
         address: Some("https://census.example".to_owned()),
         intake: Intake::Open,
+        push: Push::Closed,
         reading: Reading::Instances,
         known,
         salt: Salt::from_random(u128::from(rows)),

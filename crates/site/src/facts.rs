@@ -32,6 +32,8 @@ pub struct Facts {
     pub licence: String,
     /// Whether owners can submit a host and opt out over HTTP.
     pub intake: Intake,
+    /// Whether readers can be notified of changes.
+    pub push: Push,
     /// What is read of instances.
     pub reading: Reading,
     /// All hosts that the census knows.
@@ -50,6 +52,15 @@ pub enum Intake {
     /// `POST /submit` and `POST /opt-out` are answered.
     Open,
     /// They are not.
+    Closed,
+}
+
+/// Whether readers can be notified of changes by Web Push.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Push {
+    /// `/subscribe` is answered.
+    Open,
+    /// It is not.
     Closed,
 }
 

@@ -6,6 +6,7 @@ mod errors;
 mod layout;
 mod owners;
 mod plots;
+mod push;
 mod rows;
 mod software;
 mod start;

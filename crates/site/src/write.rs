@@ -8,11 +8,11 @@ use protocol::Host;
 use crate::answers::answer::{Answer, Key};
 use crate::answers::shards::{self, Shards};
 use crate::error::{SiteError, Skipped};
-use crate::facts::Facts;
+use crate::facts::{Facts, Push};
 use crate::history;
 use crate::list::List;
 use crate::pages;
-use crate::pages::assets::{ASSETS, FAVICON};
+use crate::pages::assets::{ASSETS, FAVICON, PUSH_ASSETS};
 use crate::robots;
 use crate::software::{self, Candidates, Ranking};
 use crate::staging::{self, Staging};
@@ -120,6 +120,7 @@ impl Site {
         for (name, bytes) in ASSETS {
             staging.write(name, bytes.as_bytes())?;
         }
+        write_push(&mut staging, facts.push)?;
         staging.write("favicon.ico", FAVICON)?;
         staging.write_plain(CARD, &pages::card(&facts, listed.rows)?)?;
         staging.write("robots.txt", robots::robots_txt(&facts).as_bytes())?;
@@ -164,6 +165,17 @@ fn write_software(
             ranking.pages.push(software);
         } else {
             ranking.without_page(software);
+        }
+    }
+    Ok(())
+}
+
+/// Writes the scripts of the button for notifications, or removes those of a census that had push.
+fn write_push(staging: &mut Staging, push: Push) -> Result<(), SiteError> {
+    for (name, script) in PUSH_ASSETS {
+        match push {
+            Push::Open => staging.write(name, script.as_bytes())?,
+            Push::Closed => staging.retire(&[name, &format!("{name}.gz")]),
         }
     }
     Ok(())

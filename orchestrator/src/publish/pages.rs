@@ -15,7 +15,7 @@ use census::why::{self, Denied, Reason, Subject};
 use dump::{DumpError, Instance, ListedState, RowError, Rows};
 use jiff::{Span, civil};
 use protocol::Host;
-use site::facts::{Intake, Reading};
+use site::facts::{Intake, Push, Reading};
 use site::{Answer, Day, Facts, Found, Place, Salt, Site, SiteError, Why};
 use store::{DayCounts, HostAnswer, KnownHost, Reader, StoreError};
 use thiserror::Error;
@@ -29,6 +29,8 @@ pub struct About {
     pub imprint: Imprint,
     /// Whether owners can submit hosts and opt out over HTTP.
     pub intake: Intake,
+    /// Whether readers can be notified of changes.
+    pub push: Push,
     /// What is read of instances.
     pub reading: Reading,
 }
@@ -102,6 +104,7 @@ fn facts(
         address: imprint.address.clone(),
         licence: imprint.licence.clone(),
         intake: about.intake,
+        push: about.push,
         reading: about.reading,
         salt,
         known: by_state(reader.counts()?.by_state),

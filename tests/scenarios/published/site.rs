@@ -367,6 +367,8 @@ async fn world_with_every_state(files: &Path) -> anyhow::Result<World> {
         ("admission_rules", rules.display().to_string()),
         ("deny_list", deny.display().to_string()),
         ("group_threshold", HELD.saturating_sub(1).to_string()),
+        // For the buttons. No push service runs.
+        ("push_socket", "true".to_owned()),
     ];
     let mut world = World::start(options).await?;
     for host in [LEAVER, DENIED, "junk.lab.test"] {
@@ -453,6 +455,9 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
         assert_told(&found, &salt(&public)?, (host, says), is_listed);
     }
     assert_list(&found["list"])?;
+    // A browser without a screen allows no notifications.
+    let says = found["notify"].as_str().unwrap_or_default();
+    assert!(says.starts_with("Not done: your browser blocks"), "{says}");
     assert_widths(&found["widths"])?;
     for (path, width) in found["narrow"].as_object().context("sizes")? {
         assert!(width.as_u64() <= Some(320), "{path} is {width} wide");

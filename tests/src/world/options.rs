@@ -12,7 +12,7 @@ pub const LAUNCHER_SOCKET: &str = "run/launcher/launcher.sock";
 pub const EGRESS: &str = "run/egress";
 
 /// The folders that deployments mount as volumes.
-pub const RUN_FOLDERS: [&str; 10] = [
+pub const RUN_FOLDERS: [&str; 11] = [
     "run/gateway",
     "run/launcher",
     "run/texts",
@@ -22,6 +22,7 @@ pub const RUN_FOLDERS: [&str; 10] = [
     "run/console",
     "run/console-http",
     "run/push",
+    "run/push-http",
     EGRESS,
 ];
 

@@ -13,12 +13,13 @@ pub(crate) enum Tier {
 pub(crate) const IMAGE_TAG: &str = "fedicensus-ci";
 
 /// Scenarios about how other people's programs read our files; each needs some of these programs.
-pub(crate) const READERS: [&str; 7] = [
+pub(crate) const READERS: [&str; 8] = [
     "published::files::",
     "metrics::",
     "moderators::",
     "owners::buttons::",
     "published::consumers::",
+    "published::push::",
     "published::site::",
     "published::visitors::",
 ];
@@ -33,7 +34,7 @@ pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
 
 /// Scenarios for which containers make no difference, or which need a shorter week than an engine
 /// has time for: the full tier leaves them out over containers.
-pub(crate) const PROCESSES_SUFFICE: [&str; 17] = [
+pub(crate) const PROCESSES_SUFFICE: [&str; 18] = [
     "published::files::",
     "confinement::firewall::",
     "failures::outages::hostile::",
@@ -48,6 +49,7 @@ pub(crate) const PROCESSES_SUFFICE: [&str; 17] = [
     "time::pace::",
     "personas::",
     "published::consumers::",
+    "published::push::",
     "published::site::",
     "time::seven_days::",
     "published::visitors::",
@@ -72,7 +74,7 @@ pub(crate) const TESTS_AT_ONCE: &str = "6";
 
 /// Programs of [`READERS`] that only the full tier's packages contain: the quick tier names those
 /// that are missing.
-pub(crate) const READER_PROGRAMS: [&str; 2] = ["chromium", "promtool"];
+pub(crate) const READER_PROGRAMS: [&str; 3] = ["chromium", "firefox-esr", "promtool"];
 
 /// The table of what firewalls refused. Only root can run that test.
 pub(crate) const FIREWALL_TABLE: &str = "firewall.md";

@@ -20,6 +20,12 @@ pub(crate) const ASSETS: [(&str, &str); 11] = [
     ("copy.js", include_str!("../../assets/copy.js")),
 ];
 
+/// Files of a census with push. A service worker serves the folder that it is in, and those below.
+pub(crate) const PUSH_ASSETS: [(&str, &str); 2] = [
+    ("push.js", include_str!("../../assets/push.js")),
+    ("notify.js", include_str!("../../assets/notify.js")),
+];
+
 /// The icon for programs that ask for it under the oldest of names.
 pub(crate) const FAVICON: &[u8] = include_bytes!("../../assets/favicon.ico");
 
@@ -41,7 +47,7 @@ mod tests {
 
     #[test]
     fn scripts_build_elements_and_never_markup() {
-        for (name, content) in ASSETS {
+        for (name, content) in ASSETS.into_iter().chain(PUSH_ASSETS) {
             for never in [
                 "innerHTML",
                 "outerHTML",

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::layout::{Page, strangers};
 use super::plots::software_plot;
+use super::push::{self, Notified};
 use super::rows;
 use crate::facts::Facts;
 use crate::software::{Ranking, Software};
@@ -63,6 +64,7 @@ pub(crate) fn software(facts: &Facts, listed: u64, software: &Software) -> Strin
             a href=(format!("/software/{}.json", software.slug)) { "names (JSON)" } ", "
             a href=(format!("/software/{}.ndjson", software.slug)) { "rows (NDJSON)" }
         }
+        (push::button(facts, Notified::Software(&software.name)))
         (software_plot(facts, &software.name))
         (versions(software))
         h2 id="newest" { "Newest instances" }
@@ -74,7 +76,7 @@ pub(crate) fn software(facts: &Facts, listed: u64, software: &Software) -> Strin
         path: "",
         title: &software.name,
         about: &about,
-        scripts: &["/plot.js"],
+        scripts: &push::scripts(facts, &["/plot.js"]),
     }
     .around(facts, &content)
 }

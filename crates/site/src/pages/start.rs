@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::layout::Page;
 use super::plots::{new_and_gone, softwares, states, total};
+use super::push::{self, Notified};
 use super::rows::{COLUMNS, row};
 use crate::facts::{Facts, Reading};
 use crate::list::{Listed, Row};
@@ -50,6 +51,7 @@ pub(crate) fn start(facts: &Facts, listed: &Listed, ranking: &Ranking) -> String
             @if has_plots { div { (total(facts)) } }
         }
         @if listed.rows > 0 { (list(facts, listed, ranking)) }
+        (push::button(facts, Notified::All))
         @if has_plots {
             h2 { "Software" }
             (softwares(facts, ranking))
@@ -73,7 +75,7 @@ pub(crate) fn start(facts: &Facts, listed: &Listed, ranking: &Ranking) -> String
         path: "/",
         title: "A census of the Fediverse",
         about: "Every known server of the Fediverse with its software, version and state, updated several times a day, and the whole list as files.",
-        scripts: if listed.rows == 0 { &[] } else { &["/list.js", "/plot.js"] },
+        scripts: &push::scripts(facts, if listed.rows == 0 { &[] } else { &["/list.js", "/plot.js"] }),
     }
     .around(facts, &content)
 }

@@ -7,14 +7,14 @@ use flate2::write::GzEncoder;
 use jiff::civil::date;
 use proptest::prelude::*;
 
-use super::assets::ASSETS;
+use super::assets::{ASSETS, PUSH_ASSETS};
 use super::*;
 use crate::answers::answer::{Answer, Salt};
 use crate::answers::shards::Shape;
 use crate::answers::why::{Place, Why};
 use crate::answers::words::{FOUND, found_word};
 use crate::error::SiteError;
-use crate::facts::{ByState, Facts, Intake, Reading};
+use crate::facts::{ByState, Facts, Intake, Push, Reading};
 use crate::history::{DAYS_MAX, Day, fit};
 use crate::list::List;
 use crate::software::{Candidates, rank, sha256};
@@ -63,6 +63,7 @@ fn facts(days: usize) -> Facts {
         contact: "https://census.example/about".to_owned(),
         address: Some("https://census.example".to_owned()),
         intake: Intake::Open,
+        push: Push::Open,
         reading: Reading::Instances,
         known: by_state(21_000),
         salt: Salt::from_random(days as u128),
@@ -206,7 +207,9 @@ fn the_start_page_stays_below_60_kb_with_three_years_and_200_kinds_of_software()
     let page = read(folder.path(), "index.html");
     let assets: usize = ASSETS
         .iter()
-        .filter(|(name, _)| !["why.js", "sha256.js", "noscript.css"].contains(name))
+        .chain(&PUSH_ASSETS)
+        // What other pages load, and readers who press the button.
+        .filter(|(name, _)| !["why.js", "sha256.js", "noscript.css", "notify.js"].contains(name))
         .map(|(_, content)| wire(content.as_bytes()))
         .sum();
     let bytes = wire(page.as_bytes()) + assets;
@@ -216,6 +219,68 @@ fn the_start_page_stays_below_60_kb_with_three_years_and_200_kinds_of_software()
     );
     assert!(bytes <= 60_000, "{bytes}");
     assert!(page.len() <= 400_000, "{}", page.len());
+}
+
+/// Without push a site is the same to the byte but for what the button needs.
+#[test]
+fn without_push_no_page_has_a_button_and_no_script_of_it_is_there() {
+    let made = |push| {
+        let facts = Facts { push, ..facts(3) };
+        let folder = published(facts, [instance("a.example", "software0", "1")]);
+        let name = |path: PathBuf| path.strip_prefix(folder.path()).unwrap().to_owned();
+        let files = files(folder.path()).into_iter();
+        files
+            .map(|(path, bytes)| (name(path), bytes))
+            .collect::<BTreeMap<_, _>>()
+    };
+    let (with, without) = (made(Push::Open), made(Push::Closed));
+    let more = with.keys().filter(|path| !without.contains_key(*path));
+    let scripts = ["notify.js", "notify.js.gz", "push.js", "push.js.gz"];
+    assert!(more.eq(&scripts.map(PathBuf::from)));
+    let mut buttons = 0;
+    for (path, bytes) in &without {
+        if path.extension().is_some_and(|end| end == "gz") {
+            continue;
+        }
+        let (had, has) = (
+            String::from_utf8_lossy(&with[path]),
+            String::from_utf8_lossy(bytes),
+        );
+        buttons += usize::from(had.contains("id=\"notify\""));
+        assert_eq!(without_button(&had), has, "{}", path.display());
+    }
+    assert_eq!(buttons, 3);
+}
+
+#[test]
+fn the_buttons_scripts_go_away_with_push() {
+    let folder = published(facts(0), []);
+    let scripts = ["notify.js", "push.js"].map(|name| folder.path().join(name));
+    assert!(scripts.iter().all(|script| script.exists()));
+    let closed = Facts {
+        push: Push::Closed,
+        ..facts(1)
+    };
+    let site = Site::begin(folder.path(), closed, &Cancel::default()).unwrap();
+    site.finish().unwrap().publish().unwrap();
+    for script in scripts {
+        assert!(!script.exists() && !script.with_extension("js.gz").exists());
+    }
+}
+
+/// A page without its button for notifications, the button's script and what is said about it.
+fn without_button(page: &str) -> String {
+    let page = page
+        .replace("<script type=\"module\" src=\"/push.js\"></script>", "")
+        .replace(" unless you turn notifications on", "")
+        .replace("<h3>Notifications</h3>", "");
+    match page.split_once("<div class=\"scripted\"><p><button id=\"notify\"") {
+        Some((before, rest)) => {
+            let (_, after) = rest.split_once("</div>").unwrap();
+            [before, after].concat()
+        }
+        None => page,
+    }
 }
 
 #[test]

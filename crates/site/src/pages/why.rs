@@ -4,11 +4,12 @@
 use maud::{Markup, html};
 
 use super::layout::{Page, contact, fill_in};
+use super::push::{self, Notified};
 use crate::answers::answer::{ENTRY_DIGITS, SHARD_DIGITS_MAX};
 use crate::answers::shards::Shape;
 use crate::answers::why::{Place, Why};
 use crate::answers::words;
-use crate::facts::{Facts, Intake};
+use crate::facts::{Facts, Intake, Push};
 
 /// The page, for answers in files of this shape.
 pub(crate) fn why(facts: &Facts, shape: Shape) -> String {
@@ -16,7 +17,7 @@ pub(crate) fn why(facts: &Facts, shape: Shape) -> String {
         p.lead { "Type a domain to see whether this census lists it, what the last check found, and what to do if it is missing." }
         (form())
         (answer(facts))
-        p { "The name does not leave your browser. The answers are in " (shape.shards) " files by a salted hash of the name, and only the file with yours is requested." }
+        p { "The name does not leave your browser" @if facts.push == Push::Open { " unless you turn notifications on" } ". The answers are in " (shape.shards) " files by a salted hash of the name, and only the file with yours is requested." }
         (glossary())
         (without_script(facts, shape))
     };
@@ -24,7 +25,7 @@ pub(crate) fn why(facts: &Facts, shape: Shape) -> String {
         path: "/why.html",
         title: "Is my instance listed?",
         about: "Look up whether a server of the Fediverse is listed, what its last check found, and what its owner can do.",
-        scripts: &["/why.js", "/copy.js"],
+        scripts: &push::scripts(facts, &["/why.js", "/copy.js"]),
     }
     .around(facts, &content)
 }
@@ -63,6 +64,7 @@ fn answer(facts: &Facts) -> Markup {
                         div data-line { dt { (name) } dd id=(id) {} }
                     }
                 }
+                (push::button(facts, Notified::Host))
             }
         }
         @match facts.intake {

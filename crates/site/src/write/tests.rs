@@ -5,7 +5,7 @@ use dump::{ListedState, Moment};
 
 use super::*;
 use crate::answers::answer::Salt;
-use crate::facts::{ByState, Intake, Reading};
+use crate::facts::{ByState, Intake, Push, Reading};
 
 fn facts() -> Facts {
     Facts {
@@ -18,6 +18,7 @@ fn facts() -> Facts {
         contact: "https://census.example".to_owned(),
         address: None,
         intake: Intake::Closed,
+        push: Push::Closed,
         reading: Reading::Instances,
         known: ByState::new(),
         salt: Salt::from_random(7),

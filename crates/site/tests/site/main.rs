@@ -5,4 +5,5 @@
     reason = "helpers of tests fail where they stand, and say what was skipped"
 )]
 
+mod push;
 mod scripts;

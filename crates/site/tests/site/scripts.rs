@@ -8,21 +8,23 @@ use dump::{Cancel, Moment};
 use protocol::Host;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use site::facts::{ByState, Facts, Intake, Reading};
+use site::facts::{ByState, Facts, Intake, Push, Reading};
 use site::{Answer, Found, Place, Salt, Site, Why};
 
-const SCRIPTS: [&str; 6] = [
+const SCRIPTS: [&str; 8] = [
     "sha256.js",
     "name.js",
     "why.js",
     "rows.js",
     "plot.js",
     "owners.js",
+    "push.js",
+    "notify.js",
 ];
 
 /// Runs `program` as a module next to the scripts, with `input` as JSON, and returns what it prints
 /// as JSON; `None` if there is no Node and none is required.
-fn node(program: &str, input: &Value) -> Option<Value> {
+pub(crate) fn node(program: &str, input: &Value) -> Option<Value> {
     let folder = tempfile::tempdir().unwrap();
     let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
     for script in SCRIPTS {
@@ -185,6 +187,7 @@ fn facts() -> Facts {
         contact: "https://census.example".to_owned(),
         address: None,
         intake: Intake::Closed,
+        push: Push::Closed,
         reading: Reading::Instances,
         known: ByState::new(),
         salt: Salt::from_random(7),

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use census::group::Decision;
 use site::Salt;
 use site::answer::Key;
-use site::facts::{Intake, Reading};
+use site::facts::{Intake, Push, Reading};
 use store::Decided;
 
 use super::*;
@@ -27,6 +27,7 @@ impl Stage {
         let about = About {
             imprint: imprint(None),
             intake: Intake::Closed,
+            push: Push::Closed,
             reading: Reading::Instances,
         };
         let round = Round {

@@ -32,6 +32,7 @@ fn name(role: Role) -> &'static str {
         Role::Run => "orchestrator",
         Role::Intake => "intake",
         Role::Console => "console",
+        Role::Push => "push service",
     }
 }
 

@@ -148,6 +148,17 @@ async function why() {
   return told;
 }
 
+/** What the button for notifications says after it was pressed; null where there is none. */
+async function notify() {
+  await go("/");
+  if (await look(`document.getElementById("notify") === null`)) return null;
+  await until(`!document.getElementById("notify").disabled`);
+  await look(`document.getElementById("notify").click()`);
+  await until(`document.getElementById("notify-status").textContent !== ""`);
+  await examine("a button that was pressed");
+  return look(`document.getElementById("notify-status").textContent`);
+}
+
 const nameOf = (path) => path.replaceAll(/[^a-z]/g, "") || "index";
 
 async function narrow() {
@@ -172,7 +183,7 @@ async function narrow() {
 try {
   await screen(1280, 900);
   const result = { why: await why(), troubles: page.troubles, accessibility };
-  if (what === "pages") Object.assign(result, { list: await list(), narrow: await narrow(), widths: await widths() });
+  if (what === "pages") Object.assign(result, { list: await list(), notify: await notify(), narrow: await narrow(), widths: await widths() });
   process.stdout.write(`${JSON.stringify(result, null, 1)}\n`);
 } finally {
   await page.close();
