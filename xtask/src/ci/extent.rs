@@ -33,7 +33,7 @@ pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
 
 /// Scenarios for which containers make no difference, or which need a shorter week than an engine
 /// has time for: the full tier leaves them out over containers.
-pub(crate) const PROCESSES_SUFFICE: [&str; 17] = [
+pub(crate) const PROCESSES_SUFFICE: [&str; 18] = [
     "published::files::",
     "confinement::firewall::",
     "failures::outages::hostile::",
@@ -43,6 +43,7 @@ pub(crate) const PROCESSES_SUFFICE: [&str; 17] = [
     "failures::own_outages::clock::",
     "failures::own_outages::disk::",
     "failures::own_outages::engine::",
+    "failures::push::",
     "moderators::",
     "owners::buttons::",
     "time::pace::",
