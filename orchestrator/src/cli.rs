@@ -82,6 +82,8 @@ enum Command {
         /// The host
         #[arg(value_parser = parse_host)]
         host: Host,
+        #[command(flatten)]
+        output: Output,
     },
     /// Bring hosts in; new ones are due at once
     Add {
@@ -388,7 +390,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Console => Box::pin(roles::console(config)).await.map(|()| OK),
         Command::Push => roles::push(config).await.map(|()| OK),
         Command::Moderator(command) => moderator::obey(&command, config),
-        Command::Check { host } => ask::check(config, host).await,
+        Command::Check { host, output } => ask::check(config, host, output.json).await,
         Command::Add { hosts, output } => ask::add(config, hosts, output.json).await,
         Command::Import {
             file,

@@ -60,7 +60,7 @@ fn the_operator_is_held_to_his_own_bans_and_told_why() {
     data.check(&names, 0, &told);
     data.check(&["add", "x.bad.net"], 1, &["0 taken"]);
     data.check(&["explain", "good.net"], 0, &["discovered"]);
-    let denied = "the operator of this census does not let `bad.net` and what lies below it in: a made-up farm";
+    let denied = "the operator of this census denies `bad.net` and all names below it: a made-up farm";
     data.check(&["explain", "x.bad.net"], 0, &["not listed", denied]);
 }
 
@@ -107,7 +107,7 @@ fn what_is_held_is_told_with_its_reason_and_what_was_decided_is_kept() {
     data.check(&add, 0, &["12 taken"]);
     let decide = |verb, domain, reason| ["groups", verb, domain, "--reason", reason];
     data.check(&decide("allow", "good.net", "mine"), 0, &["its 0 hosts"]);
-    let held = "farm.net: 12 hosts, held: nobody has looked at it, 12 hosts held back";
+    let held = "farm.net: 12 hosts, held until a decision, 12 hosts held back";
     data.check(&["groups", "list", "--held"], 0, &[held]);
     // No daemon runs.
     data.check(
@@ -115,7 +115,7 @@ fn what_is_held_is_told_with_its_reason_and_what_was_decided_is_kept() {
         3,
         &["groups     1 held with 12 hosts held back, 0 denied"],
     );
-    let why = "not listed, because its group `farm.net` has 12 hosts and nobody has looked at it";
+    let why = "not listed, because its group `farm.net` has 12 hosts and needs a decision";
     data.check(&["explain", "n3.farm.net"], 0, &[why]);
 
     let belongs = "n3.farm.net belongs to the group farm.net";

@@ -236,7 +236,7 @@ fn a_crawlers_database_is_imported_once_and_whoever_opted_out_stays_out() {
         ("discovered", "\"state\":\"discovered\",\"since\":\"20"),
         (
             "alive",
-            "\"state\":\"alive\",\"since\":\"2023-11-14T22:13:20Z\",\"listed\":false,\"why\":\"another crawler says",
+            "\"state\":\"alive\",\"since\":\"2023-11-14T22:13:20Z\",\"listed\":false,\"why\":\"another crawler found",
         ),
         (
             "dying",
@@ -250,8 +250,8 @@ fn a_crawlers_database_is_imported_once_and_whoever_opted_out_stays_out() {
             "moving",
             "\"state\":\"moving\",\"since\":\"2023-11-13T22:13:20Z\"",
         ),
-        ("moved", "it redirects to alive.lab.test for good"),
-        ("left", "its owner asked to be left alone"),
+        ("moved", "it redirects to alive.lab.test permanently"),
+        ("left", "its owner opted out"),
     ] {
         data.check(&["explain", "--json", &format!("{name}.lab.test")], 0, says);
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use tests::{Options, Role, World};
 
 const SOON: Duration = tests::PATIENCE;
@@ -65,7 +66,7 @@ async fn an_operator_can_add_check_explain_and_publish() -> anyhow::Result<()> {
 
     let explained = text(&world.command(&["explain", "mastodon.lab.test"])?.stdout);
     assert!(
-        explained.starts_with("mastodon.lab.test: listed, because it lives"),
+        explained.starts_with("mastodon.lab.test: listed, because it responds"),
         "{explained}"
     );
     let unknown = text(&world.command(&["explain", "nobody.example.com"])?.stdout);
@@ -84,8 +85,11 @@ async fn an_operator_can_add_check_explain_and_publish() -> anyhow::Result<()> {
     assert!(text(&alone.stdout).starts_with("1 taken"), "{alone:?}");
     assert!(!world.command(&["health"])?.status.success());
     assert!(text(&world.command(&["status"])?.stdout).contains("daemon     not running"));
-    let check = world.command(&["check", "gotosocial.lab.test"])?;
-    assert!(text(&check.stdout).contains("verdict:"), "{check:?}");
+    let check = world.command(&["check", "--json", "https://gotosocial.lab.test/@x"])?;
+    let shown: Value = serde_json::from_slice(&check.stdout)?;
+    assert_eq!(shown["host"], "gotosocial.lab.test");
+    assert!(shown["error"].is_null(), "{shown}");
+    assert!(shown["steps"].to_string().contains("verdict:"), "{shown}");
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use protocol::order::AskPeers;
 use protocol::{Host, escaped};
 use scheduler::command::Start;
 use scheduler::event::{CheckNumber, CheckOutcome, Trigger};
+use serde_json::json;
 
 use super::show::hosts::pasted;
 use super::{FAILED, OK, UNAVAILABLE, complain, say};
@@ -226,7 +227,37 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-pub(super) async fn check(config: &Config, host: Host) -> anyhow::Result<u8> {
+/// The steps of a check: printed as they come, or one JSON object at the end.
+struct Steps {
+    collected: Option<Vec<String>>,
+}
+
+impl Steps {
+    fn new(json: bool) -> Self {
+        let collected = json.then(Vec::new);
+        Self { collected }
+    }
+
+    fn add(&mut self, step: &str) -> anyhow::Result<()> {
+        match &mut self.collected {
+            Some(collected) => collected.push(step.to_owned()),
+            None => say(step)?,
+        }
+        Ok(())
+    }
+
+    /// `error` is why there is no verdict.
+    fn end(&self, host: &Host, error: Option<&str>) -> anyhow::Result<()> {
+        let Some(steps) = &self.collected else {
+            return Ok(());
+        };
+        let json = json!({"host": host, "steps": steps, "error": error});
+        say(&json.to_string())
+    }
+}
+
+pub(super) async fn check(config: &Config, host: Host, json: bool) -> anyhow::Result<u8> {
+    let mut steps = Steps::new(json);
     if let Some(mut conversation) = control::ask(
         &config.control_socket(),
         &Request::Check { host: host.clone() },
@@ -235,13 +266,23 @@ pub(super) async fn check(config: &Config, host: Host) -> anyhow::Result<u8> {
     {
         loop {
             match conversation.next().await? {
-                Answer::Step(step) => say(&step)?,
-                Answer::Done(_) => return Ok(OK),
-                last => return finish(&last),
+                Answer::Step(step) => steps.add(&step)?,
+                Answer::Done(_) => {
+                    steps.end(&host, None)?;
+                    return Ok(OK);
+                }
+                last => {
+                    if let Answer::Failed(why) = &last {
+                        steps.end(&host, Some(why))?;
+                    }
+                    return finish(&last);
+                }
             }
         }
     }
-    check_alone(config, &host).await
+    let code = check_alone(config, &host, &mut steps).await?;
+    steps.end(&host, (code != OK).then_some("there is no verdict"))?;
+    Ok(code)
 }
 
 /// Walks a host through the daemon, which has the container, its slot and the gate.
@@ -261,7 +302,7 @@ pub(super) async fn discover(config: &Config, host: Host) -> anyhow::Result<u8> 
 
 /// Checks a host without a daemon: the same path, over a database held exclusively. Nothing can
 /// confirm a failure here, so a failure is not counted.
-async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
+async fn check_alone(config: &Config, host: &Host, steps: &mut Steps) -> anyhow::Result<u8> {
     config.require_contact()?;
     let store = store::open(&config.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -291,7 +332,7 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
     let Some(taken) = taken else {
         bail!("{host} opted out or is held by a moderator; it is not asked")
     };
-    let (watcher, mut steps) = tokio::sync::mpsc::channel(4096);
+    let (watcher, mut watched) = tokio::sync::mpsc::channel(4096);
     let start = Start {
         check: CheckNumber(0),
         host: taken.record.host.clone(),
@@ -313,13 +354,13 @@ async fn check_alone(config: &Config, host: &Host) -> anyhow::Result<u8> {
     let showing = async {
         let mut said = Ok(());
         // The reader of stdout may be gone: the check continues.
-        while let Some(step) = steps.recv().await {
-            said = said.and_then(|()| say(&step));
+        while let Some(step) = watched.recv().await {
+            said = said.and_then(|()| steps.add(&step));
         }
         said
     };
     let (ended, said) = tokio::join!(running, showing);
-    let code = settle_alone(&taken.record, ended, &services).await?;
+    let code = settle_alone(&taken.record, ended, &services, steps).await?;
     store.close();
     said.map(|()| code)
 }
@@ -328,6 +369,7 @@ async fn settle_alone(
     record: &Record,
     ended: Result<CheckOutcome, Fault>,
     services: &Services,
+    steps: &mut Steps,
 ) -> anyhow::Result<u8> {
     let give_back = || {
         services
@@ -339,12 +381,12 @@ async fn settle_alone(
             let said = format!("verdict: {verdict}");
             if verdict.is_failing() {
                 give_back().await?;
-                say(&format!(
+                steps.add(&format!(
                     "{said} (not counted: only a running census can confirm a failure)"
                 ))?;
             } else {
                 commit_verdict(record, &verdict, services).await?;
-                say(&said)?;
+                steps.add(&said)?;
             }
             Ok(OK)
         }

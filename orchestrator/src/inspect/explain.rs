@@ -462,7 +462,7 @@ mod tests {
         for (state, decision, expect) in [
             (State::Dead, Decision::Deny, "denies its group"),
             (State::Dead, Decision::None, "has not answered"),
-            (State::Discovered, Decision::None, "nobody has looked"),
+            (State::Discovered, Decision::None, "needs a decision"),
             (robots, Decision::Deny, "robots.txt"),
         ] {
             let explained = known(&stored(state, decision), None);
@@ -475,11 +475,11 @@ mod tests {
         let stored = stored(State::Discovered, Decision::Allow);
         let free = known(&stored, None);
         assert_eq!(free.next_check, Some(rfc3339(NOW)));
-        assert!(free.why.ends_with("it is due"), "{}", free.why);
+        assert!(free.why.ends_with("its check is due now"), "{}", free.why);
         let list = b"a.example # it floods";
         let list = DomainList::parse(list, std::path::Path::new("deny.txt")).unwrap();
         let denied = known(&stored, list.covers_text("a.example").as_ref());
         assert_eq!(denied.next_check, None);
-        assert!(denied.why.contains("in: it floods;"), "{}", denied.why);
+        assert!(denied.why.contains("below it: it floods;"), "{}", denied.why);
     }
 }

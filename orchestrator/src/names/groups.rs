@@ -186,7 +186,7 @@ pub fn registered(names: &Names, text: &str) -> Result<String, String> {
 pub fn in_words(stored: &StoredGroup) -> String {
     let held_back = if stored.group.is_held() {
         format!(
-            ", held: nobody has looked at it, {} held back",
+            ", held until a decision, {} held back",
             count(stored.held_back)
         )
     } else {
@@ -204,13 +204,13 @@ pub fn in_words(stored: &StoredGroup) -> String {
 pub fn why_not(stored: &StoredGroup, host: &Host) -> String {
     if stored.group.decision == Decision::Deny {
         return format!(
-            "the operator of this census denies its group `{}`: {}; it is neither asked nor listed while that is so",
+            "the operator of this census denies its group `{}`: {}; it is neither checked nor listed until that changes",
             stored.domain,
             stored.reason.as_deref().unwrap_or_default()
         );
     }
     format!(
-        "its group `{}` has {} and nobody has looked at it: {host} came, or had not lived, when that was more than we take without a look. It is held back, and one such host is asked a day, until `fedicensus groups allow {}`",
+        "its group `{}` has {} and needs a decision: {host} joined when that was over the threshold, or had not responded by then. It is held back, and one such host of the group is checked a day, until `fedicensus groups allow {}`",
         stored.domain,
         count(stored.group.hosts),
         stored.domain

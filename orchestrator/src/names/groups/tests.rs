@@ -42,7 +42,7 @@ fn a_group_is_told_with_its_size_what_is_held_and_what_was_decided() {
     };
     assert_eq!(
         in_words(&stored),
-        "400 hosts, held: nobody has looked at it, 399 hosts held back"
+        "400 hosts, held until a decision, 399 hosts held back"
     );
     stored.group.decision = Decision::Limit { a_day: 5 };
     stored.reason = Some("a hoster".to_owned());
