@@ -4,3 +4,4 @@ mod crashes;
 pub(crate) mod kills;
 mod outages;
 mod own_outages;
+mod push;

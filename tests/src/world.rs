@@ -6,6 +6,7 @@
 mod commands;
 mod lock;
 mod options;
+pub mod push;
 mod settings;
 mod usage;
 

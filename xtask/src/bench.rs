@@ -59,7 +59,7 @@ struct Benchmark {
 
 /// In the order in which they run. Sizes are those of the targets. If a target's size takes more
 /// than some minutes on two cores, a smaller one runs here, and `bench/README.md` has the full one.
-const ALL: [Benchmark; 10] = [
+const ALL: [Benchmark; 11] = [
     Benchmark {
         program: "bench-scale",
         least: Extent::Quick,
@@ -116,6 +116,14 @@ const ALL: [Benchmark; 10] = [
         least: Extent::Quick,
         quick: &["flood"],
         whole: &["flood"],
+        needs: Needs::Nothing,
+        plotted: Plotted::No,
+    },
+    Benchmark {
+        program: "bench-push",
+        least: Extent::Quick,
+        quick: &["--idle", "2000", "--messages", "5000", "--stored", "20000"],
+        whole: &[],
         needs: Needs::Nothing,
         plotted: Plotted::No,
     },

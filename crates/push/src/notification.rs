@@ -107,6 +107,20 @@ pub struct Notification {
 }
 
 impl Notification {
+    /// Bytes of its body and of what its encryption needs.
+    pub fn payload_bytes(&self) -> usize {
+        self.payload.as_ref().map_or(0, |payload| {
+            let headers = &payload.headers;
+            let lengths = [
+                payload.data.len(),
+                headers.encoding.len(),
+                headers.encryption.as_ref().map_or(0, String::len),
+                headers.crypto_key.as_ref().map_or(0, String::len),
+            ];
+            lengths.iter().sum()
+        })
+    }
+
     /// When it is worth nothing any more, in seconds since 1970.
     pub fn expires_s(&self) -> i64 {
         self.arrived_s.saturating_add(i64::from(self.ttl_s))

@@ -15,6 +15,8 @@ mod sweep;
 
 pub use census::{BROADCAST, Census, LOOK_EVERY};
 pub use listen::{converse, listen};
+#[cfg(feature = "fuzzing")]
+pub use routes::fuzzing;
 pub use routes::{internal, public};
 pub use service::{Now, Service, Settings};
 pub use sweep::sweep;

@@ -300,6 +300,15 @@ impl Session {
         }
     }
 
+    /// Messages that went straight to the client and are not acknowledged.
+    pub fn unacknowledged(&self) -> &[Notification] {
+        match &self.phase {
+            Phase::Open(open) => open.delivery.unacknowledged(),
+            Phase::Closed(leaving) => &leaving.unacknowledged,
+            Phase::AwaitsHello | Phase::Greeting(_) => &[],
+        }
+    }
+
     /// What follows from an event. After [`Action::Close`] nothing does.
     pub fn on(&mut self, event: Event, surroundings: Surroundings<'_>) -> Vec<Action> {
         let phase = std::mem::replace(&mut self.phase, Phase::Closed(Leaving::default()));

@@ -101,13 +101,13 @@ impl Stored {
     }
 }
 
-/// Whether a user's limits count.
+/// Which limits count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// They do.
+    /// All of them.
     Limited,
-    /// They don't: the messages were accepted before, and went straight to the client. One with a
-    /// topic may have been replaced since.
+    /// Those of the user, doubled: the messages were accepted before, and went straight to the
+    /// client. One with a topic may have been replaced since.
     Promised,
 }
 
@@ -118,7 +118,8 @@ pub enum Saved {
     Stored,
     /// There is no such user any more.
     NoUser,
-    /// The user has too many messages or bytes. None of them is stored.
+    /// The user or the channel has too many messages or bytes, or there is no room. None of them is
+    /// stored.
     Full,
 }
 
@@ -149,7 +150,7 @@ pub trait Storage: Send + Sync {
     /// The storage's.
     fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError>;
 
-    /// Adds a user; false if there is one with this id.
+    /// Adds a user; false if there is one with this id, or no room for more.
     ///
     /// # Errors
     /// The storage's.
@@ -174,8 +175,8 @@ pub trait Storage: Send + Sync {
     /// The storage's.
     fn remove_node(&self, user: &User) -> Result<bool, StorageError>;
 
-    /// Adds a channel; false if the user is not there or has too many. One that is there already
-    /// counts as added.
+    /// Adds a channel; false if the user is not there or has too many, or there is no room. One that
+    /// is there already counts as added.
     ///
     /// # Errors
     /// The storage's.

@@ -19,6 +19,7 @@ pub mod console;
 pub mod gateway;
 pub mod launcher;
 pub mod protocol;
+pub mod push;
 pub mod token;
 
 mod input;

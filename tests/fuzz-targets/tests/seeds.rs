@@ -33,6 +33,7 @@ replayed! {
     gateway: client_hello gateway_control names_file;
     launcher: launcher_frames launcher_request probe_report;
     protocol: delivery event lines order;
+    push: push_bodies push_client push_news push_sender;
     token: token_header token_records;
 }
 

@@ -4,7 +4,7 @@
 //! The moments are random. `FEDICENSUS_CRASH_SEED` repeats a run, and `FEDICENSUS_CRASH_KILLS` sets
 //! the number of kills.
 
-mod chance;
+pub(crate) mod chance;
 mod commands;
 mod list;
 mod shown;
@@ -433,7 +433,7 @@ fn names_in(folder: &Path) -> anyhow::Result<BTreeSet<String>> {
         .collect()
 }
 
-fn number_from_environment(variable: &str) -> Option<u32> {
+pub(crate) fn number_from_environment(variable: &str) -> Option<u32> {
     std::env::var_os(variable)?.to_str()?.parse().ok()
 }
 

@@ -44,6 +44,7 @@ pub(crate) const PROCESSES_SUFFICE: [&str; 18] = [
     "failures::own_outages::clock::",
     "failures::own_outages::disk::",
     "failures::own_outages::engine::",
+    "failures::push::",
     "moderators::",
     "owners::buttons::",
     "time::pace::",

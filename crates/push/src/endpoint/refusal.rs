@@ -51,9 +51,12 @@ pub enum Refusal {
     /// A TTL below 0.
     #[error("TTL must not be negative")]
     NegativeTtl,
-    /// The user has as many messages as it may.
-    #[error("the user has too many messages that wait")]
+    /// The user or the channel has as many messages as it may, or there is no room for more.
+    #[error("too many messages wait")]
     Full,
+    /// The address has registered as many users as it may.
+    #[error("too many users have registered from this address; try again in an hour")]
+    Newcomers,
     /// The storage failed.
     #[error("the message could not be stored")]
     Storage,
@@ -86,6 +89,7 @@ impl Refusal {
             Self::Ttl => (400, "Bad Request", Some(111)),
             Self::Topic(_) => (400, "Bad Request", Some(113)),
             Self::NegativeTtl => (400, "Bad Request", Some(114)),
+            Self::Newcomers => (429, "Too Many Requests", None),
             Self::Full => (503, "Service Unavailable", Some(201)),
             Self::Storage => (500, "Internal Server Error", Some(201)),
             Self::Unreadable(_) => (400, "Bad Request", None),
@@ -101,7 +105,7 @@ impl Refusal {
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         match self.status() {
             410 => vec![("Cache-Control", format!("max-age={GONE_MAX_AGE_S}"))],
-            503 => vec![("Retry-After", RETRY_AFTER_S.to_string())],
+            429 | 503 => vec![("Retry-After", RETRY_AFTER_S.to_string())],
             _ => Vec::new(),
         }
     }
@@ -145,6 +149,7 @@ mod tests {
             (Refusal::Topic(no_topic), 400, json!(113)),
             (Refusal::NegativeTtl, 400, json!(114)),
             (Refusal::Full, 503, json!(201)),
+            (Refusal::Newcomers, 429, Value::Null),
             (Refusal::Storage, 500, json!(201)),
             (Refusal::Unreadable(""), 400, Value::Null),
         ] {

@@ -1,10 +1,12 @@
 //! Who is connected here, and how a message reaches them.
 
+pub(super) mod newcomers;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::ids::Uaid;
 use crate::notification::Notification;
@@ -13,17 +15,29 @@ use crate::session::Direct;
 /// Messages on their way to one client. When there is no room they are stored instead.
 const QUEUE_MAX: usize = 128;
 
+/// Bytes of all messages that are on their way to clients, or with them and not acknowledged: they
+/// are in memory alone. When there is no room messages are stored instead.
+const DIRECT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of a message besides its body: its version, and what the map of tasks and queues takes.
+const MESSAGE_BYTES: usize = 1024;
+
 /// All clients that are connected here.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Clients {
     by_id: Mutex<HashMap<Uaid, Client>>,
     connections: AtomicU64,
+    /// A permit for each byte of [`DIRECT_BYTES_MAX`].
+    room: Arc<Semaphore>,
 }
+
+/// A message on its way, and the room that it takes.
+pub(super) type OnItsWay = (Notification, OwnedSemaphorePermit);
 
 #[derive(Debug)]
 struct Client {
     connection: u64,
-    direct: mpsc::Sender<Notification>,
+    direct: mpsc::Sender<OnItsWay>,
     rule: Direct,
     reach: Arc<Reach>,
     /// Dropped when the client connects again.
@@ -43,10 +57,25 @@ pub(super) struct Reach {
 #[derive(Debug)]
 pub(super) struct Entry {
     connection: u64,
-    pub(super) direct: mpsc::Receiver<Notification>,
+    pub(super) direct: mpsc::Receiver<OnItsWay>,
     pub(super) reach: Arc<Reach>,
     /// Ends when the client connects again.
     pub(super) superseded: oneshot::Receiver<()>,
+}
+
+impl Default for Clients {
+    fn default() -> Self {
+        Self {
+            by_id: Mutex::default(),
+            connections: AtomicU64::default(),
+            room: Arc::new(Semaphore::new(DIRECT_BYTES_MAX)),
+        }
+    }
+}
+
+/// Bytes that a message takes while it is in memory alone.
+pub(super) fn direct_bytes(message: &Notification) -> usize {
+    message.payload_bytes().saturating_add(MESSAGE_BYTES)
 }
 
 impl Clients {
@@ -73,7 +102,7 @@ impl Clients {
     }
 
     /// A connection has ended. Nothing reaches it any more; what was on its way is given back.
-    pub(super) fn leave(&self, uaid: Uaid, mut entry: Entry) -> Vec<Notification> {
+    pub(super) fn leave(&self, uaid: Uaid, mut entry: Entry) -> Vec<OnItsWay> {
         {
             let mut by_id = self.by_id();
             let is_this = |client: &Client| client.connection == entry.connection;
@@ -85,7 +114,8 @@ impl Clients {
         std::iter::from_fn(|| entry.direct.try_recv().ok()).collect()
     }
 
-    /// Sends a message straight to a client; false if it is not here, or has too much to do.
+    /// Sends a message straight to a client; false if it is not here, has too much to do, or there
+    /// is no room.
     pub(super) fn push(&self, uaid: Uaid, message: Notification) -> bool {
         let by_id = self.by_id();
         let Some(client) = by_id.get(&uaid) else {
@@ -94,6 +124,10 @@ impl Clients {
         if !client.reach.takes_direct.load(Ordering::Acquire) {
             return false;
         }
+        let bytes = u32::try_from(direct_bytes(&message)).unwrap_or(u32::MAX);
+        let Ok(room) = Arc::clone(&self.room).try_acquire_many_owned(bytes) else {
+            return false;
+        };
         match client.rule {
             Direct::Always => {}
             Direct::OnlyUnstorable if message.ttl_s > 0 => return false,
@@ -101,7 +135,7 @@ impl Clients {
             // One at a time: the connection allows the next one.
             Direct::WhenDrained => client.reach.takes_direct.store(false, Ordering::Release),
         }
-        client.direct.try_send(message).is_ok()
+        client.direct.try_send((message, room)).is_ok()
     }
 
     /// Tells a client that something was stored for it; false if it is not here.
@@ -124,7 +158,45 @@ impl Clients {
         self.by_id().len()
     }
 
+    /// Bytes of room that nobody holds.
+    #[cfg(test)]
+    pub(super) fn free_bytes(&self) -> usize {
+        self.room.available_permits()
+    }
+
     fn by_id(&self) -> MutexGuard<'_, HashMap<Uaid, Client>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::ChannelId;
+
+    #[test]
+    fn a_message_for_which_there_is_no_room_is_not_taken() {
+        let message = Notification {
+            channel: ChannelId::from_bytes([1; 16]),
+            version: String::new(),
+            ttl_s: 60,
+            arrived_s: 1,
+            topic: None,
+            payload: None,
+            place_ms: 1,
+        };
+        let clients = Clients {
+            room: Arc::new(Semaphore::new(direct_bytes(&message) * 2 - 1)),
+            ..Clients::default()
+        };
+        let (one, other) = (Uaid::from_random([1; 16]), Uaid::from_random([2; 16]));
+        let mut entries = [one, other].map(|uaid| clients.enter(uaid, Direct::Always));
+        for entry in &entries {
+            entry.reach.takes_direct.store(true, Ordering::Release);
+        }
+        assert!(clients.push(one, message.clone()));
+        assert!(!clients.push(other, message.clone()), "no room for both");
+        drop(entries[0].direct.try_recv().unwrap());
+        assert!(clients.push(other, message));
     }
 }

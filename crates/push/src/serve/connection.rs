@@ -1,6 +1,7 @@
 //! A client's WebSocket: frames to events, actions to frames and calls.
 
 use std::future::pending;
+use std::net::IpAddr;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,14 +9,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 
 use crate::ids::Uaid;
 use crate::notification::Notification;
 use crate::session::{Action, Answer, Call, Close, Event, Leaving, Session, Surroundings};
-use crate::storage::{Room, Storage, StorageError, User};
+use crate::storage::{Room, Saved, Storage, StorageError, User};
 
-use super::clients::Entry;
+use super::clients::{Entry, OnItsWay, direct_bytes};
 use super::service::Service;
 
 /// For so long the other side may take to answer a close frame.
@@ -24,8 +26,8 @@ const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
 /// Sending a frame may take so long, or the client is taken for gone.
 const SEND_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Serves a client until either side ends the connection.
-pub(super) async fn serve(socket: WebSocket, service: Arc<Service>) {
+/// Serves a client at an address until either side ends the connection.
+pub(super) async fn serve(socket: WebSocket, service: Arc<Service>, address: Option<IpAddr>) {
     let _connected = service.connected.token();
     let candidate = match service.new_uaid() {
         Ok(candidate) => candidate,
@@ -39,6 +41,8 @@ pub(super) async fn serve(socket: WebSocket, service: Arc<Service>) {
         entry: None,
         wake: Box::pin(sleep(settings.rules.hello_within)),
         service: Arc::clone(&service),
+        address,
+        held: None,
     };
     if connection.act(actions).await.is_continue() {
         connection.run().await;
@@ -53,6 +57,9 @@ struct Connection {
     entry: Option<(Uaid, Entry)>,
     wake: Pin<Box<Sleep>>,
     service: Arc<Service>,
+    address: Option<IpAddr>,
+    /// Room in memory for messages that went straight to the client.
+    held: Option<OwnedSemaphorePermit>,
 }
 
 impl Connection {
@@ -77,7 +84,14 @@ impl Connection {
                     Some(Err(_)) | None => return,
                 },
                 () = wake.as_mut() => Event::TimeIsUp,
-                event = told(entry) => event,
+                told = told(entry) => match told {
+                    Told::Direct((message, room)) => {
+                        self.hold(room);
+                        Event::Direct(message)
+                    }
+                    Told::CheckStorage => Event::CheckStorage,
+                    Told::Superseded => Event::Superseded,
+                },
             };
             if self.on(event).await.is_break() {
                 return;
@@ -118,6 +132,7 @@ impl Connection {
                     }
                 }
             }
+            self.release();
             if let Some((_, entry)) = &self.entry {
                 let takes = self.session.takes_direct();
                 entry.reach.takes_direct.store(takes, Ordering::Release);
@@ -125,7 +140,7 @@ impl Connection {
             let Some(call) = call else {
                 return ControlFlow::Continue(());
             };
-            let answer = ask(&self.service, call).await;
+            let answer = ask(&self.service, self.address, call).await;
             let broadcasts = self.service.broadcasts();
             let surroundings = Surroundings {
                 now_ms: self.service.now_ms(),
@@ -133,6 +148,25 @@ impl Connection {
             };
             actions = self.session.on(Event::Answer(answer), surroundings);
         }
+    }
+
+    /// Keeps the room of a message that goes straight to the client.
+    fn hold(&mut self, room: OwnedSemaphorePermit) {
+        match &mut self.held {
+            Some(held) => held.merge(room),
+            None => self.held = Some(room),
+        }
+    }
+
+    /// Gives back the room of messages that the client has acknowledged, or that it does not
+    /// acknowledge.
+    fn release(&mut self) {
+        let Some(held) = &mut self.held else {
+            return;
+        };
+        let unacknowledged = self.session.unacknowledged().iter().map(direct_bytes);
+        let bytes = unacknowledged.fold(0, usize::saturating_add);
+        drop(held.split(held.num_permits().saturating_sub(bytes)));
     }
 
     async fn send(&mut self, message: Message) -> ControlFlow<()> {
@@ -165,6 +199,7 @@ impl Connection {
             session,
             entry,
             service,
+            held: _held,
             ..
         } = self;
         let Some((uaid, entry)) = entry else {
@@ -177,6 +212,7 @@ impl Connection {
             mut unacknowledged,
             ..
         } = session.leave();
+        let (queued, _room): (Vec<_>, Vec<_>) = queued.into_iter().unzip();
         unacknowledged.extend(queued.into_iter().filter(|message| message.ttl_s > 0));
         let Ok(_turn) = service.leaving.acquire().await else {
             return;
@@ -200,7 +236,11 @@ impl Connection {
     }
 }
 
-async fn ask(service: &Arc<Service>, call: Call) -> Answer {
+async fn ask(service: &Arc<Service>, address: Option<IpAddr>, call: Call) -> Answer {
+    let is_new = matches!(call, Call::AddUser(_));
+    if is_new && !service.newcomers.admit(address, service.now_ms()) {
+        return Answer::Done(false);
+    }
     let maker = Arc::clone(service);
     let now_ms = service.now_ms();
     let asked = service.storage.call(move |storage| {
@@ -225,23 +265,32 @@ fn store_left(
             .into_iter()
             .map(|message| message.arrived_again(|| storage.place(now_ms)))
             .collect();
-        storage.save(uaid, &messages, Room::Promised)?;
+        if storage.save(uaid, &messages, Room::Promised)? == Saved::Full {
+            tracing::warn!("messages of a client that acknowledges none were dropped");
+        }
     }
     storage.get_user(uaid)
 }
 
-/// The next event from the registry. Pending until the client is registered.
-async fn told(entry: &mut Option<(Uaid, Entry)>) -> Event {
+/// What others tell a connection.
+enum Told {
+    Direct(OnItsWay),
+    CheckStorage,
+    Superseded,
+}
+
+/// The next of it. Pending until the client is registered.
+async fn told(entry: &mut Option<(Uaid, Entry)>) -> Told {
     let Some((_, entry)) = entry else {
         return pending().await;
     };
     tokio::select! {
         biased;
-        _ = &mut entry.superseded => Event::Superseded,
-        message = entry.direct.recv() => match message {
-            Some(message) => Event::Direct(message),
-            None => Event::Superseded,
-        },
-        () = entry.reach.check.notified() => Event::CheckStorage,
+        _ = &mut entry.superseded => Told::Superseded,
+        message = entry.direct.recv() => message.map_or(Told::Superseded, Told::Direct),
+        () = entry.reach.check.notified() => Told::CheckStorage,
     }
 }
+
+#[cfg(test)]
+mod tests;

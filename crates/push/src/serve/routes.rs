@@ -1,6 +1,8 @@
 //! HTTP routes for clients, applications, operators and other nodes.
 
 mod about;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod internal;
 mod registration;
 mod send;
@@ -11,9 +13,9 @@ pub(super) use send::Request;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -21,8 +23,13 @@ use axum::routing::get;
 use crate::endpoint::Refusal;
 use crate::wire::client::CLIENT_MESSAGE_BYTES_MAX;
 
+use super::clients::newcomers::address;
 use super::connection;
 use super::service::Service;
+
+/// Bytes of a body that is no message to an endpoint. The longest is another node's: a message of
+/// the largest size with its headers.
+const BODY_BYTES_MAX: usize = 32 * 1024;
 
 /// Bytes that a connection holds for reading. Most messages of clients are shorter.
 const READ_BUFFER_BYTES: usize = 4096;
@@ -68,6 +75,7 @@ pub fn public(service: Arc<Service>) -> Router {
         .merge(applications)
         .merge(subscribe::routes())
         .merge(about::routes())
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(service)
 }
 
@@ -76,21 +84,27 @@ pub fn internal(service: Arc<Service>) -> Router {
     Router::new()
         .merge(internal::routes())
         .merge(about::routes())
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(service)
 }
 
-async fn connect(State(service): State<Arc<Service>>, upgrade: WebSocketUpgrade) -> Response {
+async fn connect(
+    State(service): State<Arc<Service>>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     if service.connected.len() >= CLIENTS_MAX {
         let later = [(header::RETRY_AFTER, RETRY_AFTER)];
         return (StatusCode::SERVICE_UNAVAILABLE, later).into_response();
     }
+    let address = address(&headers);
     upgrade
         .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(0)
         .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
         .max_message_size(CLIENT_MESSAGE_BYTES_MAX)
         .max_frame_size(CLIENT_MESSAGE_BYTES_MAX)
-        .on_upgrade(move |socket| connection::serve(socket, service))
+        .on_upgrade(move |socket| connection::serve(socket, service, address))
 }
 
 async fn cross_origin(request: axum::extract::Request, next: Next) -> Response {

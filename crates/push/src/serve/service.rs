@@ -19,6 +19,7 @@ use crate::storage::Storage;
 
 use super::census::Census;
 use super::clients::Clients;
+use super::clients::newcomers::Newcomers;
 use super::meters::Meters;
 use super::storage_thread::StorageThread;
 
@@ -54,6 +55,7 @@ pub struct Service {
     /// The census whose subscribers are notified, if there is one.
     pub(super) census: Option<Arc<Census>>,
     pub(super) clients: Clients,
+    pub(super) newcomers: Newcomers,
     pub(super) leaving: Semaphore,
     /// Has a token for each connection of a client.
     pub(super) connected: TaskTracker,
@@ -90,6 +92,7 @@ impl Service {
             settings,
             storage: StorageThread::start(storage)?,
             clients: Clients::default(),
+            newcomers: Newcomers::default(),
             leaving: Semaphore::new(LEAVING_MAX),
             connected: TaskTracker::new(),
             meters: Meters::default(),

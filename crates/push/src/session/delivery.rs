@@ -60,6 +60,10 @@ impl Delivery {
         self.direct.is_empty() && self.stored.is_empty()
     }
 
+    pub(super) fn unacknowledged(&self) -> &[Notification] {
+        &self.direct
+    }
+
     pub(super) fn into_unacknowledged(self) -> Vec<Notification> {
         self.direct
     }

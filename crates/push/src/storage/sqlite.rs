@@ -2,6 +2,7 @@
 
 mod kept;
 mod owed;
+mod room;
 
 use std::fs::File;
 use std::io;
@@ -36,15 +37,19 @@ const SWEPT_AT_ONCE: u32 = 500;
 
 static MIGRATIONS: &[M<'static>] = &[M::up(include_str!("../../migrations/0001_push.sql"))];
 
-/// What one user may have.
+/// What may be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Channels. A browser has one for each site that may notify.
+    /// Channels of a user. A browser has one for each site that may notify.
     pub channels: u32,
-    /// Messages that wait.
+    /// Messages that wait for a user.
     pub messages: u32,
-    /// Bytes of their bodies, as they are stored.
+    /// Messages that wait for one of a user's channels, which is one sender's.
+    pub channel_messages: u32,
+    /// Bytes of the bodies of a user's messages, as they are stored.
     pub bytes: i64,
+    /// Bytes of the file. Beyond it there are no new users, channels and messages.
+    pub file_bytes: i64,
 }
 
 impl Limits {
@@ -52,7 +57,11 @@ impl Limits {
     pub const ORDINARY: Self = Self {
         channels: 1000,
         messages: 1000,
+        // Fewer than those for which a client is reset, so that no sender alone brings that about.
+        channel_messages: 100,
         bytes: 4 * 1024 * 1024,
+        // Some four million messages of ordinary length.
+        file_bytes: 4 * 1024 * 1024 * 1024,
     };
 }
 
@@ -190,18 +199,8 @@ fn expires_s(connected_ms: i64) -> i64 {
         .saturating_add(USER_SECONDS_MAX)
 }
 
-fn bytes(message: &Notification) -> i64 {
-    let bytes = message.payload.as_ref().map_or(0, |payload| {
-        let headers = &payload.headers;
-        let lengths = [
-            payload.data.len(),
-            headers.encoding.len(),
-            headers.encryption.as_ref().map_or(0, String::len),
-            headers.crypto_key.as_ref().map_or(0, String::len),
-        ];
-        lengths.iter().sum()
-    });
-    i64::try_from(bytes).unwrap_or(i64::MAX)
+fn stored_bytes(message: &Notification) -> i64 {
+    i64::try_from(message.payload_bytes()).unwrap_or(i64::MAX)
 }
 
 const MESSAGE: &str =
@@ -257,7 +256,7 @@ fn insert(
             message.ttl_s,
             message.arrived_s,
             message.expires_s(),
-            bytes(message),
+            stored_bytes(message),
             message.payload.as_ref().map(|payload| &payload.data),
             headers,
             room == Room::Limited,
@@ -294,6 +293,9 @@ impl Storage for Sqlite {
 
     fn add_user(&self, user: &User) -> Result<bool, StorageError> {
         self.write(|t| {
+            if room::is_full(t, self.limits)? {
+                return Ok(false);
+            }
             let added = t
                 .prepare_cached(
                     "INSERT INTO users (uaid, connected_ms, node, read_to_ms, expires_s) VALUES (?1, ?2, ?3, ?4, ?5) \
@@ -351,6 +353,9 @@ impl Storage for Sqlite {
     fn add_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
         let most = self.limits.channels;
         self.write(|t| {
+            if room::is_full(t, self.limits)? {
+                return Ok(false);
+            }
             let added = t
                 .prepare_cached(
                     "INSERT OR REPLACE INTO channels (uaid, channel) SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM users WHERE uaid = ?1) \
@@ -419,16 +424,7 @@ impl Storage for Sqlite {
             if !is_user {
                 return Ok(Saved::NoUser);
             }
-            let (count, held): (i64, i64) = t
-                .prepare_cached(
-                    "SELECT count(*), coalesce(sum(bytes), 0) FROM messages WHERE uaid = ?1",
-                )?
-                .query_row([uaid.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let new = i64::try_from(messages.len()).unwrap_or(i64::MAX);
-            let bytes = messages.iter().map(bytes).fold(held, i64::saturating_add);
-            let is_full =
-                count.saturating_add(new) > i64::from(limits.messages) || bytes > limits.bytes;
-            if is_full && room == Room::Limited {
+            if !room::takes(t, limits, uaid, messages, room)? {
                 return Ok(Saved::Full);
             }
             // Other nodes give places too, and clocks differ: within a user no two are the same,

@@ -8,9 +8,9 @@ use thiserror::Error;
 
 use crate::ids::{ChannelId, Uaid};
 
-/// Bytes of a message from a client. The longest are acknowledgements: some clients collect them
-/// for half a minute, and each is some 300 bytes.
-pub const CLIENT_MESSAGE_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a message from a client, as autopush-rs takes them: the default of its WebSocket
+/// library. Some clients collect acknowledgements for half a minute, and each is some 300 bytes.
+pub const CLIENT_MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 /// A message from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -35,6 +35,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 const ORIGIN: &str = "https://push.example";
@@ -207,13 +208,19 @@ struct Client<S = DuplexStream> {
 
 impl Client {
     async fn connect(router: Router) -> Self {
-        Self::over(open_connection(router)).await
+        Self::over(open_connection(router), None).await
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
-    async fn over(stream: S) -> Self {
-        let (socket, _) = client_async("ws://push.example/", stream).await.unwrap();
+    /// A client at an address, as the web server in front passes it on.
+    async fn over(stream: S, address: Option<&str>) -> Self {
+        let mut request = "ws://push.example/".into_client_request().unwrap();
+        if let Some(address) = address {
+            let address = address.parse().unwrap();
+            request.headers_mut().insert("x-real-ip", address);
+        }
+        let (socket, _) = client_async(request, stream).await.unwrap();
         Self {
             socket,
             uaid: String::new(),

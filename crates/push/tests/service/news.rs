@@ -168,3 +168,27 @@ async fn what_can_be_no_subscription_is_refused() {
         assert!(refused.json()["error"].is_string());
     }
 }
+
+#[tokio::test]
+async fn an_address_subscribes_so_often_and_no_more() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (_client, endpoint) = subscribed(&push, None).await;
+    let body = asked(&endpoint, &json!("all")).to_string();
+    let subscribe = |address| {
+        let (push, body) = (&push, body.as_bytes());
+        async move {
+            let from = [("x-real-ip", address)];
+            push.ask("POST", "/subscribe", &from, body).await.status
+        }
+    };
+    let mut taken = 0;
+    while subscribe("192.0.2.1").await == StatusCode::CREATED {
+        taken += 1;
+        assert!(taken < 1000, "there is no end");
+    }
+    assert_eq!(
+        subscribe("192.0.2.1").await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    assert_eq!(subscribe("192.0.2.2").await, StatusCode::CREATED);
+}

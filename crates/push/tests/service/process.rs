@@ -54,7 +54,7 @@ impl Process {
     }
 
     async fn client(&self) -> Client<UnixStream> {
-        Client::over(self.connect().await).await
+        Client::over(self.connect().await, None).await
     }
 
     async fn send(&self, endpoint: &str) -> StatusCode {

@@ -81,3 +81,48 @@ async fn other_routers_and_bodies_are_refused() {
         (400, &json!(null))
     );
 }
+
+#[tokio::test]
+async fn an_address_makes_so_many_users_and_no_more() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let path = "/v1/webpush/census/registration";
+    let mut made = 0;
+    let refused = loop {
+        let from = [("x-real-ip", "192.0.2.1")];
+        let answer = push.ask("POST", path, &from, b"{}").await;
+        if answer.status != StatusCode::OK {
+            break answer;
+        }
+        made += 1;
+        assert!(made < 1000, "there is no end");
+    };
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.header("retry-after"), "120");
+    for (from, status) in [("192.0.2.1", 500), ("192.0.2.2", 200)] {
+        let mut client = Client::over(open_connection(push.public()), Some(from)).await;
+        client.hello("").await;
+        client
+            .say(json!({"messageType": "register", "channelID": CHANNEL}))
+            .await;
+        assert_eq!(client.heard().await["status"], status, "{from}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_not_read_to_its_end_however_long() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let long = format!("{{\"key\":\"{}\"}}", "A".repeat(40_000));
+    for (method, path) in [
+        ("POST", "/v1/webpush/census/registration"),
+        ("POST", "/subscribe"),
+        ("DELETE", "/subscribe"),
+    ] {
+        let refused = push.ask(method, path, &[], long.as_bytes()).await;
+        assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+    }
+    let node = internal(Arc::clone(&push.service));
+    let path = format!("/push/{CHANNEL}");
+    let json = [("content-type", "application/json")];
+    let refused = ask(node, "PUT", &path, &json, long.as_bytes()).await;
+    assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+}

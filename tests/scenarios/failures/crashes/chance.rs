@@ -26,6 +26,14 @@ impl Chance {
         Self { seed, state: seed }
     }
 
+    /// Another one, whose throws are not this one's.
+    pub(crate) fn branch(&mut self) -> Self {
+        Self {
+            seed: self.seed,
+            state: self.next(),
+        }
+    }
+
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.state;

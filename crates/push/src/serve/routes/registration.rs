@@ -17,6 +17,7 @@ use sha2::Sha256;
 
 use crate::endpoint::Refusal;
 use crate::ids::{ChannelId, Uaid};
+use crate::serve::clients::newcomers::address;
 use crate::serve::service::Service;
 use crate::storage::User;
 
@@ -53,10 +54,14 @@ type Answer = Result<Json<Value>, Refusal>;
 async fn register(
     State(service): State<Arc<Service>>,
     Path((router, _app)): Path<(String, String)>,
+    headers: HeaderMap,
     body: Bytes,
 ) -> Answer {
     is_webpush(&router)?;
     let wanted: Wanted = read(&body)?;
+    if !service.newcomers.admit(address(&headers), service.now_ms()) {
+        return Err(Refusal::Newcomers);
+    }
     let uaid = service.new_uaid().or(Err(Refusal::Storage))?;
     let (channel, endpoint) = channel_of(&service, uaid, wanted)?;
     let user = User {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::news::seal::{PUBLIC_KEY_BYTES, SECRET_BYTES, seal};
 use crate::news::{Filter, Subscription};
 use crate::serve::census::Census;
+use crate::serve::clients::newcomers::address;
 use crate::serve::service::Service;
 use crate::storage::StorageError;
 
@@ -29,7 +30,7 @@ pub(super) fn routes() -> Router<Arc<Service>> {
 }
 
 #[derive(Deserialize)]
-struct Asked {
+pub(super) struct Asked {
     endpoint: String,
     keys: AskedKeys,
     filter: Filter,
@@ -50,7 +51,7 @@ struct Ended {
 
 /// Why nobody is subscribed.
 #[derive(Debug)]
-enum Problem {
+pub(super) enum Problem {
     /// What was asked for can't be.
     Bad(&'static str),
     /// There is no room.
@@ -99,12 +100,16 @@ async fn key(State(service): State<Arc<Service>>) -> Result<Json<Value>, Problem
 
 async fn subscribe(
     State(service): State<Arc<Service>>,
+    headers: HeaderMap,
     body: Bytes,
 ) -> Result<StatusCode, Problem> {
     let census = Arc::clone(census(&service)?);
     let asked: Asked = serde_json::from_slice(&body)
         .map_err(|_syntax| Problem::Bad("the body is no subscription"))?;
     let subscription = checked(asked, &service.settings.origin, &census)?;
+    if !service.newcomers.admit(address(&headers), service.now_ms()) {
+        return Err(Problem::Full);
+    }
     let added = service
         .storage
         .call(move |_| census.storage.subscribe(&subscription));
@@ -142,6 +147,11 @@ fn checked(asked: Asked, origin: &str, census: &Census) -> Result<Subscription, 
     if asked.endpoint.len() > ENDPOINT_CHARS_MAX {
         return Err(Problem::Bad("the endpoint is too long"));
     }
+    read(asked)
+}
+
+/// A subscription whose endpoint is one to which messages may go.
+pub(super) fn read(asked: Asked) -> Result<Subscription, Problem> {
     let is_short = match &asked.filter {
         Filter::All => true,
         Filter::Software(subject) | Filter::Host(subject) => {

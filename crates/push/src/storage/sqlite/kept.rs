@@ -10,6 +10,9 @@ use super::Sqlite;
 /// Subscriptions at most. Each is some 400 bytes.
 pub const SUBSCRIPTIONS_MAX: u32 = 100_000;
 
+/// Subscriptions of one endpoint: a person follows some hosts and some software.
+const OF_ENDPOINT_MAX: u32 = 100;
+
 /// Subscriptions that are read at once.
 const PAGE: u32 = 500;
 
@@ -42,7 +45,7 @@ impl Sqlite {
     }
 
     /// Adds a subscription, or replaces the one with its endpoint and filter; false if there are
-    /// too many.
+    /// too many, of all or of this endpoint.
     ///
     /// # Errors
     /// The storage's.
@@ -52,7 +55,8 @@ impl Sqlite {
             let added = t
                 .prepare_cached(
                     "INSERT OR REPLACE INTO subscriptions (endpoint, filter, public_key, secret) \
-                     SELECT ?1, ?2, ?3, ?4 WHERE (SELECT count(*) FROM subscriptions) < ?5",
+                     SELECT ?1, ?2, ?3, ?4 WHERE (SELECT count(*) FROM subscriptions) < ?5 \
+                     AND (SELECT count(*) FROM subscriptions WHERE endpoint = ?1 AND filter <> ?2) < ?6",
                 )?
                 .execute(params![
                     subscription.endpoint,
@@ -60,6 +64,7 @@ impl Sqlite {
                     subscription.public_key,
                     subscription.secret,
                     SUBSCRIPTIONS_MAX,
+                    OF_ENDPOINT_MAX,
                 ])?;
             Ok(added > 0)
         })
@@ -159,6 +164,22 @@ mod tests {
         assert_eq!(storage.last_told().unwrap(), None);
         storage.replace_secret("last_told", b"aa").unwrap();
         assert_eq!(storage.last_told().unwrap().as_deref(), Some("aa"));
+    }
+
+    #[test]
+    fn one_endpoint_has_so_many_subscriptions_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+        let of_host = |endpoint, host: u32| {
+            let filter = Filter::Host(format!("{host}.example"));
+            storage.subscribe(&subscription(endpoint, filter)).unwrap()
+        };
+        for host in 0..OF_ENDPOINT_MAX {
+            assert!(of_host("https://push/1", host));
+        }
+        assert!(!of_host("https://push/1", OF_ENDPOINT_MAX));
+        assert!(of_host("https://push/1", 0), "it is there already");
+        assert!(of_host("https://push/2", OF_ENDPOINT_MAX));
     }
 
     #[test]

@@ -21,6 +21,12 @@ impl Place {
     fn open_with(&self, limits: Limits) -> Sqlite {
         Sqlite::open(&self.folder.path().join("push.db"), limits).unwrap()
     }
+
+    /// Bytes of the file, once nobody has it open.
+    fn bytes(&self) -> u64 {
+        let file = self.folder.path().join("push.db");
+        file.metadata().unwrap().len()
+    }
 }
 
 fn uaid(number: u8) -> Uaid {
@@ -209,6 +215,7 @@ fn a_user_has_so_much_and_no_more() {
         channels: 1,
         messages: 2,
         bytes: 30,
+        ..Limits::ORDINARY
     });
     storage.add_user(&user(1, 5)).unwrap();
     assert!(storage.add_channel(uaid(1), channel(1)).unwrap());
@@ -241,6 +248,76 @@ fn a_user_has_so_much_and_no_more() {
         storage.save(uaid(1), &[bare("d")], Room::Promised).unwrap(),
         Saved::Stored
     );
+}
+
+#[test]
+fn what_was_accepted_before_has_twice_the_room_and_no_more() {
+    let place = Place::new();
+    let storage = place.open_with(Limits {
+        messages: 1,
+        ..Limits::ORDINARY
+    });
+    storage.add_user(&user(1, 5)).unwrap();
+    for (version, expect) in [
+        ("a", Saved::Stored),
+        ("b", Saved::Stored),
+        ("c", Saved::Full),
+    ] {
+        let one = message(&storage, version, None);
+        let saved = storage.save(uaid(1), &[one], Room::Promised).unwrap();
+        assert_eq!(saved, expect, "{version}");
+    }
+}
+
+#[test]
+fn one_sender_does_not_fill_a_users_room() {
+    let place = Place::new();
+    let storage = place.open_with(Limits {
+        channel_messages: 1,
+        ..Limits::ORDINARY
+    });
+    storage.add_user(&user(1, 5)).unwrap();
+    let of = |number, version| Notification {
+        channel: channel(number),
+        ..message(&storage, version, None)
+    };
+    for (one, expect) in [
+        (of(1, "a"), Saved::Stored),
+        (of(1, "b"), Saved::Full),
+        (of(2, "c"), Saved::Stored),
+    ] {
+        assert_eq!(
+            storage.save(uaid(1), &[one], Room::Limited).unwrap(),
+            expect
+        );
+    }
+}
+
+#[test]
+fn a_full_file_takes_nothing_new_until_something_is_removed() {
+    let place = Place::new();
+    let storage = place.open();
+    storage.add_user(&user(1, 5)).unwrap();
+    storage.add_channel(uaid(1), channel(1)).unwrap();
+    let many: Vec<_> = (0..100)
+        .map(|number| message(&storage, &format!("{number}"), None))
+        .collect();
+    storage.save(uaid(1), &many, Room::Promised).unwrap();
+    drop(storage);
+    let file_bytes = i64::try_from(place.bytes()).unwrap();
+    let storage = place.open_with(Limits {
+        file_bytes,
+        ..Limits::ORDINARY
+    });
+    let new = || message(&storage, "new", None);
+    let save = |room| storage.save(uaid(1), &[new()], room).unwrap();
+    assert!(!storage.add_user(&user(2, 5)).unwrap());
+    assert!(!storage.add_channel(uaid(1), channel(2)).unwrap());
+    assert_eq!(save(Room::Limited), Saved::Full);
+    assert_eq!(save(Room::Promised), Saved::Stored);
+    storage.advance(uaid(1), new().place_ms).unwrap();
+    assert!(storage.add_user(&user(2, 5)).unwrap());
+    assert_eq!(save(Room::Limited), Saved::Stored);
 }
 
 #[test]

@@ -1,0 +1,97 @@
+use axum::Router;
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::io::DuplexStream;
+use tokio_tungstenite::tungstenite::Message as Frame;
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+use super::*;
+use crate::endpoint::fernet::Keys;
+use crate::ids::ChannelId;
+use crate::serve::{Settings, converse, public};
+use crate::session::Rules;
+use crate::storage::sqlite::{Limits, Sqlite};
+
+const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+type Socket = WebSocketStream<DuplexStream>;
+
+fn service(folder: &tempfile::TempDir) -> Arc<Service> {
+    let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+    let settings = Settings {
+        origin: "https://push.example".to_owned(),
+        node: "http://127.0.0.1:1".to_owned(),
+        keys: Keys::parse(&Keys::text_of(&[1; 32])).unwrap(),
+        registration_keys: vec!["key".to_owned()],
+        rules: Rules::AUTOPUSH,
+    };
+    let now = Arc::new(|| 1_800_000_000_000);
+    Arc::new(Service::new(settings, Arc::new(storage), None, now).unwrap())
+}
+
+async fn connect(router: Router) -> Socket {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    tokio::spawn(converse(theirs, router));
+    let (socket, _) = client_async("ws://push.example/", ours).await.unwrap();
+    socket
+}
+
+async fn say(socket: &mut Socket, message: Value) {
+    let text = Frame::text(message.to_string());
+    socket.send(text).await.unwrap();
+}
+
+async fn heard(socket: &mut Socket) -> Value {
+    let frame = timeout(PATIENCE, socket.next()).await.unwrap();
+    serde_json::from_str(frame.unwrap().unwrap().to_text().unwrap()).unwrap()
+}
+
+/// Waits until something holds that a task of the service brings about.
+async fn until(holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.unwrap();
+}
+
+fn message(version: &str) -> Notification {
+    Notification {
+        channel: ChannelId::parse(CHANNEL).unwrap(),
+        version: version.to_owned(),
+        ttl_s: 60,
+        arrived_s: 1_800_000_000,
+        topic: None,
+        payload: None,
+        place_ms: 1,
+    }
+}
+
+#[tokio::test]
+async fn what_a_client_has_not_acknowledged_takes_room_and_gives_it_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder);
+    let free = || service.clients.free_bytes();
+    let all = free();
+    let mut socket = connect(public(Arc::clone(&service))).await;
+    say(&mut socket, json!({"messageType": "hello"})).await;
+    let uaid = heard(&mut socket).await["uaid"].clone();
+    let uaid = Uaid::parse(uaid.as_str().unwrap()).unwrap();
+    for version in ["a", "b", "c"] {
+        until(|| service.clients.push(uaid, message(version))).await;
+        assert_eq!(heard(&mut socket).await["version"], version);
+    }
+    assert_eq!(free(), all - 3 * direct_bytes(&message("a")));
+    let updates = ["a", "b"].map(|version| json!({"channelID": CHANNEL, "version": version}));
+    say(
+        &mut socket,
+        json!({"messageType": "ack", "updates": updates}),
+    )
+    .await;
+    until(|| free() == all - direct_bytes(&message("c"))).await;
+    drop(socket);
+    until(|| free() == all).await;
+}

@@ -1,0 +1,52 @@
+//! A day's file of changes, and what subscribers are told of it: every message fits, and nobody
+//! learns a name from it that was not asked for or published.
+
+use push::news::seal::MESSAGE_BYTES_MAX;
+use push::news::text::Text;
+use push::news::{Change, Filter, Section};
+
+/// Bytes of a name that a subscription may be about.
+const SUBJECT_BYTES_MAX: usize = 253;
+
+/// Changes whose names are tried as filters.
+const TRIED_MAX: usize = 8;
+
+pub fn check(file: &[u8]) {
+    let Ok(Some(section)) = Section::last(file) else {
+        return;
+    };
+    let lines = file.split(|byte| *byte == b'\n').count();
+    assert!(section.changes.len() < lines);
+    if let Some(text) = Text::of(&section, &Filter::All) {
+        fits(&text);
+        let is_of_numbers = |c: char| c.is_ascii_digit() || "new,ogelistd ".contains(c);
+        assert!(text.body.chars().all(is_of_numbers), "{}", text.body);
+    }
+    for change in section.changes.iter().take(TRIED_MAX) {
+        match change {
+            Change::Appeared(row) | Change::Returned(row) | Change::Changed(row) => {
+                tell(&section, Filter::Host, &row.host);
+                if let Some(software) = &row.software {
+                    tell(&section, Filter::Software, software);
+                }
+            }
+            Change::Died { host } | Change::Moved { host, .. } => {
+                tell(&section, Filter::Host, host);
+            }
+            Change::Left { host_sha256 } => tell(&section, Filter::Host, host_sha256),
+        }
+    }
+}
+
+fn tell(section: &Section, filter: fn(String) -> Filter, subject: &str) {
+    if subject.len() <= SUBJECT_BYTES_MAX
+        && let Some(text) = Text::of(section, &filter(subject.to_owned()))
+    {
+        fits(&text);
+    }
+}
+
+fn fits(text: &Text) {
+    let words = serde_json::to_vec(text).expect("it has a JSON form");
+    assert!(words.len() <= MESSAGE_BYTES_MAX, "{} bytes", words.len());
+}

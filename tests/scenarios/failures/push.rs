@@ -1,0 +1,376 @@
+//! The push service is killed at random under load, and no message is lost that it has accepted: one
+//! to a client that was away never, and none at all where messages are stored first.
+//!
+//! The moments are drawn; `FEDICENSUS_CRASH_SEED` gives the same ones again, and
+//! `FEDICENSUS_CRASH_KILLS` more of them.
+
+mod model;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde_json::Value;
+use tests::world::push::{Client, Push, Sent, send};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::crashes::chance::Chance;
+use super::crashes::number_from_environment;
+use model::{Model, Totals, Try};
+
+const KILLS: u32 = 200;
+
+const USERS: usize = 6;
+
+const CHANNELS: [&str; 2] = [
+    "d9b74644-4f97-46aa-b8fa-9393985cd6cd",
+    "deadbeef-0000-4000-8000-000000000001",
+];
+
+/// Tasks that send, each one message at a time.
+const SENDERS: usize = 4;
+
+const TOPICS: u64 = 5;
+
+/// Longest life of the process under load.
+const LIFE_MAX: Duration = Duration::from_millis(400);
+
+/// Longest time for which a client keeps a connection, or has none.
+const TURN_MAX: Duration = Duration::from_millis(120);
+
+/// Messages that may wait for one user: the service resets a client for which more than 150 wait,
+/// and takes 100 for a channel.
+const WAITING_MAX: usize = 60;
+
+/// A client that hears nothing for so long acknowledges what it has, or not.
+const IDLE: Duration = Duration::from_millis(4);
+
+/// Seconds that most messages may wait: longer than the test takes.
+const LONG_S: u32 = 86_400;
+
+/// A user, whose client connects again and again.
+#[derive(Debug, Clone)]
+struct User {
+    number: usize,
+    uaid: String,
+    endpoints: Vec<String>,
+}
+
+/// How messages are delivered.
+#[derive(Debug, Clone, Copy)]
+struct Delivery {
+    setting: &'static str,
+    is_stored_first: bool,
+    /// Whether a message is removed when it is acknowledged, and not when its whole batch is.
+    acks_count_each: bool,
+}
+
+const AS_AUTOPUSH: Delivery = Delivery {
+    setting: "",
+    is_stored_first: false,
+    acks_count_each: false,
+};
+
+const STORED_FIRST: Delivery = Delivery {
+    setting: "store-first,ack-each",
+    is_stored_first: true,
+    acks_count_each: true,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_kill_loses_a_message_to_a_client_that_was_away() -> anyhow::Result<()> {
+    let totals = story(AS_AUTOPUSH).await?;
+    ensure!(totals.promised_to_away > 0, "{totals:?}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_kill_loses_a_message_that_is_stored_first() -> anyhow::Result<()> {
+    let totals = story(STORED_FIRST).await?;
+    ensure!(totals.lost_in_memory == 0, "{totals:?}");
+    Ok(())
+}
+
+async fn story(delivery: Delivery) -> anyhow::Result<Totals> {
+    let kills = number_from_environment("FEDICENSUS_CRASH_KILLS").unwrap_or(KILLS);
+    let mut chance = Chance::new();
+    let seed = chance.seed;
+    let folder = tempfile::tempdir()?;
+    let model = Model::default();
+    let mut push = Push::start(folder.path(), delivery.setting).await?;
+    let users = users(push.socket()).await?;
+    for number in 1..=kills {
+        let load = load(push.socket(), &users, delivery, &model, &mut chance);
+        tokio::time::sleep(chance.moment(LIFE_MAX)).await;
+        push.kill()?;
+        let ended = timeout(tests::PATIENCE, load.ends()).await?;
+        ended.with_context(|| format!("kill {number} of seed {seed}"))?;
+        push = Push::start(folder.path(), delivery.setting).await?;
+    }
+    for user in &users {
+        if let Err(error) = drain(push.socket(), user, &model).await {
+            model.wrong(format!("user {} can't read: {error}", user.number));
+        }
+    }
+    let (totals, wrong) = model.settle(delivery.is_stored_first);
+    eprintln!(
+        "{kills} kills, {:?}: {} promised, {} of them to clients that were away; {} seen, {} more than once; {} done with; \
+         {} replaced or expired, {} lost in memory",
+        delivery.setting,
+        totals.promised,
+        totals.promised_to_away,
+        totals.seen,
+        totals.redelivered,
+        totals.done,
+        totals.replaced_or_expired,
+        totals.lost_in_memory
+    );
+    ensure!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
+    // By far less than are to be expected: lives in which nothing happens prove nothing.
+    let least = usize::try_from(kills)?;
+    ensure!(totals.promised > least && totals.done > least, "{totals:?}");
+    Ok(totals)
+}
+
+async fn users(socket: &Path) -> anyhow::Result<Vec<User>> {
+    let mut users = Vec::new();
+    for number in 0..USERS {
+        let mut client = Client::connect(socket, None).await?;
+        let mut endpoints = Vec::new();
+        for channel in CHANNELS {
+            endpoints.push(client.register(channel).await?);
+        }
+        let uaid = client.uaid().to_owned();
+        users.push(User {
+            number,
+            uaid,
+            endpoints,
+        });
+    }
+    Ok(users)
+}
+
+/// Everything that goes on while the process lives.
+struct Load {
+    tasks: JoinSet<Option<()>>,
+    is_over: CancellationToken,
+}
+
+impl Load {
+    /// The process was killed.
+    async fn ends(mut self) -> anyhow::Result<()> {
+        self.is_over.cancel();
+        while let Some(ended) = self.tasks.join_next().await {
+            ended?;
+        }
+        Ok(())
+    }
+}
+
+fn load(
+    socket: &Path,
+    users: &[User],
+    delivery: Delivery,
+    model: &Model,
+    chance: &mut Chance,
+) -> Load {
+    let mut tasks = JoinSet::new();
+    let is_over = CancellationToken::new();
+    // Half of the clients stay away.
+    let away: Vec<bool> = users.iter().map(|_| chance.one_in(2)).collect();
+    for (user, is_away) in users.iter().zip(&away) {
+        if !is_away {
+            let comes_and_goes = comes_and_goes(
+                socket.to_owned(),
+                user.clone(),
+                delivery,
+                model.clone(),
+                chance.branch(),
+            );
+            tasks.spawn(is_over.clone().run_until_cancelled_owned(comes_and_goes));
+        }
+    }
+    for _ in 0..SENDERS {
+        let sends = sends(
+            socket.to_owned(),
+            users.to_vec(),
+            away.clone(),
+            model.clone(),
+            chance.branch(),
+        );
+        tasks.spawn(is_over.clone().run_until_cancelled_owned(sends));
+    }
+    Load { tasks, is_over }
+}
+
+/// Sends until the process is gone.
+async fn sends(
+    socket: PathBuf,
+    users: Vec<User>,
+    away: Vec<bool>,
+    model: Model,
+    mut chance: Chance,
+) {
+    let below = |chance: &mut Chance, most: usize| {
+        let most = u64::try_from(most).unwrap_or(u64::MAX);
+        usize::try_from(chance.below(most)).unwrap_or(0)
+    };
+    loop {
+        let user = below(&mut chance, users.len());
+        if model.waiting(user) > WAITING_MAX {
+            tokio::time::sleep(IDLE).await;
+            continue;
+        }
+        let channel = below(&mut chance, CHANNELS.len());
+        let ttl_s = if chance.one_in(8) { 2 } else { LONG_S };
+        let topic = chance
+            .one_in(3)
+            .then(|| format!("topic-{}", chance.below(TOPICS)));
+        let body = vec![7; below(&mut chance, 300)];
+        let number = model.begins(Try {
+            user,
+            channel,
+            topic: topic.clone(),
+            ttl: Duration::from_secs(ttl_s.into()),
+            began: Instant::now(),
+            is_away: away[user],
+        });
+        let sent = Sent {
+            ttl_s,
+            topic: topic.as_deref(),
+            body: &body,
+        };
+        match send(&socket, &users[user].endpoints[channel], sent).await {
+            Ok(Some(version)) => model.promised(number, version),
+            // Full.
+            Ok(None) => {}
+            Err(_killed) => return,
+        }
+    }
+}
+
+/// Connects, reads, acknowledges some, and leaves, until the process is gone.
+async fn comes_and_goes(
+    socket: PathBuf,
+    user: User,
+    delivery: Delivery,
+    model: Model,
+    mut chance: Chance,
+) {
+    loop {
+        tokio::time::sleep(chance.moment(TURN_MAX)).await;
+        let connected = Instant::now();
+        // The former connection may not have ended yet: it is tried again.
+        let Ok(mut client) = Client::connect(&socket, Some(&user.uaid)).await else {
+            tokio::task::yield_now().await;
+            continue;
+        };
+        if client.uaid() != user.uaid {
+            model.wrong(format!("user {} is not known any more", user.number));
+            return;
+        }
+        let turn = Turn {
+            user: user.number,
+            connected,
+            delivery,
+            model: &model,
+            held: Vec::new(),
+        };
+        let stay = chance.moment(TURN_MAX);
+        // Its end, whether by a kill or by the time, is no failure.
+        timeout(stay, turn.talk(&mut client, &mut chance))
+            .await
+            .ok();
+    }
+}
+
+/// One connection of a client.
+struct Turn<'m> {
+    user: usize,
+    connected: Instant,
+    delivery: Delivery,
+    model: &'m Model,
+    /// Not acknowledged.
+    held: Vec<Value>,
+}
+
+impl Turn<'_> {
+    async fn talk(mut self, client: &mut Client, chance: &mut Chance) -> anyhow::Result<()> {
+        loop {
+            let Ok(message) = timeout(IDLE, client.next()).await else {
+                if chance.one_in(2) && !self.held.is_empty() {
+                    let all = std::mem::take(&mut self.held);
+                    self.acknowledge(client, all).await?;
+                }
+                continue;
+            };
+            self.takes(message?);
+            if chance.one_in(6) {
+                // The last ones, so that earlier ones of the batch come again.
+                let some = self.held.split_off(self.held.len() / 2);
+                self.acknowledge(client, some).await?;
+            }
+        }
+    }
+
+    fn takes(&mut self, message: Value) {
+        let version = version(&message);
+        self.model.sees(self.user, &version, self.connected);
+        self.held.push(message);
+    }
+
+    /// Acknowledges messages, and waits until the service knows.
+    async fn acknowledge(
+        &mut self,
+        client: &mut Client,
+        messages: Vec<Value>,
+    ) -> anyhow::Result<()> {
+        client.acknowledge(&messages).await?;
+        client.ask_for_mark().await?;
+        loop {
+            let message = client.next().await?;
+            if message["messageType"] == "broadcast" {
+                break;
+            }
+            self.takes(message);
+        }
+        // Messages that are not removed each are removed when nothing is unacknowledged. Whatever
+        // came before the mark may have come before the acknowledgement.
+        if self.delivery.acks_count_each || self.held.is_empty() {
+            self.model.done(messages.iter().map(version));
+        }
+        if self.held.is_empty() {
+            self.model.drained(self.user);
+        }
+        Ok(())
+    }
+}
+
+/// Reads and acknowledges all that waits for a user.
+async fn drain(socket: &Path, user: &User, model: &Model) -> anyhow::Result<()> {
+    let connected = Instant::now();
+    let mut client = Client::connect(socket, Some(&user.uaid)).await?;
+    ensure!(client.uaid() == user.uaid, "user {} is gone", user.number);
+    loop {
+        client.ask_for_mark().await?;
+        let mut messages = Vec::new();
+        loop {
+            let message = timeout(tests::PATIENCE, client.next()).await??;
+            if message["messageType"] == "broadcast" {
+                break;
+            }
+            model.sees(user.number, &version(&message), connected);
+            messages.push(message);
+        }
+        if messages.is_empty() {
+            return Ok(());
+        }
+        client.acknowledge(&messages).await?;
+    }
+}
+
+fn version(message: &Value) -> String {
+    message["version"].as_str().unwrap_or_default().to_owned()
+}

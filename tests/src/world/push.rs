@@ -1,0 +1,240 @@
+//! The push service as a process, with clients and applications at the socket that the web server in
+//! front uses.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use futures_util::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
+use tokio_tungstenite::{WebSocketStream, client_async_with_config};
+
+use super::program;
+use crate::PATIENCE;
+
+/// The address of its endpoints.
+pub const ORIGIN: &str = "https://push.test";
+
+/// Bytes that a client holds for reading: some tests have thousands of clients.
+const READ_BUFFER_BYTES: usize = 1024;
+
+/// Between two looks whether it listens.
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// The process, in a folder that outlives it. Killed when dropped.
+#[derive(Debug)]
+pub struct Push {
+    child: Child,
+    socket: PathBuf,
+}
+
+impl Push {
+    /// Starts it over the data in `folder`, and waits until it listens.
+    ///
+    /// # Errors
+    /// When it can't be started, or ends.
+    pub async fn start(folder: &Path, delivery: &str) -> anyhow::Result<Self> {
+        for name in ["data", "run/push-http"] {
+            std::fs::create_dir_all(folder.join(name))?;
+        }
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(folder.join("push.log"))?;
+        let child = Command::new(program("fedicensus")?)
+            .arg("push")
+            .env_clear()
+            .env("FEDICENSUS_DATA_DIR", folder.join("data"))
+            .env("FEDICENSUS_RUN_DIR", folder.join("run"))
+            .env("FEDICENSUS_PUBLIC_DIR", folder.join("public"))
+            .env("FEDICENSUS_CONTACT", "https://push.test/")
+            .env("FEDICENSUS_PUSH_ADDRESS", ORIGIN)
+            .env("FEDICENSUS_PUSH_DELIVERY", delivery)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .context("the push service can't be started")?;
+        let socket = folder.join("run/push-http/http.sock");
+        let mut push = Self { child, socket };
+        while UnixStream::connect(&push.socket).await.is_err() {
+            if let Some(status) = push.child.try_wait()? {
+                let log = std::fs::read_to_string(folder.join("push.log"))?;
+                bail!("the push service has ended, {status}:\n{log}");
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        Ok(push)
+    }
+
+    /// Where it listens.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// The process's id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it as a power cut would.
+    ///
+    /// # Errors
+    /// When it has ended before.
+    pub fn kill(mut self) -> anyhow::Result<()> {
+        ensure!(self.child.try_wait()?.is_none(), "it has ended by itself");
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Push {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// A client.
+#[derive(Debug)]
+pub struct Client {
+    socket: WebSocketStream<UnixStream>,
+    uaid: String,
+}
+
+impl Client {
+    /// Connects and says hello, as a client that was here before if there is a `uaid`.
+    ///
+    /// # Errors
+    /// When the connection ends before the answer.
+    pub async fn connect(socket: &Path, uaid: Option<&str>) -> anyhow::Result<Self> {
+        let stream = UnixStream::connect(socket).await?;
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BUFFER_BYTES)
+            .write_buffer_size(0);
+        let address = "ws://push.test/";
+        let (socket, _) = client_async_with_config(address, stream, Some(config)).await?;
+        let mut client = Self {
+            socket,
+            uaid: String::new(),
+        };
+        let hello = json!({"messageType": "hello", "uaid": uaid, "use_webpush": true});
+        client.say(&hello).await?;
+        let answer = client.next().await?;
+        let uaid = answer.get("uaid").and_then(Value::as_str);
+        uaid.context("no hello")?.clone_into(&mut client.uaid);
+        Ok(client)
+    }
+
+    /// Who it is.
+    pub fn uaid(&self) -> &str {
+        &self.uaid
+    }
+
+    /// Registers a channel. Returns the path of its endpoint.
+    ///
+    /// # Errors
+    /// When the connection ends, or the registration fails.
+    pub async fn register(&mut self, channel: &str) -> anyhow::Result<String> {
+        self.say(&json!({"messageType": "register", "channelID": channel}))
+            .await?;
+        let answer = self.next().await?;
+        let endpoint = answer.get("pushEndpoint").and_then(Value::as_str);
+        let path = endpoint.and_then(|endpoint| endpoint.strip_prefix(ORIGIN));
+        Ok(path.with_context(|| answer.to_string())?.to_owned())
+    }
+
+    /// Acknowledges messages: channels and versions.
+    ///
+    /// # Errors
+    /// When the connection ends.
+    pub async fn acknowledge(&mut self, messages: &[Value]) -> anyhow::Result<()> {
+        let update = |message: &Value| json!({"channelID": message.get("channelID"), "version": message.get("version")});
+        let updates: Vec<_> = messages.iter().map(update).collect();
+        self.say(&json!({"messageType": "ack", "updates": updates}))
+            .await
+    }
+
+    /// Asks for an answer that comes after everything that was done so far: a message with the type
+    /// `broadcast`.
+    ///
+    /// # Errors
+    /// When the connection ends.
+    pub async fn ask_for_mark(&mut self) -> anyhow::Result<()> {
+        self.say(&json!({"messageType": "broadcast_subscribe", "broadcasts": {"none": ""}}))
+            .await
+    }
+
+    /// The next message.
+    ///
+    /// # Errors
+    /// When the connection ends.
+    pub async fn next(&mut self) -> anyhow::Result<Value> {
+        loop {
+            match self.socket.next().await.context("the connection ended")?? {
+                Message::Text(text) => return Ok(serde_json::from_str(&text)?),
+                Message::Close(frame) => bail!("closed: {frame:?}"),
+                Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {}
+            }
+        }
+    }
+
+    async fn say(&mut self, message: &Value) -> anyhow::Result<()> {
+        Ok(self.socket.send(Message::text(message.to_string())).await?)
+    }
+}
+
+/// What an application sends.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent<'s> {
+    /// Seconds that it may wait.
+    pub ttl_s: u32,
+    /// Its topic.
+    pub topic: Option<&'s str>,
+    /// Its body; empty for none.
+    pub body: &'s [u8],
+}
+
+/// Sends a message to the endpoint at `path`, over a connection of its own, as the web server in
+/// front does. Returns its version; `None` if it is refused.
+///
+/// # Errors
+/// When there is no answer.
+pub async fn send(socket: &Path, path: &str, sent: Sent<'_>) -> anyhow::Result<Option<String>> {
+    let mut head = format!(
+        "POST {path} HTTP/1.1\r\nhost: push\r\nconnection: close\r\nttl: {}\r\ncontent-length: {}\r\n",
+        sent.ttl_s,
+        sent.body.len()
+    );
+    if let Some(topic) = sent.topic {
+        head.push_str(&format!("topic: {topic}\r\n"));
+    }
+    if !sent.body.is_empty() {
+        head.push_str("content-encoding: aes128gcm\r\n");
+    }
+    head.push_str("\r\n");
+    let request = [head.as_bytes(), sent.body].concat();
+    let answer = async {
+        let mut stream = UnixStream::connect(socket).await?;
+        stream.write_all(&request).await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        anyhow::Ok(String::from_utf8(answer)?)
+    };
+    let answer = tokio::time::timeout(PATIENCE, answer).await??;
+    ensure!(answer.starts_with("HTTP/1.1 "), "no answer");
+    if !answer.starts_with("HTTP/1.1 201 ") {
+        return Ok(None);
+    }
+    let prefix = format!("location: {ORIGIN}/m/");
+    let version = answer.lines().find_map(|line| line.strip_prefix(&*prefix));
+    Ok(Some(
+        version.context("a 201 without its version")?.to_owned(),
+    ))
+}
