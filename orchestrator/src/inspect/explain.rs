@@ -480,6 +480,10 @@ mod tests {
         let list = DomainList::parse(list, std::path::Path::new("deny.txt")).unwrap();
         let denied = known(&stored, list.covers_text("a.example").as_ref());
         assert_eq!(denied.next_check, None);
-        assert!(denied.why.contains("below it: it floods;"), "{}", denied.why);
+        assert!(
+            denied.why.contains("below it: it floods;"),
+            "{}",
+            denied.why
+        );
     }
 }

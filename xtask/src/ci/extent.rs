@@ -34,7 +34,7 @@ pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
 
 /// Scenarios for which containers make no difference, or which need a shorter week than an engine
 /// has time for: the full tier leaves them out over containers.
-pub(crate) const PROCESSES_SUFFICE: [&str; 18] = [
+pub(crate) const PROCESSES_SUFFICE: [&str; 19] = [
     "published::files::",
     "confinement::firewall::",
     "failures::outages::hostile::",

@@ -104,7 +104,10 @@ fn opted_out(by: OptedOutBy) -> &'static str {
 fn never_judged(due: Option<Timestamp>, now: Timestamp) -> String {
     match due {
         Some(due) if due > now => {
-            format!("it has no verdict yet; its check is due at {}", rfc3339(due))
+            format!(
+                "it has no verdict yet; its check is due at {}",
+                rfc3339(due)
+            )
         }
         Some(_) => "it has no verdict yet; its check is due now".to_owned(),
         None => "it has no verdict yet".to_owned(),
@@ -124,7 +127,9 @@ fn not_alive_again(before: Before) -> String {
 fn stale(last_alive: Timestamp, now: Timestamp, calendar: Calendar) -> String {
     let days = now.since(last_alive).as_secs() / 86_400;
     let bound = calendar.unlisted_after().as_secs() / 86_400;
-    format!("its last successful check was {days} days ago; hosts are listed for {bound} days after it")
+    format!(
+        "its last successful check was {days} days ago; hosts are listed for {bound} days after it"
+    )
 }
 
 fn waiting(waiter: &Waiter) -> String {
