@@ -114,6 +114,13 @@ fn a_slow_or_made_up_service_keeps_nobody_waiting() {
 }
 
 #[test]
+fn a_service_that_failed_comes_after_one_that_was_never_asked() {
+    let mut queue = queue(&[("a.example", 500), ("b.example", 1)]);
+    queue.after(&host("a.example"), Attempt::Failed, None, at(0), SHORTEST);
+    assert_eq!(queue.next(at(1000)), Next::Post(host("b.example"), None));
+}
+
+#[test]
 fn a_turn_that_we_had_not_is_no_failure() {
     let mut queue = queue(&[("a.example", 9)]);
     let a = host("a.example");
