@@ -99,12 +99,14 @@ pub enum SectionError {
 }
 
 impl Section {
-    /// The last section of a file; `None` if it holds none.
+    /// All changes after the section `since`, as one section with the digest of the last; the last
+    /// section alone if `since` is not in the file. `None` if the file holds no section.
     ///
     /// # Errors
     /// See [`SectionError`].
-    pub fn last(file: impl BufRead) -> Result<Option<Self>, SectionError> {
+    pub fn after(since: Option<&str>, file: impl BufRead) -> Result<Option<Self>, SectionError> {
         let mut section: Option<Self> = None;
+        let mut is_later = false;
         let mut file = file;
         for line in 1_usize.. {
             if line > LINES_MAX {
@@ -125,11 +127,16 @@ impl Section {
             let Kind { change } = serde_json::from_slice(&bytes).map_err(failed)?;
             if change == "dump" {
                 let head: Head = serde_json::from_slice(&bytes).map_err(failed)?;
-                section = Some(Self {
+                let is_since = |section: &Self| since == Some(section.sha256.as_str());
+                let former = section.take();
+                let missed = former.filter(|former| is_later && !is_since(former));
+                let next = Self {
                     sha256: head.section_sha256,
                     listed: head.hosts,
-                    changes: Vec::new(),
-                });
+                    changes: missed.map(|missed| missed.changes).unwrap_or_default(),
+                };
+                is_later |= is_since(&next);
+                section = Some(next);
             } else if let Some(section) = &mut section {
                 let change = serde_json::from_slice(&bytes).map_err(failed)?;
                 section.changes.push(change);
@@ -153,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_last_section_counts() {
-        let section = Section::last(FILE.as_bytes()).unwrap().unwrap();
+        let section = Section::after(None, FILE.as_bytes()).unwrap().unwrap();
         assert_eq!((section.sha256.as_str(), section.listed), ("bb", 10));
         let appeared = Change::Appeared(Row {
             host: "a.example".to_owned(),
@@ -172,14 +179,39 @@ mod tests {
     }
 
     #[test]
+    fn lists_that_were_missed_count_as_one() {
+        let third = r#"{"change":"dump","time":"2026-11-22T18:00:00Z","hosts":11,"section_sha256":"dd","lines":1}
+{"change":"died","time":"2026-11-22T18:00:00Z","host":"b.example"}
+"#;
+        let file = format!("{FILE}{third}");
+        let changes = |since: &str| {
+            let section = Section::after(Some(since), file.as_bytes())
+                .unwrap()
+                .unwrap();
+            assert_eq!((section.sha256.as_str(), section.listed), ("dd", 11));
+            section.changes.len()
+        };
+        assert_eq!(changes("aa"), 4, "those of two sections");
+        assert_eq!(changes("bb"), 1);
+        assert_eq!(
+            changes("dd"),
+            1,
+            "nothing is new, and the last section is whole"
+        );
+        assert_eq!(changes("of another file"), 1, "the last one alone");
+    }
+
+    #[test]
     fn a_file_without_a_section_or_with_rubbish_says_so() {
-        assert_eq!(Section::last(&b""[..]).unwrap(), None);
+        assert_eq!(Section::after(None, &b""[..]).unwrap(), None);
         let rubbish = format!("{FILE}rubbish\n");
-        let failed = Section::last(rubbish.as_bytes()).unwrap_err().to_string();
+        let failed = Section::after(None, rubbish.as_bytes())
+            .unwrap_err()
+            .to_string();
         assert!(failed.starts_with("line 7 "), "{failed}");
         let long = vec![b'x'; 100_000];
         assert!(matches!(
-            Section::last(&long[..]),
+            Section::after(None, &long[..]),
             Err(SectionError::TooMuch(1))
         ));
     }

@@ -1,7 +1,7 @@
 //! Notifies subscribers of changes in the published list. Reads the published files only.
 
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -119,19 +119,19 @@ fn sha256(section: Option<&Section>) -> Option<&str> {
 
 /// Notifies subscribers if there is a new list. Returns the newest one.
 async fn look(service: &Service, census: &Arc<Census>) -> Result<Option<Section>, NewsError> {
-    let folder = census.changes.clone();
-    let read = tokio::task::spawn_blocking(move || newest(&folder)).await;
+    let kept = Arc::clone(census);
+    let last = service
+        .storage
+        .call(move |_| kept.storage.last_told())
+        .await?;
+    let (folder, since) = (census.changes.clone(), last.clone());
+    let read = tokio::task::spawn_blocking(move || newest(&folder, since.as_deref())).await;
     let Some(section) =
         read.map_err(|error| NewsError::Folder(census.changes.clone(), io::Error::other(error)))??
     else {
         return Ok(None);
     };
     let version = section.sha256.clone();
-    let kept = Arc::clone(census);
-    let last = service
-        .storage
-        .call(move |_| kept.storage.last_told())
-        .await?;
     // New subscribers get no notification about earlier lists.
     let notified = match last.as_ref().is_some_and(|last| *last != version) {
         true => tell_all(service, census, &section).await,
@@ -150,10 +150,11 @@ async fn look(service: &Service, census: &Arc<Census>) -> Result<Option<Section>
     Ok(Some(section))
 }
 
-/// The newest section in a folder of changes. Files are named by their days.
-fn newest(folder: &Path) -> Result<Option<Section>, NewsError> {
+/// The changes in a folder since a section, or the newest section alone if `since` is in neither of
+/// the last two files. Files are named by their days.
+fn newest(folder: &Path, since: Option<&str>) -> Result<Option<Section>, NewsError> {
     let failed = |error| NewsError::Folder(folder.to_owned(), error);
-    let mut last: Option<PathBuf> = None;
+    let (mut last, mut former): (Option<PathBuf>, Option<PathBuf>) = (None, None);
     let names = match std::fs::read_dir(folder) {
         Ok(names) => names,
         // Nothing is published yet, or there is no census.
@@ -166,14 +167,23 @@ fn newest(folder: &Path) -> Result<Option<Section>, NewsError> {
             .extension()
             .is_some_and(|extension| extension == "ndjson")
         {
-            last = last.max(Some(path));
+            let path = Some(path);
+            former = former.max(last.clone().min(path.clone()));
+            last = last.max(path);
         }
     }
     let Some(path) = last else {
         return Ok(None);
     };
-    let file = File::open(&path).map_err(failed)?;
-    Section::last(BufReader::new(file)).map_err(|error| NewsError::Changes(path, error))
+    let file = BufReader::new(File::open(&path).map_err(failed)?);
+    let sections = match former {
+        Some(former) => {
+            let former = BufReader::new(File::open(former).map_err(failed)?);
+            Section::after(since, former.chain(file))
+        }
+        None => Section::after(since, file),
+    };
+    sections.map_err(|error| NewsError::Changes(path, error))
 }
 
 async fn tell_all(

@@ -114,6 +114,34 @@ async fn who_asked_is_told_of_the_next_list_and_of_no_former_one() {
     client.hears_nothing().await;
 }
 
+/// Two lists came while the service did not look, the second one on another day.
+#[tokio::test]
+async fn lists_that_the_service_missed_are_told_together() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let key = push.ask("GET", "/subscribe", &[], b"").await.json()["key"].clone();
+    let (mut client, endpoint) = subscribed(&push, key.as_str()).await;
+    subscribe(&push, &asked(&endpoint, &json!("all"))).await;
+    publish(&push, "aa", &[]);
+    let first = telling(&push);
+    until_told(&push, "aa").await;
+    drop(first);
+    let died = |host: &str| json!({"change": "died", "host": host});
+    let head = |sha256: &str| json!({"change": "dump", "hosts": 8, "section_sha256": sha256});
+    let folder = push.folder.path().join("changes");
+    let day = |name: &str, lines: &[Value]| {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(folder.join(name), text).unwrap();
+    };
+    day(
+        "2026-11-26.ndjson",
+        &[head("aa"), head("bb"), died("b.example")],
+    );
+    day("2026-11-27.ndjson", &[head("cc"), died("c.example")]);
+    let _telling = telling(&push);
+    let said = words(&client.heard().await);
+    assert_eq!(said["body"], "0 new, 2 gone, 8 listed");
+}
+
 #[tokio::test]
 async fn who_has_ended_a_subscription_is_told_nothing() {
     let push = Push::new(Rules::AUTOPUSH);

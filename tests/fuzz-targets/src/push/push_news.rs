@@ -12,7 +12,7 @@ const SUBJECT_BYTES_MAX: usize = 253;
 const TRIED_MAX: usize = 8;
 
 pub fn check(file: &[u8]) {
-    let Ok(Some(section)) = Section::last(file) else {
+    let Ok(Some(section)) = Section::after(None, file) else {
         return;
     };
     let lines = file.split(|byte| *byte == b'\n').count();
