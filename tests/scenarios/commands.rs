@@ -75,6 +75,18 @@ async fn an_operator_can_add_check_explain_and_publish() -> anyhow::Result<()> {
         "{unknown}"
     );
 
+    // A check right after an opt-out that was undone is answered, too.
+    for undo in [&[][..], &["--undo"]] {
+        let arguments = [&["opt-out", "pleroma.lab.test"], undo].concat();
+        assert!(world.command(&arguments)?.status.success());
+    }
+    let soon = world.command(&["check", "pleroma.lab.test"])?;
+    let answer = text(&soon.stderr);
+    assert!(
+        answer.contains("not checked: it opted out within"),
+        "{answer}"
+    );
+
     let dumped = world.command(&["dump"])?;
     assert!(dumped.status.success(), "{}", text(&dumped.stderr));
     assert!(world.nodes()?.contains(&"mastodon.lab.test".to_owned()));

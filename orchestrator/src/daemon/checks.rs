@@ -16,6 +16,9 @@ use crate::check::fault::Fault;
 use crate::check::{self, Check};
 use crate::meters::labels::EndedAs;
 
+/// Answer to an ordered check whose host was given back at once.
+const NOT_STARTED: &str = "not checked: it opted out within the last minute, or an outage has begun; try again in a minute";
+
 impl Daemon {
     /// Takes the host of a check that the operator ordered.
     pub(super) fn check_now(&mut self, host: Host, watcher: mpsc::Sender<String>) {
@@ -38,6 +41,10 @@ impl Daemon {
                 self.watcher = Some(watcher);
                 let trigger = Trigger::Manual;
                 self.handle(Event::TakenOne { taken, trigger });
+                // The scheduler gave the host back. Nobody may wait for a check that never begins.
+                if let Some(watcher) = self.watcher.take() {
+                    watcher.try_send(NOT_STARTED.to_owned()).ok();
+                }
             }
             Err(why_not) => {
                 watcher.try_send(format!("not checked: {why_not}")).ok();
