@@ -47,7 +47,7 @@ enum Command {
         /// As the JSON of expectations.json.
         #[arg(long)]
         json: bool,
-        /// Only these personas, comma-separated, beside the seed and whom they lead to; empty: all.
+        /// Only these personas, comma-separated, in addition to the seed and the hosts that they lead to; empty: all.
         #[arg(long, default_value = "")]
         personas: String,
     },
@@ -63,16 +63,16 @@ struct Serve {
     /// Where to listen.
     #[arg(long, default_value = "0.0.0.0:8443")]
     listen: SocketAddr,
-    /// The address for the names file; by default the first of this machine's that is not of the loopback.
+    /// Address for the names file; default: this machine's first that is not loopback.
     #[arg(long)]
     address: Option<IpAddr>,
-    /// Only these personas, comma-separated, beside the seed and whom they lead to; empty: all.
+    /// Only these personas, comma-separated, in addition to the seed and the hosts that they lead to; empty: all.
     #[arg(long, default_value = "")]
     personas: String,
-    /// Ordinary living instances beside the personas.
+    /// Ordinary responding instances in addition to the personas.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     crowd: u32,
-    /// Names behind one domain that fifty servers tell beside them.
+    /// Names below one domain that fifty servers list as well.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=12_500_000))]
     farm: u64,
     /// From which the crowd is made.
@@ -91,7 +91,8 @@ struct Compare {
     /// The lab's expectations.json.
     #[arg(long)]
     expect: PathBuf,
-    /// What the census knows: an array of {"host","state","verdict","reason"}, with "software" and "hidden" if wanted.
+    /// What the census knows: an array of {"host","state","verdict","reason"}, optionally with
+    /// "software" and "hidden".
     #[arg(long)]
     found: PathBuf,
     /// The published nodes.json.

@@ -61,23 +61,22 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 a part is not there or
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the daemon: the schedule, the database, the list
+    /// Run the daemon: schedule, database, list
     Run,
-    /// Run the launcher: alone holds the engine's socket
+    /// Run the launcher, the only user of the engine's socket
     Launcher,
-    /// Run the gateway: the only way out for a check
+    /// Run the gateway, a check's only way out
     Gateway,
-    /// Run the intake: takes submissions and opt-outs over HTTP, behind a web server
+    /// Run the intake: submissions and opt-outs over HTTP, behind a web server
     Intake,
-    /// Run the console: moderators' pages behind a login, over HTTP, behind a web server
+    /// Run the console: moderators' pages behind a login, behind a web server
     Console,
-    /// Run the push service: delivers Web Push messages and notifies subscribers of changes, behind a
-    /// web server
+    /// Run the push service: Web Push, and notifications of changes, behind a web server
     Push,
-    /// Add, list, reset and remove moderators' accounts, which the console keeps
+    /// Add, list, reset and remove moderators' accounts in the console
     #[command(subcommand)]
     Moderator(moderator::Moderator),
-    /// Check one host through the whole path and show each step
+    /// Check one host and show each step
     Check {
         /// The host
         #[arg(value_parser = parse_host)]
@@ -85,7 +84,7 @@ enum Command {
         #[command(flatten)]
         output: Output,
     },
-    /// Bring hosts in; new ones are due at once
+    /// Add hosts; new ones are due at once
     Add {
         /// The hosts
         #[arg(required = true)]
@@ -93,11 +92,11 @@ enum Command {
         #[command(flatten)]
         output: Output,
     },
-    /// Bring in a list: one name a line, or a JSON array of names
+    /// Add a list of hosts: one name a line, or a JSON array
     Import {
         /// The file; `-` for standard input
         file: PathBuf,
-        /// The file is the SQLite database of Minoru's crawler: take over states and times as well
+        /// The file is the SQLite database of Minoru's crawler: import states and times as well
         #[arg(long)]
         minoru: bool,
         #[command(flatten)]
@@ -126,28 +125,28 @@ enum Command {
         #[command(flatten)]
         output: Output,
     },
-    /// Compare the published list with another: hosts in both, only in ours, only in theirs and why
+    /// Compare the published list with another one, with reasons for hosts that only it has
     Compare {
-        /// The other list: a file of one name a line or a JSON array, `-` for standard input, or the
-        /// URL of a source, which the daemon reads now
+        /// The other list: a file of one name a line or a JSON array, `-` for standard input, or
+        /// the URL of a source, which the daemon reads now
         #[arg(value_name = "FILE|URL")]
         list: PathBuf,
         #[command(flatten)]
         output: Output,
     },
-    /// Walk through one host's public conversations now, and show which hosts they name that were not
-    /// known. Hosts that must be left alone, and those walked within a week, are not asked
+    /// Walk through a host's public conversations now, and show the new hosts that they name.
+    /// Hosts that opted out, and those walked within a week, are skipped
     Discover {
         /// The host
         #[arg(value_parser = parse_host)]
         host: Host,
     },
-    /// Leave a host alone from now on, because its owner asks; or take that back
+    /// Opt a host out for its owner, or take that back
     OptOut {
         /// The host
         #[arg(value_parser = parse_host)]
         host: Host,
-        /// Who asks: only they take it back
+        /// Who asks. Only the same side can take it back
         #[arg(long, value_enum, default_value = "owner")]
         by: By,
         /// Take it back
@@ -159,19 +158,19 @@ enum Command {
     },
     /// Publish the list now
     Dump {
-        /// Even when it holds less than 70 % of the last one's names
+        /// Even if it has less than 70 % of the last one's names
         #[arg(long)]
         force: bool,
     },
-    /// Copy the database while it is in use, into one file
+    /// Copy the database into one file while it is in use
     Backup {
-        /// The new file; `-` for standard output, where no terminal may be (exec -T)
+        /// The new file; `-` for standard output, which must not be a terminal (exec -T)
         file: PathBuf,
         /// Copy the push service's database instead
         #[arg(long)]
         push: bool,
     },
-    /// Put a backup, or the copy kept before an upgrade, in the database's place; the daemon must be stopped
+    /// Replace the database with a backup or an upgrade's copy; the daemon must be stopped
     Restore {
         /// The file; `-` for standard input
         file: PathBuf,
@@ -179,13 +178,13 @@ enum Command {
         #[arg(long)]
         push: bool,
     },
-    /// Look after the database
+    /// Check the database
     #[command(subcommand)]
     Db(db::Db),
-    /// Try the rules on how many new names may enter, and look at names as they do; touches no database
+    /// Try the rules on new names, and show how they compare names; uses no database
     #[command(subcommand)]
     Admission(admission::Admission),
-    /// Look at groups, all hosts below one registered domain, and decide about those that are held
+    /// List groups (all hosts below one registered domain) and decide about held ones
     #[command(subcommand)]
     Groups(groups::Groups),
     /// List names that wait for room, and why
@@ -193,36 +192,36 @@ enum Command {
         #[command(flatten)]
         output: Output,
     },
-    /// Read the log of decisions about groups and hosts, and undo one
+    /// Show the log of decisions about groups and hosts, and undo one
     #[command(subcommand)]
     Decisions(decisions::Decisions),
-    /// Look at the public lists that are read on a schedule, and resume one that is paused
+    /// Show the public lists that are read on a schedule, and resume a paused one
     #[command(subcommand)]
     Sources(sources::Sources),
-    /// Try the back-off of walks on a file of answers; touches no database
+    /// Try the back-off of walks on a file of answers; uses no database
     #[command(subcommand)]
     Backoff(Backoff),
-    /// Look at the key that signs what is published, and make a new one
+    /// Show the key that signs the published files, and make a new one
     #[command(subcommand)]
     Key(key::Key),
-    /// Say whether a part works, for health checks
+    /// Report whether a part works, for health checks
     Health {
         /// The part
         #[arg(value_enum, default_value = "run")]
         part: Part,
     },
-    /// Submit tokens: make a key or a token, or say what one is
+    /// Make and verify submit tokens and their keys
     Token {
         #[command(subcommand)]
         command: Box<TokenCommand>,
     },
-    /// List all settings, what is in force and where it comes from
+    /// List all settings with their values and where they come from
     Settings {
-        /// The documentation's table instead
+        /// Print the documentation's table instead
         #[arg(long)]
         markdown: bool,
     },
-    /// Print the list of system calls that a check may make, for the file that Podman takes it from (setting `seccomp_path`)
+    /// Print the list of system calls that a check may make, for Podman (setting `seccomp_path`)
     SeccompProfile,
     /// Print completions for a shell
     Completions {
@@ -234,11 +233,11 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum Backoff {
-    /// Say for each answer whether the host was free then, and from when on it is after it. Standard
-    /// input has a JSON object a line: t (seconds), host, outcome (ok, not-found, access,
-    /// unresponsive or not-json), and perhaps `retry_after_s`
+    /// For each answer, print whether the host was free then, and when it is free after it.
+    /// Standard input has a JSON object a line: t (seconds), host, outcome (ok, not-found, access,
+    /// unresponsive or not-json) and optionally `retry_after_s`
     Replay {
-        /// Let no pause differ from its length by chance
+        /// Do not vary pauses randomly
         #[arg(long)]
         no_jitter: bool,
     },

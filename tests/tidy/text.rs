@@ -1,5 +1,7 @@
 //! Lengths, and words that belong in one crate only.
 
+mod language;
+
 use std::process::Command;
 
 use crate::tree::{files, none, read, root, rust_files};

@@ -64,7 +64,7 @@ struct Arguments {
     /// Of a hundred dead hosts, those that have a name
     #[arg(long, default_value_t = 50)]
     named: u32,
-    /// Of a hundred dead hosts, those that have a name and never answer; the others that have one refuse the connection
+    /// Unreachable hosts in a hundred that have a name and never answer; the others refuse
     #[arg(long, default_value_t = 25)]
     silent: u32,
     /// Living hosts that come due in a second
@@ -91,7 +91,7 @@ struct Arguments {
     /// Hosts opened or checked at once, of the settings
     #[arg(long, default_value_t = 64)]
     opens: u32,
-    /// Folder with `fedicensus`, `fedicensus-lab`, `fedicensus-checker` and `fedicensus-process-launcher`
+    /// Folder with fedicensus, fedicensus-lab, fedicensus-checker and fedicensus-process-launcher
     #[arg(long, default_value = "target/release")]
     programs: PathBuf,
     /// Where the database lies meanwhile

@@ -27,7 +27,8 @@ use crate::whole::Whole;
 /// A first check requests peers, and all checks of the whole path are first checks.
 const PEERS_EVERY: usize = 1;
 
-/// Measures checks per second and processor time per check through the whole path, and through a client that drives the engine directly.
+/// Measures checks per second and processor time per check through the whole path, and through a
+/// client that drives the engine directly.
 #[derive(Debug, Parser)]
 #[command(name = "bench-path", version)]
 struct Arguments {
@@ -49,11 +50,11 @@ struct Arguments {
     /// Checks at the same time, 1 to 64; several, with commas between them, one after the other
     #[arg(long, default_value = "4", value_delimiter = ',', value_parser = in_flight)]
     in_flight: Vec<usize>,
-    /// No bare client; instead the whole path in a census of so many rows, or in several by turns, with commas between their numbers; at the first of the
-    /// numbers of checks at the same time
+    /// Instead of the bare client: the whole path in a census of this many rows, or in several in
+    /// turn, comma-separated; at the first of the numbers of checks at the same time
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     rows: Vec<u64>,
-    /// Where databases lie meanwhile
+    /// Folder for the databases
     #[arg(long, default_value = "/tmp")]
     folder: PathBuf,
     /// File that gets the points of plots, behind those that are there

@@ -15,7 +15,7 @@ use super::{quantile, say};
 
 const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
 
-/// Clients, between whom messages take turns. Fewer than 100 messages wait for a channel.
+/// Clients, which get messages in turn. Fewer than 100 messages wait for a channel.
 const CLIENTS_MIN: usize = 400;
 
 /// Messages that one user gets.

@@ -34,7 +34,7 @@ const PEERS_EVERY: usize = 3;
 /// Number of hosts that the bare client checks, one after the other.
 const DIRECT_HOSTS: u32 = 10_000;
 
-/// A census of many hosts that runs for a while with real containers, and the bare client before and after it.
+/// Runs a census of many hosts with real containers, and the bare client before and after it.
 #[derive(Debug, Parser)]
 #[command(name = "bench-soak", version)]
 struct Arguments {
@@ -56,7 +56,7 @@ struct Arguments {
     /// Checks at the same time, at most for the census
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     in_flight: u16,
-    /// Checks at the same time that the census makes at least, however busy the machine is; the daemon's own default when not given
+    /// Checks at the same time at least, however busy the machine is; default: the daemon's
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     checks_min: Option<u16>,
     /// Where the database lies meanwhile

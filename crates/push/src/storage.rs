@@ -175,8 +175,8 @@ pub trait Storage: Send + Sync {
     /// The storage's.
     fn remove_node(&self, user: &User) -> Result<bool, StorageError>;
 
-    /// Adds a channel; false if the user is not there or has too many, or there is no room. One that
-    /// is there already counts as added.
+    /// Adds a channel; false if the user is not there or has too many, or there is no room. One
+    /// that is there already counts as added.
     ///
     /// # Errors
     /// The storage's.

@@ -1,5 +1,5 @@
-//! Instances that do more: one publishes lists for others, one publishes its wish in a file, and one
-//! is a push service.
+//! Instances that do more: one publishes lists for others, one publishes its wish in a file, and
+//! one is a push service.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -50,8 +50,8 @@ pub const PROOF: [&str; 2] = ["# to whom it may concern", "fedicensus-proof=opt-
 /// A push service.
 pub const PUSH_HOST: &str = "push.lab.test";
 
-/// Paths of its endpoints: it takes messages for the first, the second is gone, and for the third it
-/// asks for a pause of [`PUSH_PAUSE_SECONDS`] before it takes them.
+/// Paths of its endpoints: it takes messages for the first, the second is gone, and for the third
+/// it asks for a pause of [`PUSH_PAUSE_SECONDS`] before it takes them.
 pub const PUSH_PATHS: [&str; 3] = ["/push/taken", "/push/gone", "/push/busy"];
 
 /// The pause that it asks for once.

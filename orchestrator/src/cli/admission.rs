@@ -23,20 +23,20 @@ use crate::serve::control::Request;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Admission {
-    /// Decide on requests from standard input by a rules file, each after the other, all counters at zero before the first
+    /// Decide about requests from standard input by a file of rules, with all counters at zero
     #[command(after_help = TRY_HELP)]
     Try {
         /// The rules; not standard input, which holds the requests
         #[arg(long, value_name = "FILE")]
         rules: PathBuf,
-        /// Public suffixes to go by, whatever the rules' `public` line names; an excerpt of the list will do
+        /// Public suffix list, or an excerpt, instead of the one that the `public` line names
         #[arg(long, value_name = "FILE")]
         suffixes: Option<PathBuf>,
-        /// Take test.sigsum.org and all below it, whose private key is published, for domains like any other
+        /// Treat test.sigsum.org, whose private key is public, as any other domain
         #[arg(long)]
         allow_test_domain: bool,
     },
-    /// Say whether a file holds well-formed rules, and which lines are none; the list that it names is not looked at
+    /// Check a file of rules and name every wrong line; the list that it names is not read
     #[command(after_help = CHECK_HELP)]
     Check {
         /// The rules; `-` for standard input
@@ -50,13 +50,13 @@ pub(super) enum Admission {
         /// The names
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
-        /// Public suffixes to go by instead of the census's own list; an excerpt of the list will do
+        /// Public suffix list, or an excerpt, instead of the census's own
         #[arg(long, value_name = "FILE")]
         suffixes: Option<PathBuf>,
         #[command(flatten)]
         output: Output,
     },
-    /// Have the daemon read the rules and the operator's lists again, all or nothing, as SIGHUP does; says what is in force, or every wrong line
+    /// Make the daemon read the rules and both lists again, all or nothing, as SIGHUP does
     Reload,
 }
 
@@ -73,8 +73,8 @@ An answer is a line {\"allow\":…,\"rule\":…,\"counter\":…,\"count\":…,\"
   reason   a sentence
 
 The first request begins the window of 24 hours; the next begins exactly a day later. A time before the last one's is taken for one within the same \
-window. A line that is no request is answered too, allow false and the line's number in the reason, so that answers stay beside their requests; it is \
-told on standard error, and the exit code is 1 in the end. Blank lines are passed over. Answers are \
+window. A line that is no request is answered too, allow false and the line's number in the reason, so that answers match their requests; it is \
+reported on standard error, and the exit code is 1 in the end. Blank lines are passed over. Answers are \
 written before the next request is waited for. Rules that are not well-formed, or a list that can't be read: \
 exit code 1 and no answer.";
 
@@ -83,7 +83,7 @@ With --json: {\"keys\":[{\"key_hash\":…,\"limit\":…}],\"domains\":[{\"domain
 {\"errors\":[{\"line\":…,\"text\":…,\"problem\":…}]} and exit code 1; line and text are null for what is wrong with the file as a whole.";
 
 const NAME_HELP: &str = "\
-A line a name: normalised name, public suffix, registered domain, separated by tabs; `-` for what it has not. Names that are refused are told on \
+A line a name: normalised name, public suffix, registered domain, separated by tabs; `-` for what it has not. Names that are refused are reported on \
 standard error, and the exit code is 1 in the end. With --json an array of {\"input\":…,\"name\":…,\"public_suffix\":…,\"registered_domain\":…,\
 \"reason\":…}, null for what it has not; the reason says why.";
 

@@ -16,7 +16,7 @@ const WITHIN_S: u64 = 600;
 /// What there is to do.
 #[derive(Debug, Subcommand)]
 pub(super) enum Db {
-    /// Look whether the database is sound: its pages, its indexes, what belongs together, what the census takes for granted; writes nothing
+    /// Check pages, indexes, references and the census's own rules; writes nothing
     Check {
         /// Leave out the comparison of indexes with their tables, which takes most of the time
         #[arg(long)]

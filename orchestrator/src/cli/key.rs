@@ -14,16 +14,15 @@ use crate::services::clock::{self, Clock as _, SystemClock};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Key {
-    /// Show the public key that readers verify with; one is made if there is none
+    /// Show the public key that readers verify with; makes one if there is none
     Show,
-    /// Put a new key in the place of the old one, which signs it, so that readers of the old one can
-    /// follow
+    /// Replace the key with a new one, which the old one signs, so that readers can follow
     Rotate {
-        /// The old key is in other hands: it signs nothing, and readers have to learn the new one anew
+        /// The old key is stolen: it signs nothing, and readers must get the new one from you
         #[arg(long)]
         stolen: bool,
-        /// A new key for the push service's endpoints instead. Endpoints made with the old one go on
-        /// working, or end with `--stolen`
+        /// Make a new key for the push service's endpoints instead. Old endpoints keep working, or
+        /// end with `--stolen`
         #[arg(long)]
         push: bool,
     },

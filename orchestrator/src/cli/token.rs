@@ -65,13 +65,13 @@ pub(super) struct Make {
     /// What is to become of the host; only its own domain or one above it opts it out and in
     #[arg(long, default_value = "submit", value_parser = purposes())]
     purpose: Purpose,
-    /// Seconds until it is good no longer
+    /// Seconds until it expires
     #[arg(long, value_name = "SECONDS", default_value_t = EXPIRES_IN_SECONDS, value_parser = clap::value_parser!(u64).range(1..=EXPIRES_IN_SECONDS_MAX))]
     expires_in: u64,
-    /// Sigsum's form instead, which says neither what nor for whom nor until when
+    /// Sigsum's form instead, which has no purpose, host or expiry
     #[arg(long, requires = "log_key", conflicts_with_all = ["host", "purpose", "expires_in"])]
     sigsum: bool,
-    /// The public key that the census is known by, in the place of a log's: 64 hex digits
+    /// Public key of the census, used as a log's key: 64 hex digits
     #[arg(long, value_name = "HEX", requires = "sigsum", value_parser = parse_log_key)]
     log_key: Option<LogKey>,
 }

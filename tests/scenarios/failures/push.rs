@@ -1,5 +1,5 @@
-//! The push service is killed at random under load, and no message is lost that it has accepted: one
-//! to a client that was away never, and none at all where messages are stored first.
+//! Kills the push service at random under load. No accepted message to a client that was away is
+//! lost, and none at all if messages are stored first.
 //!
 //! The moments are drawn; `FEDICENSUS_CRASH_SEED` gives the same ones again, and
 //! `FEDICENSUS_CRASH_KILLS` more of them.

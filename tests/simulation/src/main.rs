@@ -17,7 +17,7 @@ const HOSTS_MAX: i64 = 16_000_000;
 /// Most days: a century.
 const DAYS_MAX: i64 = 36_500;
 
-/// Simulates years of a census in minutes: a made-up Fediverse, a virtual clock, and the census's own rules and store.
+/// Simulates years of a census in minutes: an invented Fediverse, a virtual clock, the real rules.
 #[derive(Debug, Parser)]
 #[command(name = "simulation", version)]
 struct Arguments {

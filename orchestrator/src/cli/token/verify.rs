@@ -25,13 +25,14 @@ const TEXT_BYTES_MAX: usize = 8 * 1024;
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("keys").required(true).args(["key", "txt"])))]
 pub(in crate::cli) struct Verify {
-    /// The header's value or its whole line, also among those of other headers: the first that has a token's name counts; `-` reads it from standard input, where no other user of this machine sees it
+    /// The header's value, its line, or lines with it among other headers; `-` for standard input,
+    /// which other users of the machine can't see
     #[arg(default_value = "-")]
     token: String,
     /// The public key: 64 hex digits
     #[arg(long, value_name = "HEX", value_parser = parse_public_key)]
     key: Option<PublicKey>,
-    /// The domain's TXT records, one a line, bare or as `dig +short` prints them; several times for several
+    /// The domain's TXT records, one a line, bare or as `dig +short` prints them; may be repeated
     #[arg(long, value_name = "RECORD")]
     txt: Vec<String>,
     /// For Sigsum's form: the public key that the census is known by, 64 hex digits
