@@ -70,7 +70,8 @@ pub enum Accept {
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// The request's address. Its host is ignored: requests always go to the fetcher's host.
+    /// The request's address. It never changes where connections go: they lead to the fetcher's
+    /// host.
     pub url: Url,
     /// The kind of document.
     pub accept: Accept,
@@ -257,7 +258,7 @@ impl Fetcher {
         }
     }
 
-    /// Sends one request, and sends it again if the kept-alive connection turned out to be closed.
+    /// Sends one request. A GET is sent again if the kept-alive connection turned out to be closed.
     async fn send(&mut self, ask: &Ask) -> Result<Response, Failure> {
         let reused = std::mem::replace(&mut self.kept_alive, KeptAlive::No);
         let outcome = match self.send_once(ask).await {

@@ -44,8 +44,8 @@ pub(super) fn missing() -> Vec<String> {
 /// Our profile's answer to a call that nobody makes, which identifies the profile. The call only
 /// asks, so under other profiles it has no effect.
 ///
-/// It asks about a process that does not exist. For a session that began outside the container, the
-/// kernel answers 0, which is no process.
+/// It asks about a process that does not exist. About a process whose session began outside the
+/// container, the kernel would answer 0, which is no process.
 pub(super) fn profile_mark() -> Option<u16> {
     match getsid(NO_PROCESS) {
         Ok(_) | Err(Errno::SRCH) => None,
