@@ -39,7 +39,7 @@ impl Fetcher {
         if let Ok(mut body) = answer.body(DELIVERY_ANSWER_BYTES_MAX) {
             while let Ok(Some(_piece)) = body.next().await {}
         }
-        // Lets the connection's task give the connection back.
+        // Lets the connection's task return the connection to the pool.
         tokio::task::yield_now().await;
         Ok(posted)
     }

@@ -22,7 +22,7 @@ use crate::wire::text_name::TextName;
 /// with room for settings that stretch them.
 pub const OPEN_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Longest wait for the look-up of random names: the gateway's wait for its turns, its times for
+/// Longest wait for the look-up of invented names: the gateway's wait for its turns, its times for
 /// DNS, and room for settings that stretch these.
 pub const WILDCARD_TIME_MAX: Duration = Duration::from_mins(3);
 
@@ -255,8 +255,8 @@ impl GatewayClient {
         }
     }
 
-    /// Looks up whether any name below the registered domain `domain` resolves, by random names
-    /// that the gateway generates.
+    /// Looks up whether any name below the registered domain `domain` resolves, by names that the
+    /// gateway invents.
     ///
     /// # Errors
     /// When the gateway gives no usable answer.

@@ -58,7 +58,7 @@ pub enum Request {
         group: String,
     },
     /// Asks whether any name below `domain` resolves, on a separate connection. The gateway itself
-    /// generates the names that it looks up.
+    /// invents the names that it looks up.
     Wildcard {
         /// A registered domain, by which these look-ups are paced.
         domain: Host,
@@ -103,7 +103,7 @@ pub enum Answer {
     Status(Status),
     /// The answer of DNS for a name's TXT records.
     Txt(Texts),
-    /// The answer of DNS for random names.
+    /// The answer of DNS for invented names.
     Wildcard(Wildcard),
     /// Our own mistake, never the host's. Either the request was not understood or came out of
     /// order, and the connection ends. Or this machine could not make an egress, for instance
@@ -136,7 +136,7 @@ pub enum Texts {
     TimedOut {},
 }
 
-/// The answers of DNS for two random names below a domain.
+/// The answers of DNS for two invented names below a domain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Wildcard {
