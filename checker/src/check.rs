@@ -1,6 +1,7 @@
-//! The life of one check, on one screen: hello, robots.txt, NodeInfo, the finding, peers, done (design §7).
+//! The steps of one check: hello, robots.txt, NodeInfo, the finding, peers, done (design §7).
 //!
-//! In: a fetcher for one host. Out: events. Refused: nothing that a host can do is an error here; it is a finding. Errors are ours.
+//! Takes a fetcher for one host and prints events. What a host does becomes a finding; an error is
+//! always a fault of ours.
 
 use protocol::order::AskPeers;
 use protocol::{DeadReason, Event, PeersOutcome, Private, limits};
@@ -19,7 +20,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Runs one check and prints its events, `hello` first and `done` last.
 ///
 /// # Errors
-/// When stdout fails; whatever the host does is told as an event.
+/// When stdout fails. Whatever the host does becomes an event.
 pub async fn run(
     fetcher: &mut Fetcher,
     mut emitter: Emitter,
@@ -59,7 +60,7 @@ pub async fn run(
     Ok(())
 }
 
-/// What NodeInfo says of the host, or the finding that ends the check.
+/// What NodeInfo says about the host, or the finding that ends the check.
 pub(crate) async fn look(fetcher: &mut Fetcher) -> Result<About, Event> {
     let rules = robots(fetcher).await.map_err(|no_rules| match no_rules {
         NoRules::Refused {
@@ -88,8 +89,8 @@ pub(crate) async fn look(fetcher: &mut Fetcher) -> Result<About, Event> {
     linked(fetcher, &pointer_url, &links).await
 }
 
-/// What the document behind the best link says. A missing one (404) gives way to the next best, at
-/// most one for each version.
+/// What the document behind the best link says. After a 404 the next best link is tried, at most
+/// one for each version.
 async fn linked(fetcher: &mut Fetcher, base: &Url, links: &[String]) -> Result<About, Event> {
     let mut asked = Vec::new();
     for link in links {
@@ -113,16 +114,17 @@ async fn linked(fetcher: &mut Fetcher, base: &Url, links: &[String]) -> Result<A
     Err(dead_with(DeadReason::NoNodeinfo, 404))
 }
 
-/// Why nothing may be asked for.
+/// Why no request may be made.
 pub(crate) enum NoRules {
     /// The host limits how often it answers: 429, or 503 with `Retry-After`.
     Refused {
         status: u16,
         retry_after_s: Option<u64>,
     },
-    /// robots.txt answered in a way that forbids asking on, with this status if it was one.
+    /// robots.txt answered in a way that forbids further requests, with this status if there was
+    /// one.
     Unavailable(Option<u16>),
-    /// It did not answer.
+    /// The host did not answer.
     Failed(Failure),
 }
 
@@ -133,7 +135,8 @@ pub(crate) async fn robots(fetcher: &mut Fetcher) -> Result<Rules, NoRules> {
     ask.accept = Accept::Text;
     let answer = match fetcher.get(ask).await {
         Ok(answer) => answer,
-        // Redirects that can't be followed make it unavailable, which allows all; they are never a move.
+        // Redirects that can't be followed make robots.txt unavailable, which allows everything.
+        // They never count as a move.
         Err(
             Failure::Moved(_)
             | Failure::Temporary(_)
@@ -170,7 +173,7 @@ pub(crate) async fn robots(fetcher: &mut Fetcher) -> Result<Rules, NoRules> {
     }
 }
 
-/// Asks for one of the two NodeInfo documents.
+/// Requests one of the two NodeInfo documents.
 async fn ask(fetcher: &mut Fetcher, path: &str) -> Result<Answer, Event> {
     let ask = ask_for(fetcher, path)?;
     fetcher.get(ask).await.map_err(finding)
@@ -202,7 +205,7 @@ async fn document(fetcher: &Fetcher, answer: Answer) -> Result<Vec<u8>, Event> {
     body.whole().await.map_err(finding)
 }
 
-/// Whether the instance asks to be left out of statistics. What can't be asked is unknown.
+/// Whether the instance asks to be left out of statistics. Unknown if the flag can't be read.
 pub(crate) async fn private(fetcher: &mut Fetcher, about: &About) -> Private {
     if about.private {
         return Private::Yes;
@@ -233,7 +236,7 @@ fn finding(failure: Failure) -> Event {
         Failure::BadRedirect(Some(to)) => dead_at(DeadReason::BadRedirect, to),
         Failure::BadRedirect(None) => dead(DeadReason::BadRedirect),
         Failure::RedirectToSelf => dead(DeadReason::RedirectToSelf),
-        // With no more requests to make it was sent from page to page.
+        // A check without requests left was sent from page to page.
         Failure::RedirectLoop | Failure::Requests => dead(DeadReason::RedirectLoop),
         Failure::Tls(failure) => dead(tls_reason(failure)),
         Failure::Http | Failure::BrokenOff => dead(DeadReason::Http),
@@ -282,7 +285,8 @@ fn dead_with(reason: DeadReason, status: u16) -> Event {
     }
 }
 
-/// A host's name takes at most 253 bytes, a text at most its own bound; both are within the event's.
+/// Both texts fit an event: a host name takes at most 253 bytes, and other texts have their own
+/// bounds.
 fn dead_at(reason: DeadReason, to: String) -> Event {
     Event::Dead {
         reason,

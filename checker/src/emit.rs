@@ -1,7 +1,8 @@
-//! Events → stdout: the one writer of lines.
+//! Writes events to stdout, and is the only writer of lines.
 //!
-//! In: events. Out: a line each, flushed at once, so that what was found before a crash is known. Refused: a line or a sum of lines over the
-//! wire's bounds, and anything after `done`; the reader would call it a breach.
+//! Prints each event as one line and flushes it at once, so that findings survive a crash. Rejects
+//! lines over the wire's bounds, alone or together, and anything after `done`, because the reader
+//! would treat either as a breach.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -23,13 +24,13 @@ pub struct Emitter {
 /// Why an event was not printed.
 #[derive(Debug, thiserror::Error)]
 pub enum EmitError {
-    /// Nobody reads us any more, or the disk behind stdout is full.
+    /// The reader closed stdout, or its disk is full.
     #[error("stdout could not be written")]
     Stdout(#[source] io::Error),
     /// The event has no JSON form.
     #[error("the event could not be serialised")]
     Form(#[source] serde_json::Error),
-    /// The event breaches a bound of the wire: a mistake of ours, stopped before it is printed.
+    /// The event breaches a bound of the wire. This is our own mistake; nothing is printed.
     #[error("the event is over a bound of the wire")]
     OverBounds,
     /// `done` was printed already.
@@ -37,7 +38,7 @@ pub enum EmitError {
     Ended,
 }
 
-/// Why a check could not be told: ours, never the host's.
+/// Why a check could not report its events. The fault is ours, never the host's.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
     /// An event could not be printed.
@@ -110,7 +111,7 @@ pub(crate) mod tests {
     use protocol::{DeadReason, Host};
     use std::sync::{Arc, Mutex};
 
-    /// A writer whose bytes can be read again.
+    /// A writer that keeps its bytes for tests to read.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct Kept(Arc<Mutex<Vec<u8>>>);
 

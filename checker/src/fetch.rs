@@ -1,7 +1,8 @@
-//! The only module that opens a connection: one host, one request at a time, robots.txt asked before each but for push messages.
+//! Requests to one host, one at a time. No other module opens a connection.
 //!
-//! In: a path on the host. Out: an answer whose body is still to be read, within its bounds. Refused: every other host, port and scheme, redirects
-//! to them (they are told, not followed), more requests than a check may make, and heads and bodies over their bounds.
+//! A path on the host becomes an answer with a bounded body. robots.txt decides on every request
+//! except push messages. Rejects other hosts, ports and schemes, requests over the check's limit,
+//! and heads and bodies over their bounds. Redirects to another host are reported and not followed.
 
 mod answer;
 mod body;
@@ -35,31 +36,32 @@ use crate::limits::Limits;
 use pace::Pace;
 use progress::Progress;
 
-/// Lines of an answer's head. The longest seen hold 40; a line is bounded by hyper's buffer of 400 KiB for all of them.
+/// Header lines of an answer. The longest heads seen have 40. hyper's buffer bounds all lines
+/// together to 400 KiB.
 const HEADER_LINES_MAX: usize = 100;
 
 /// How the host is reached.
 #[derive(Debug, Clone, Copy)]
 pub enum Way<'a> {
-    /// Through the egress socket at this path, which leads to port 443 of the host.
+    /// Through the egress socket at this path, which leads to the host's port 443.
     Socket(&'a Path),
     /// Over the ordinary network, with the system's resolver: for debugging by hand.
     Network,
 }
 
-/// When the check began. The wall clock is read once, by the program's entry.
+/// When the check began. Only the program's entry point reads the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Start {
-    /// On the clock that never jumps.
+    /// On the monotonic clock.
     pub instant: Instant,
-    /// On the wall, for `Retry-After` dates.
+    /// On the wall clock, for `Retry-After` dates.
     pub wall: SystemTime,
 }
 
-/// What kind of document is wanted.
+/// The kind of document that a request accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accept {
-    /// JSON, which GoToSocial wants to be asked for.
+    /// JSON. GoToSocial requires the `Accept` header.
     Json,
     /// Plain text: robots.txt.
     Text,
@@ -68,15 +70,16 @@ pub enum Accept {
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// Its address; the host is the fetcher's own, whatever stands there.
+    /// The request's address. It never changes where connections go: they lead to the fetcher's
+    /// host.
     pub url: Url,
     /// The kind of document.
     pub accept: Accept,
-    /// The JSON to be posted; a GET without.
+    /// JSON to post. `None` means a GET.
     pub post: Option<String>,
 }
 
-/// Asks one host, within one check's limits.
+/// Makes requests to one host, within the limits of one check.
 #[derive(Debug)]
 pub struct Fetcher {
     client: Client,
@@ -92,7 +95,7 @@ pub struct Fetcher {
     bytes: Arc<AtomicU64>,
 }
 
-/// Whether the next request may go over a connection that the host has closed meanwhile.
+/// Whether the next request may use a connection that the host has closed in the meantime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KeptAlive {
     Perhaps,
@@ -112,7 +115,7 @@ impl KeptAlive {
 impl Fetcher {
     /// A fetcher for one host. Nothing is connected yet.
     ///
-    /// `contact` stands in the user agent; `ca_pem` holds trust roots beyond the compiled-in ones.
+    /// The user agent names `contact`. `ca_pem` adds trust roots to the compiled-in ones.
     ///
     /// # Errors
     /// When the roots are malformed or the client can't be built.
@@ -155,7 +158,8 @@ impl Fetcher {
         })
     }
 
-    /// From now on every request is asked of these rules. Until then only robots.txt can be asked for.
+    /// Applies these rules to every later request. Before this call only robots.txt can be
+    /// requested.
     pub fn obey(&mut self, rules: Rules) {
         self.rules = Some(rules);
     }
@@ -197,15 +201,15 @@ impl Fetcher {
         })
     }
 
-    /// Where `reference`, found in the document at `base`, leads.
+    /// Where `reference`, found in the document at `base`, leads to.
     pub fn resolve(&self, base: &Url, reference: &[u8]) -> Target {
         resolve(&self.host, base, reference)
     }
 
-    /// Asks, and follows redirects within the origin.
+    /// Sends a request and follows redirects within the origin.
     ///
     /// # Errors
-    /// What came instead of an answer. A status other than a redirect is an answer.
+    /// Why there is no answer. Any status except a redirect counts as an answer.
     pub async fn get(&mut self, ask: Ask) -> Result<Answer, Failure> {
         let mut ask = ask;
         let mut seen = Vec::new();
@@ -243,7 +247,8 @@ impl Fetcher {
     fn may_ask(&self, url: &Url) -> Result<(), Failure> {
         let allowed = match &self.rules {
             Some(rules) => rules.allow(url),
-            // Before there are rules nothing but robots.txt is asked for, and what it redirects to within the origin.
+            // Before there are rules, only robots.txt is requested, and its redirect targets within
+            // the origin.
             None => true,
         };
         if allowed {
@@ -253,7 +258,7 @@ impl Fetcher {
         }
     }
 
-    /// Sends one request, once more if the connection that was kept alive turned out to be closed.
+    /// Sends one request. A GET is sent again if the kept-alive connection turned out to be closed.
     async fn send(&mut self, ask: &Ask) -> Result<Response, Failure> {
         let reused = std::mem::replace(&mut self.kept_alive, KeptAlive::No);
         let outcome = match self.send_once(ask).await {
@@ -294,7 +299,7 @@ impl Fetcher {
         self.exchange(request).await
     }
 
-    /// Waits until the pace lets a request through, and counts it.
+    /// Waits until the rate limit allows a request, and counts the request.
     async fn wait_for_turn(&mut self) -> Result<(), Failure> {
         timeout_at(self.deadline, self.pace.turn())
             .await
@@ -303,7 +308,7 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Sends a request that may be made, and waits for the head of its answer.
+    /// Sends a request that is allowed, and waits for the head of its answer.
     async fn exchange(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let first_byte = Instant::now().checked_add(self.limits.first_byte);
         let until = first_byte.map_or(self.deadline, |instant| instant.min(self.deadline));

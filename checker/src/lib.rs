@@ -1,10 +1,12 @@
-//! The checker: one host in, events out (design §5 and §7).
+//! The checker: takes one host and prints events (design §5 and §7).
 //!
-//! It runs in a container that can reach one host and nothing else, and it is the only program of ours that parses what a host sends: TLS, HTTP,
-//! robots.txt, NodeInfo, peers lists and, instead of a check, public lists, public conversations or
-//! a push service's answers. In: a host's name and an order. Out: events on stdout, one finding
-//! among them.
-//! Refused: everything over the bounds of [`limits::Limits`]; nothing that a host sends can make it print a name other than as a peer or a target.
+//! It runs in a container that can reach one host and nothing else. It is our only program that
+//! parses what a host sends: TLS, HTTP, robots.txt, NodeInfo, peers lists and, instead of a check,
+//! public lists, public conversations or a push service's answers.
+//!
+//! It takes a host's name and an order, and prints events on stdout, one finding among them. It
+//! rejects everything over the bounds of [`limits::Limits`]. A host can't make it print a name
+//! other than as a peer or a target.
 #![warn(
     clippy::as_conversions,
     clippy::arithmetic_side_effects,

@@ -1,22 +1,24 @@
-//! The bounds of one check as values, so that a test can shorten them; their numbers and reasons stand in `protocol::limits`.
+//! The bounds of one check as values, so that tests can shorten them. `protocol::limits` has the
+//! numbers and their reasons.
 
 use std::time::Duration;
 
 use protocol::limits;
 
-/// Decoded bytes of an opt-out flag's document. `siteinfo.json` of a large Hubzilla hub holds 20 KiB.
+/// Decoded bytes of an opt-out flag's document. `siteinfo.json` of a large Hubzilla hub holds 20
+/// KiB.
 const FLAG_BYTES_MAX: u64 = 256 * 1024;
 
 /// The bounds of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The whole check.
+    /// Time for the whole check.
     pub whole: Duration,
     /// From a request's start, connecting included, to the end of the answer's head.
     pub first_byte: Duration,
-    /// Time that is waited for each [`Self::body_bytes_per_window`] of a body.
+    /// Time in which each [`Self::body_bytes_per_window`] of a body has to arrive.
     pub body_window: Duration,
-    /// Bytes of a body that have to come in each window, or all that is left of it.
+    /// Bytes of a body that have to arrive in each window, or the rest of the body.
     pub body_bytes_per_window: u64,
     /// Requests, redirects and pages included.
     pub requests: u32,
@@ -34,9 +36,9 @@ pub struct Limits {
     pub peers_bytes: u64,
     /// Decoded bytes of a public list.
     pub list_bytes: u64,
-    /// Names that are handed on.
+    /// Names that are reported.
     pub peers: u64,
-    /// All that is printed.
+    /// Bytes of everything that is printed.
     pub stdout_bytes: u64,
 }
 

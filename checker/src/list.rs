@@ -1,8 +1,10 @@
-//! List mode: one public list of one host, or the proof that a host has of what it wants, instead of a check.
+//! List mode: reads one public list of one host, or the host's proof of its wishes, instead of a
+//! check.
 //!
-//! In: a fetcher and the order for a list. Out: `hello`, names as `peers` lines or the lines of a suffix list or a proof, then `listed` or
-//! `unlisted`, and `done`. Refused: what robots.txt forbids; redirects to another host, which are told and not followed; pages for people;
-//! everything over the bounds. An element that is no name is counted. Nothing here judges the host.
+//! Takes a fetcher and the order for a list. Prints `hello`, names as `peers` lines or the lines of
+//! a suffix list or proof, then `listed` or `unlisted`, and `done`. Rejects what robots.txt
+//! forbids, HTML pages, and everything over the bounds. Redirects to another host are reported and
+//! not followed. Elements that are no name are counted. Nothing here judges the host.
 
 mod csv;
 mod format;
@@ -26,7 +28,7 @@ use verbatim::{TextSink, read_text};
 /// Reads one list and prints its events, `hello` first and `done` last.
 ///
 /// # Errors
-/// When stdout fails; whatever the host does is told as an event.
+/// When stdout fails. Whatever the host does becomes an event.
 pub async fn run(
     fetcher: &mut Fetcher,
     mut emitter: Emitter,
@@ -80,7 +82,7 @@ async fn open(fetcher: &mut Fetcher, order: &ListOrder) -> Result<Body, Event> {
     answer.body(bytes_max).map_err(of_failure)
 }
 
-/// Most decoded bytes of a body that are read: a whole list's, but no more of a proof than could be taken.
+/// Most decoded bytes of a body that are read. For a proof, no more than a valid one can have.
 fn body_bytes_max(format: ListFormat, list_bytes: u64) -> u64 {
     match format {
         ListFormat::Proof => {
@@ -94,7 +96,7 @@ fn body_bytes_max(format: ListFormat, list_bytes: u64) -> u64 {
     }
 }
 
-/// Most bytes of text that are handed on, their ends included, where it is text that is wanted and not names.
+/// Most bytes of text that are printed, line ends included; `None` if the format holds names.
 fn text_bytes_max(format: ListFormat) -> Option<usize> {
     match format {
         ListFormat::Suffixes => Some(limits::SUFFIX_TEXT_BYTES_MAX),
@@ -103,7 +105,7 @@ fn text_bytes_max(format: ListFormat) -> Option<usize> {
     }
 }
 
-/// Reads the body to its end or to a bound; gives the emitter back and the event that ends the list.
+/// Reads the body to its end or to a bound. Returns the emitter and the event that ends the list.
 async fn read(
     body: Body,
     emitter: Emitter,
@@ -134,7 +136,7 @@ async fn read(
     Ok((emitter, ended(fed, read, dropped, full)))
 }
 
-/// How a list ended whose body was read.
+/// The last event of a list whose body was read.
 fn ended(fed: Result<(), Failure>, read: Result<(), NotAList>, dropped: u64, full: bool) -> Event {
     let listed = |outcome| Event::Listed { outcome, dropped };
     match (fed, read) {
@@ -148,7 +150,7 @@ fn ended(fed: Result<(), Failure>, read: Result<(), NotAList>, dropped: u64, ful
     }
 }
 
-/// Why there is no list, for what came instead of an answer.
+/// The reason for `unlisted` when there is no answer.
 fn of_failure(failure: Failure) -> Event {
     let plain = |reason| unlisted(reason, None, None);
     match failure {
@@ -157,12 +159,12 @@ fn of_failure(failure: Failure) -> Event {
             unlisted(UnlistedReason::Elsewhere, None, Some(to.to_string()))
         }
         Failure::BadRedirect(to) => unlisted(UnlistedReason::BadRedirect, None, to),
-        // With no more requests to make it was sent from page to page.
+        // A run without requests left was sent from page to page.
         Failure::RedirectToSelf | Failure::RedirectLoop | Failure::Requests => {
             plain(UnlistedReason::RedirectLoop)
         }
         Failure::Tls(_) => plain(UnlistedReason::Tls),
-        // Before a body is read no bound of it can be passed.
+        // No bound of a body can be passed before it is read.
         Failure::Http | Failure::BrokenOff | Failure::TooLarge => plain(UnlistedReason::Http),
         Failure::Timeout | Failure::TooSlow | Failure::Deadline => plain(UnlistedReason::Timeout),
         Failure::Encoding => plain(UnlistedReason::Encoding),
@@ -180,7 +182,7 @@ mod tests {
     use url::Url;
 
     proptest! {
-        /// The invariant of [`ListPath`], asked of the parser that addresses are really made with.
+        /// The invariant of [`ListPath`], tested with the parser that makes the addresses.
         #[test]
         fn no_path_of_an_order_leads_off_its_host(text in "/[/\\\\@:#?.a \t\n%5c\u{e9}-]{0,12}") {
             if let Ok(path) = ListPath::parse(&text) {

@@ -1,7 +1,7 @@
-//! Arguments → a check, a public list, a walk, a delivery, a probe or a wait → exit code.
+//! The command line: runs a check, a public list, a walk, a delivery, a probe or a wait.
 //!
-//! In: one host. Out: events on stdout. Refused: to start without an order. Exit codes: 0 done, 64 wrong usage, 70 a failure of our own, told in one
-//! line on stderr.
+//! Prints events on stdout and refuses to start without an order. Exit codes: 0 done, 64 wrong
+//! usage, 70 a fault of ours, which is one line on stderr.
 #![warn(
     clippy::as_conversions,
     clippy::arithmetic_side_effects,
@@ -74,12 +74,13 @@ struct Arguments {
     #[arg(long, value_name = "PATH", requires_all = ["direct", "format"], conflicts_with = "no_peers")]
     list: Option<ListPath>,
 
-    /// How that list is written: lines, json, ndjson, csv or suffixes; or that it is a host's proof: proof.
+    /// How that list is written: lines, json, ndjson, csv or suffixes; or that it is a host's
+    /// proof: proof.
     #[arg(long, value_name = "FORMAT", requires = "list")]
     format: Option<ListFormat>,
 
-    /// Walk through the host's public conversations for names of other hosts instead of checking it.
-    /// The seed of its random choices may follow: the same one makes the same walk.
+    /// Walk through the host's public conversations for names of other hosts instead of checking
+    /// it. The seed of its random choices may follow: the same one makes the same walk.
     #[arg(
         long,
         value_name = "SEED",
@@ -116,7 +117,8 @@ fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => {
-            // Help and version are no errors; where they can't be printed there is nobody to tell.
+            // Help and version are no errors. If they can't be printed, there is nobody to report
+            // that to.
             error.print().ok();
             return match error.exit_code() {
                 0 => ExitCode::SUCCESS,
@@ -141,7 +143,7 @@ fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
         }
     }
     let Some(host) = arguments.host.clone() else {
-        // Before the limits are lowered, so that it tells the engine's.
+        // Before the limits are lowered, so that the report shows the engine's.
         let report = serde_json::to_string(&probe::probe())?;
         writeln!(io::stdout(), "{report}")?;
         return Ok(());
@@ -170,7 +172,7 @@ fn run(arguments: Arguments, start: Start) -> Result<(), Box<dyn Error>> {
             (None, None, None) => check::run(&mut fetcher, emitter, order.peers).await,
         }
     });
-    // A look-up or a parser that still hangs is not waited for: everything was told.
+    // A look-up or parser that still hangs is abandoned: all events are printed.
     runtime.shutdown_background();
     Ok(ended?)
 }
@@ -201,7 +203,7 @@ fn directly(
             })
         }),
         walk: arguments.walk.map(|seed| WalkOrder { seed }),
-        // Messages are made by a program.
+        // Only a program makes messages.
         delivery: None,
     };
     Ok((fetcher, order))

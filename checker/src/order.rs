@@ -1,7 +1,8 @@
-//! The egress directory's content → what a check needs to start.
+//! Reads the egress directory: what a check needs to start.
 //!
-//! In: the directory that the gateway made. Out: the order, the socket's path, further trust roots. Refused: files over their bounds and anything
-//! that is not exactly an order; that is a fault of ours, found before `hello`, so that it never counts against the host.
+//! The gateway fills the directory with the order, the socket and further trust roots. Rejects
+//! files over their bounds and anything that is not exactly an order. That is a fault of ours and
+//! shows before `hello`, so it never counts against the host.
 
 pub mod by_hand;
 pub mod delivery;
@@ -16,10 +17,10 @@ use protocol::limits;
 /// Longest file of further roots. A CA's certificate in PEM takes 1 to 2 KiB.
 pub const CA_BYTES_MAX: u64 = 256 * 1024;
 
-/// What the gateway laid into a check's egress directory.
+/// The content of a check's egress directory, as the gateway writes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Egress {
-    /// What to ask for, and in whose name.
+    /// The requests to make, and the contact to name.
     pub order: CheckOrder,
     /// The socket that leads to the host.
     pub socket: PathBuf,
@@ -27,17 +28,17 @@ pub struct Egress {
     pub ca_pem: Option<Vec<u8>>,
 }
 
-/// What to make of further trust roots that lie in the egress directory. The gateway fills that
-/// directory, and a gateway whose roots a checker trusts can read and forge all that hosts say.
+/// What to do with further trust roots in the egress directory. The gateway fills that directory,
+/// and a gateway whose roots a checker trusts can read and forge everything that hosts send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExtraRoots {
-    /// They are a fault: outside the lab nobody lays any.
+    /// They are an error: outside the lab nobody puts any there.
     Refuse,
-    /// They are trusted: the launcher's own settings are the lab's.
+    /// They are trusted: the launcher runs with the lab's settings.
     Trust,
 }
 
-/// Why a check cannot start: ours, never the host's.
+/// Why a check cannot start. The fault is ours, never the host's.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
     /// A file could not be read.
@@ -45,7 +46,7 @@ pub enum EgressError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -54,19 +55,19 @@ pub enum EgressError {
     TooLong {
         /// The file.
         path: PathBuf,
-        /// Its bound.
+        /// Its bound in bytes.
         bytes_max: u64,
     },
-    /// Further trust roots lie there, and the launcher did not say that this is the lab.
+    /// There are further trust roots, and the launcher did not declare this the lab.
     #[error("{path} is there, and no --extra-roots: are the launcher's settings the lab's too?")]
     ExtraRoots {
         /// The file.
         path: PathBuf,
     },
-    /// The order is not one.
+    /// The order is malformed.
     #[error("the order is not of the form agreed upon")]
     Order(#[source] serde_json::Error),
-    /// The order asks for two things at once.
+    /// The order has more than one task.
     #[error("the order asks for several of list, walk and delivery; a container does one of them")]
     TwoOrders,
 }
@@ -74,8 +75,8 @@ pub enum EgressError {
 /// Reads the egress directory.
 ///
 /// # Errors
-/// When the order or the socket is missing, a file is over its bound or malformed, or there are
-/// further trust roots that `roots` refuses.
+/// When the order or the socket is missing, a file is over its bound or malformed, or `roots`
+/// rejects further trust roots.
 pub fn read(directory: &Path, roots: ExtraRoots) -> Result<Egress, EgressError> {
     let bytes_max = u64::try_from(limits::ORDER_BYTES_MAX).unwrap_or(u64::MAX);
     let order = read_file(&directory.join(limits::ORDER_FILE), bytes_max)?;
@@ -90,7 +91,7 @@ pub fn read(directory: &Path, roots: ExtraRoots) -> Result<Egress, EgressError> 
         (_, ExtraRoots::Trust) => Some(read_file(&ca, CA_BYTES_MAX)?),
     };
     let socket = directory.join(limits::EGRESS_SOCKET);
-    // A socket that isn't there would look like a host that doesn't answer.
+    // A missing socket would look like a host that doesn't answer.
     socket.metadata().map_err(|source| EgressError::Read {
         path: socket.clone(),
         source,

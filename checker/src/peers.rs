@@ -1,7 +1,9 @@
-//! Peers lists: which software tells its peers where, and the reading of them as streams (design §7.4).
+//! Peers lists: where each software publishes its peers, and readers that stream them (design
+//! §7.4).
 //!
-//! In: what NodeInfo says of the host. Out: `peers` lines as the names come, and one `peers_end`. Refused: elements that are no host name (they are
-//! counted), blocked and suspended instances (they are no peers), and everything over the bounds of a check; what was read until then stands.
+//! Takes what NodeInfo says about the host. Prints `peers` lines as names arrive, and one
+//! `peers_end`. Elements that are no host name are counted; blocked and suspended instances are
+//! left out. At a bound of the check the list ends, and the names read so far count.
 
 pub(crate) mod feed;
 #[cfg(feature = "fuzzing")]
@@ -21,16 +23,16 @@ use feed::{Session, Stop};
 use sink::Sink;
 use software::{friendica, funkwhale, lemmy, mastodon, mbin, misskey, nodeinfo, peertube, piefed};
 
-/// Software that tells its peers in the same way.
+/// Software that publishes its peers in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// A flat list at Mastodon's address.
+    /// A flat list at Mastodon's path.
     Mastodon,
-    /// The same, and pages by POST where it is not there.
+    /// Mastodon's list; where that is missing, pages by POST.
     Misskey,
     /// Lemmy's linked instances.
     Lemmy,
-    /// The same under another address.
+    /// Lemmy's list under another path.
     PieFed,
     /// Mbin and kbin.
     Mbin,
@@ -38,10 +40,10 @@ pub enum Family {
     PeerTube,
     /// Domains, by page.
     Funkwhale,
-    /// Mastodon's address, and its own directory where that is not there.
+    /// Mastodon's list; where that is missing, Friendica's own directory.
     Friendica,
     /// Unknown software that speaks `ActivityPub`: what its NodeInfo names, as a relay's does,
-    /// otherwise one try at Mastodon's address.
+    /// otherwise one try at Mastodon's path.
     Unknown,
     /// Software without an endpoint: what its NodeInfo names, if anything.
     Silent,
@@ -73,10 +75,10 @@ impl Family {
     }
 }
 
-/// Asks for peers, prints them as they come and then how the list ended, and gives the emitter back.
+/// Requests peers, prints them as they arrive and then how the list ended, and returns the emitter.
 ///
 /// # Errors
-/// When an event can't be printed; whatever the host does is an outcome.
+/// When an event can't be printed. Whatever the host does becomes an outcome.
 pub async fn ask(fetcher: &mut Fetcher, emitter: Emitter, about: &About) -> Result<Emitter, Fault> {
     let own = Some(fetcher.host().clone());
     let sink = Sink::new(emitter, own, fetcher.limits().peers);

@@ -1,4 +1,4 @@
-//! The limits around this process: those that it sets itself, and a report of those that the engine
+//! The limits on this process: those that it sets itself, and a report of those that the engine
 //! set.
 
 pub mod probe;

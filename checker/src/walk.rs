@@ -1,10 +1,10 @@
-//! Walk mode: names of other hosts from a host's public posts, threads and favourites, instead of a
-//! check.
+//! Walk mode: collects names of other hosts from a host's public posts, threads and favourites,
+//! instead of checking it.
 //!
-//! In: a fetcher and the order for a walk. Out: `hello`, names as `peers` lines, `walked` and
-//! `done`. Refused: what robots.txt forbids; accounts that do not want to be found, with their
-//! posts; everything over the bounds. Posts, accounts and what is left to read exist in this
-//! process alone, and a name of a host is all that leaves it. Nothing here judges the host.
+//! Takes a fetcher and the order for a walk. Prints `hello`, names as `peers` lines, `walked` and
+//! `done`. Rejects what robots.txt forbids, everything over the bounds, and accounts that do not
+//! want to be found, with their posts. Posts, accounts and the steps ahead exist only in this
+//! process; only names of hosts leave it. Nothing here judges the host.
 
 mod account;
 mod ask;
@@ -33,7 +33,7 @@ use reading::Reading;
 /// Walks through one host and prints its events, `hello` first and `done` last.
 ///
 /// # Errors
-/// When stdout fails; whatever the host does becomes an event.
+/// When stdout fails. Whatever the host does becomes an event.
 pub async fn run(
     fetcher: &mut Fetcher,
     mut emitter: Emitter,
@@ -90,7 +90,7 @@ impl Ended {
     }
 }
 
-/// How the host's software is asked.
+/// The API that the host's software speaks.
 #[derive(Debug)]
 enum Dialect {
     Mastodon(Mastodon),
@@ -106,8 +106,8 @@ impl Dialect {
     }
 }
 
-/// Looks at robots.txt and NodeInfo, like a check: what the host runs, and whether it wants to be
-/// left alone.
+/// Reads robots.txt and NodeInfo, like a check: the host's software, and whether the host wants to
+/// be left alone.
 async fn dialect(fetcher: &mut Fetcher) -> Result<Dialect, Ended> {
     let about = check::look(fetcher).await.map_err(of_finding)?;
     if check::private(fetcher, &about).await == Private::Yes {
@@ -132,7 +132,7 @@ async fn mastodon(fetcher: &mut Fetcher, about: &About) -> Result<Dialect, Ended
     mastodon.map(Dialect::Mastodon).map_err(of_stop)
 }
 
-/// What a finding of a check means for a walk.
+/// The end of a walk that a check's finding means.
 fn of_finding(finding: Event) -> Ended {
     let plain = Ended::plain;
     match finding {
@@ -169,7 +169,7 @@ fn of_finding(finding: Event) -> Ended {
     }
 }
 
-/// What it means that the feed, from which all starts, could not be read.
+/// The end of a walk whose feed, from which it starts, could not be read.
 fn of_stop(stop: Stop) -> Ended {
     let outcome = match stop {
         Stop::Disallowed => WalkOutcome::Disallowed,
@@ -194,7 +194,7 @@ fn of_stop(stop: Stop) -> Ended {
     }
 }
 
-/// Takes step after step, until nothing new comes or a bound is reached.
+/// Takes one step after another, until nothing new comes or a bound is reached.
 async fn follow(fetcher: &mut Fetcher, mut dialect: Dialect, plan: &mut Plan) -> Ended {
     while let Some(step) = plan.next() {
         match dialect.take(fetcher, &step).await {
@@ -207,7 +207,7 @@ async fn follow(fetcher: &mut Fetcher, mut dialect: Dialect, plan: &mut Plan) ->
             Err(stop) if step == Step::Feed => return of_stop(stop),
             Err(stop @ (Stop::Unresponsive { .. } | Stop::Spent)) => return of_stop(stop),
             Err(Stop::Closed | Stop::Disallowed) => plan.close(&step),
-            // A post may be deleted since, or be too long; the next need not be.
+            // A post may have been deleted or be too long. The next one is tried.
             Err(Stop::NotFound | Stop::NotJson | Stop::TooLong) => {
                 plan.learn(&step, Reading::default());
             }

@@ -1,40 +1,45 @@
-//! One axis of a chart: from where to where it goes, where its marks are, and what they are called.
+//! One axis of a chart: its range, its marks and their labels.
 //!
-//! In: the values that it has to show. Out: what `plotters` asks of a coordinate. Refused: nothing; without values it goes from 0 to 1.
+//! An axis is made from the values to show, and implements the coordinate traits of `plotters`.
+//! Without values it ranges from 0 to 1.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter};
 use plotters::prelude::Ranged;
 
-/// What lies between two marks of a linear axis, as multiples of a power of ten.
+/// Distances between two marks of a linear axis, as multiples of a power of ten.
 const STEPS: [f64; 4] = [1.0, 2.0, 5.0, 10.0];
 
-/// More marks than these stand too close to be read.
+/// Most marks. More would be too close together to read.
 const MARKS_MAX: u8 = 8;
 
-/// An axis of places spans two decades before it is logarithmic: up to there a linear one keeps the least of them apart.
+/// Ratio of the largest to the smallest value above which the horizontal axis is logarithmic. Up to
+/// two decades, a linear axis keeps the smallest values apart.
 const LINEAR_MAX: f64 = 100.0;
 
-/// Space behind the last value, as a share of the axis, so that its mark is not cut off.
+/// Space after the last value, as a share of the axis, so that its dot is not cut off.
 const MARGIN: f64 = 0.02;
 
-/// What never falls below so much of the highest value may be looked at closely, from there on.
+/// Values that never fall below this share of the highest can be shown on an axis that begins
+/// there.
 const CLOSELY_FROM: f64 = 0.9;
 
-/// The least size of a number that anything here measures, and the largest: beyond them arithmetic would lose the marks.
+/// The smallest and largest magnitudes that are shown. Beyond them, floating-point arithmetic would
+/// lose the marks.
 const SIZES: Range<f64> = 1e-9..1e15;
 
 /// How the axis of values is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Values {
-    /// From 0 on, so that lengths can be compared.
+    /// From 0, so that lengths can be compared.
     FromZero,
-    /// From 0 on, or from nine tenths of the highest value when none is below: for shares that are close to the whole.
+    /// From 0, or from nine tenths of the highest value if no value is lower. For shares that are
+    /// close to the whole.
     Closely,
 }
 
-/// An axis.
+/// A linear or logarithmic axis.
 #[derive(Debug, Clone)]
 pub(crate) struct Axis {
     low: f64,
@@ -50,7 +55,8 @@ enum Growth {
 }
 
 impl Axis {
-    /// The axis of what was chosen: days, rows, checks in flight. Where few were chosen, each of them is marked.
+    /// The horizontal axis, for chosen quantities: days, rows, checks in flight. If there are few
+    /// different values, each of them gets a mark.
     pub(crate) fn of_places(places: impl Iterator<Item = f64>) -> Self {
         let mut places: Vec<f64> = places.filter(|place| is_shown(*place)).collect();
         places.sort_by(f64::total_cmp);
@@ -67,7 +73,7 @@ impl Axis {
         axis
     }
 
-    /// The axis of what was found.
+    /// The vertical axis, for measured values.
     pub(crate) fn of_values(found: impl Iterator<Item = f64>, values: Values) -> Self {
         let found: Vec<f64> = found.filter(|value| is_shown(*value)).collect();
         let (low, high) = ends(&found);
@@ -79,7 +85,7 @@ impl Axis {
         }
     }
 
-    /// From `low` to `high`, or a bit further where there is nothing between them.
+    /// From `low` to `high`, or a bit further if they are equal.
     fn linear(low: f64, high: f64) -> Self {
         let high = if high - low < SIZES.start {
             low + 1.0
@@ -101,7 +107,8 @@ impl Axis {
         }
     }
 
-    /// From a bit below `low` to a bit above `high`, which is above 0; each power of ten between them is marked.
+    /// From a bit below `low` to a bit above `high`, which is above 0. Each power of ten between
+    /// them gets a mark.
     fn logarithmic(low: f64, high: f64) -> Self {
         let low = if is_above_zero(low) {
             low
@@ -125,12 +132,12 @@ impl Axis {
         }
     }
 
-    /// Whether a value has a place on it.
+    /// Whether the axis can show a value.
     pub(crate) fn shows(&self, value: f64) -> bool {
         is_shown(value) && (self.growth == Growth::Linear || is_above_zero(value))
     }
 
-    /// How far along the axis a value lies: 0 at its beginning, 1 at its end.
+    /// A value's position along the axis: 0 at its beginning, 1 at its end.
     fn share(&self, value: f64) -> f64 {
         match self.growth {
             Growth::Linear => (value - self.low) / (self.high - self.low),
@@ -149,7 +156,7 @@ impl Ranged for Axis {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        // Finer lines than those of the marks would be more ink than the lines that are meant.
+        // Finer grid lines would draw attention away from the chart's lines.
         if hint.weight().allow_light_points() {
             return Vec::new();
         }
@@ -167,24 +174,24 @@ impl ValueFormatter<f64> for Axis {
     }
 }
 
-/// Whether it is a number that something may have measured.
+/// Whether a number is finite and within the largest magnitude.
 fn is_shown(value: f64) -> bool {
     value.abs() < SIZES.end
 }
 
-/// Smaller numbers than the least are as good as 0.
+/// Smaller magnitudes than the least count as 0.
 fn is_above_zero(value: f64) -> bool {
     value >= SIZES.start
 }
 
-/// The least and the highest; from 0 to 1 where there is nothing.
+/// The lowest and the highest value; 0 and 1 if there are none.
 fn ends(values: &[f64]) -> (f64, f64) {
     let low = values.iter().copied().reduce(f64::min);
     let high = values.iter().copied().reduce(f64::max);
     low.zip(high).unwrap_or((0.0, 1.0))
 }
 
-/// A number without zeros behind it, and with a blank between thousands where there are more than four digits.
+/// A number without trailing zeros. Numbers of more than four digits have spaces between thousands.
 fn told(value: f64) -> String {
     let text = format!("{value:.9}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
@@ -233,7 +240,7 @@ mod tests {
             steps.iter().all(|step| (step - steps[0]).abs() <= 1),
             "{steps:?}"
         );
-        // Two decades and less do without.
+        // Two decades or less stay linear.
         let axis = Axis::of_places([1.0, 50.0, 100.0].into_iter());
         assert_eq!(axis.growth, Growth::Linear);
     }

@@ -1,7 +1,8 @@
-//! Lines on axes as SVG, for what benchmarks and simulations found.
+//! Line charts as SVG, for the results of benchmarks and simulations.
 //!
-//! In: a title, the names of lines, their points. Out: the text of an SVG file, white below, so that it reads on a dark page as well. Refused: nothing;
-//! what is no number is left out, and without any there are axes alone.
+//! Takes a title, labels and points, and gives the text of an SVG file. Its background is white, so
+//! that it is readable on a dark page as well. Values that are not finite are left out; a chart
+//! without points shows only its axes.
 
 mod axis;
 
@@ -15,28 +16,29 @@ use plotters::prelude::{
 use crate::axis::Axis;
 pub use crate::axis::Values;
 
-/// Width and height in pixels: what fits beside text on an ordinary screen.
+/// Width and height in pixels, which fit next to text on an ordinary screen.
 const SIZE: (i32, i32) = (920, 420);
 
-/// What lines are called stands at the right, so that it never covers them.
+/// Width in pixels of the legend, which is on the right, so that it never covers the lines.
 const LEGEND_WIDTH: i32 = 240;
 
-/// Between two lines of the legend.
+/// Distance between two lines of the legend in pixels.
 const LEGEND_STEP: i32 = 24;
 
-/// The length of a line in the legend.
+/// Length of a line in the legend in pixels.
 const LEGEND_LINE: i32 = 22;
 
-/// A label of so many letters fits into the legend.
+/// Most characters of a label that fit into the legend.
 pub const LABEL_CHARS_MAX: usize = 30;
 
-/// Points of a line that are drawn as dots too; of more the line alone tells.
+/// Most points of a line that also get dots.
 const DOTS_MAX: usize = 40;
 
-/// As many lines as there are colours.
+/// Most lines of a chart, one for each colour.
 pub const LINES_MAX: usize = 7;
 
-/// Colours that people who don't tell red from green tell apart: those of Okabe and Ito, but for the yellow one, which white outshines.
+/// The palette of Okabe and Ito, which people with red-green colour blindness can tell apart.
+/// Yellow is left out, because it is too faint on white.
 const COLOURS: [RGBColor; LINES_MAX] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -47,18 +49,18 @@ const COLOURS: [RGBColor; LINES_MAX] = [
     RGBColor(0, 0, 0),
 ];
 
-/// Of what is to be reached, or not to be passed.
+/// Colour of the target line.
 const TARGET_COLOUR: RGBColor = RGBColor(110, 110, 110);
 
-/// Of lines behind the others.
+/// Colour of the grid lines.
 const GRID_COLOUR: RGBColor = RGBColor(222, 222, 222);
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// A line.
+/// A line of the chart.
 #[derive(Debug, Clone)]
 pub struct Line<'a> {
-    /// What the legend calls it.
+    /// Its label in the legend.
     pub label: &'a str,
     /// Its points, from left to right.
     pub points: Vec<(f64, f64)>,
@@ -67,15 +69,16 @@ pub struct Line<'a> {
 /// A chart.
 #[derive(Debug, Clone)]
 pub struct Chart<'a> {
-    /// What its values are, with their unit.
+    /// What the values are, with their unit.
     pub title: &'a str,
-    /// What lies from left to right, with its unit. Where it spans more than two decades its axis is logarithmic.
+    /// The label of the horizontal axis, with its unit. The axis is logarithmic if it spans more
+    /// than two decades.
     pub across: &'a str,
     /// How values are drawn.
     pub values: Values,
-    /// What values should reach or stay below: the legend's word for it, and where it lies.
+    /// Label and value of a target that the values should reach or stay below.
     pub target: Option<(&'a str, f64)>,
-    /// The lines, [`LINES_MAX`] at most: more would share colours.
+    /// The lines, at most [`LINES_MAX`]: more would share colours.
     pub lines: Vec<Line<'a>>,
 }
 
@@ -83,7 +86,7 @@ impl Chart<'_> {
     /// The chart as an SVG file.
     ///
     /// # Errors
-    /// When it can't be drawn, which a string that grows has no reason for.
+    /// When drawing fails, which writing to a string never does.
     pub fn svg(&self) -> Result<String> {
         let mut svg = String::new();
         {
@@ -147,7 +150,7 @@ impl Chart<'_> {
     }
 }
 
-/// A line's look, with dots that are filled.
+/// The style of each line, with filled dots.
 fn styles() -> impl Iterator<Item = ShapeStyle> {
     COLOURS
         .iter()
@@ -183,7 +186,7 @@ mod tests {
         for colour in ["#0072B2", "#D55E00"] {
             let lines = svg.lines().filter(|line| line.contains(colour));
             let lines: Vec<_> = lines.collect();
-            // The line and its name's; its two dots.
+            // The line and its legend entry; its two dots.
             let count = |tag: &str| lines.iter().filter(|line| line.starts_with(tag)).count();
             assert_eq!((count("<polyline"), count("<circle")), (2, 2), "{svg}");
         }

@@ -1,7 +1,8 @@
-//! Bounded JSON: what is refused before a parser sees it, and readers that take a host's types as they come.
+//! Bounded JSON: checks before the parser, and readers that tolerate unexpected types.
 //!
-//! In: bytes of a host. Out: typed values; whatever has an unexpected type is passed over, a later key wins over an earlier one, and nothing is
-//! kept that was not asked for. Refused: nesting over 64, a string or a number over its bound, invalid UTF-8, anything after the value.
+//! Turns a host's bytes into typed values. A value of an unexpected type is skipped, the last of
+//! two equal keys wins, and only requested members are kept. Rejects nesting over 64, a string or
+//! number over its bound, invalid UTF-8 and anything after the value.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,13 +11,14 @@ use protocol::limits;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Longest string or number in bytes as written. The longest seen are instance descriptions of some 50 KiB; the parser holds one at a time.
+/// Longest string or number in bytes as written. The longest ones seen are instance descriptions of
+/// some 50 KiB. The parser holds one at a time.
 pub const TOKEN_BYTES_MAX: usize = 256 * 1024;
 
 /// The mark that some servers put before UTF-8; it is skipped.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Why bytes are no JSON that we take.
+/// Why bytes are rejected as JSON.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
     /// Nested deeper than [`limits::JSON_DEPTH_MAX`].
@@ -33,7 +35,8 @@ pub enum JsonError {
     Syntax(#[from] serde_json::Error),
 }
 
-/// Watches bytes on their way to a parser and says when a bound is passed. It checks bounds only; syntax is the parser's.
+/// Watches bytes on their way to a parser and reports when a bound is passed. It checks only
+/// bounds; the parser checks the syntax.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Guard {
     depth: usize,
@@ -50,7 +53,8 @@ enum Place {
 }
 
 impl Guard {
-    /// Looks at the next bytes: how many of them a parser may see, and the breach that follows them, after which it may see no more.
+    /// Looks at the next bytes. Returns how many of them the parser may read, and the breach that
+    /// follows them. After a breach the parser may read nothing more.
     pub fn feed(&mut self, bytes: &[u8]) -> (usize, Result<(), JsonError>) {
         for (before, &byte) in bytes.iter().enumerate() {
             self.step(byte);
@@ -103,13 +107,13 @@ impl Guard {
 /// When a bound is passed, or it is not UTF-8, not JSON, or more than one value.
 pub fn parse_document<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, JsonError> {
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
-    // Before the parser: what it passes over, it doesn't check.
+    // Checked before parsing, because the parser doesn't validate the values that it skips.
     let text = std::str::from_utf8(bytes)?;
     Guard::default().feed(bytes).1?;
     Ok(serde_json::from_str(text)?)
 }
 
-/// A value of which only simple ones are kept.
+/// A value of which only the simple types are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Scalar {
     /// A string.
@@ -118,7 +122,7 @@ pub enum Scalar {
     Truth(bool),
     /// A whole number in the range of 64 bits.
     Integer(i64),
-    /// `null`, or no such member.
+    /// `null`, or the member is missing.
     #[default]
     Null,
     /// Another number, an array or an object.
@@ -142,7 +146,8 @@ impl Scalar {
         }
     }
 
-    /// Whether it means yes: `true`, a number but 0, or a string that is not empty, "0", "no" or "false".
+    /// Whether the value means yes: `true`, a number other than 0, or a string other than "", "0",
+    /// "no" and "false".
     pub fn is_yes(&self) -> bool {
         match self {
             Self::Text(text) => !matches!(text.as_str(), "" | "0" | "no" | "false"),
@@ -214,11 +219,12 @@ pub fn pass_over_object<'de, A: MapAccess<'de>>(mut map: A) -> Result<(), A::Err
     Ok(())
 }
 
-/// Something that is made from an object's members.
+/// A type that is filled from an object's members.
 pub trait Members: Default {
-    /// Takes the value of `key` from `map`, or leaves it.
+    /// Reads the value of `key` from `map`, or leaves it.
     ///
-    /// Returns whether the value was taken; it is passed over otherwise. A key that comes twice is seen twice.
+    /// Returns whether the value was read; the caller skips it otherwise. A repeated key is passed
+    /// each time.
     ///
     /// # Errors
     /// When the value is malformed.
@@ -226,16 +232,16 @@ pub trait Members: Default {
     -> Result<Taken, A::Error>;
 }
 
-/// Whether [`Members::member`] took the value.
+/// Whether [`Members::member`] read the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// It did.
+    /// The value was read.
     Yes,
     /// The value is still there.
     No,
 }
 
-/// An object, or `None` where something else stands.
+/// An object, or `None` for a value of another type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object<T>(pub Option<T>);
 
@@ -303,8 +309,8 @@ impl<'de, T: Members> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// The objects of an array, at most `MAX`; `None` if the value is no array. Elements that are no
-/// objects are skipped, and so are those after the first `MAX`.
+/// The objects of an array, at most `MAX`; `None` if the value is no array. Other elements are
+/// skipped, and so are those after the first `MAX`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct List<T, const MAX: usize>(pub Option<Vec<T>>);
 

@@ -1,8 +1,8 @@
-//! NodeInfo documents → what they say of the host (design §7.2 and 7.3).
+//! NodeInfo documents: what they say about the host (design §7.2 and 7.3).
 //!
 //! Reads whole documents of at most 2 MiB: the links' addresses, then software, version and three
-//! marks. Rejects what is no JSON object, has no supported link, or no usable `software.name`.
-//! Statistics are not looked at: nobody can check them.
+//! marks. Rejects what is no JSON object, has no supported link, or has no usable `software.name`.
+//! Usage statistics are ignored, because nobody can check them.
 
 use protocol::limits::SOFTWARE_BYTES_MAX;
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::documents::json::{
     JsonError, Members, Object, Scalar, Taken, parse_document, pass_over_array, read_members,
 };
 
-/// Where the pointer to the document stands, on every host.
+/// The path of the document that holds the links, the same on every host.
 pub const WELL_KNOWN_PATH: &str = "/.well-known/nodeinfo";
 
 /// What a link's `rel` begins with.
@@ -22,16 +22,16 @@ const REL_PREFIX: &str = "http://nodeinfo.diaspora.software/ns/schema/";
 /// Supported versions, best last.
 const VERSIONS: [&str; 5] = ["1.0", "1.1", "2.0", "2.1", "2.2"];
 
-/// Why a document is of no use.
+/// Why a document can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeinfoError {
-    /// Not JSON that we take.
+    /// Not JSON within the bounds.
     #[error("the document is not JSON")]
     Json(#[from] JsonError),
     /// JSON, but not of this kind.
     #[error("the document is not NodeInfo")]
     NotNodeinfo,
-    /// The pointer is there and holds no link that we support.
+    /// There are links, but none that we support.
     #[error("there is no supported link")]
     NoLink,
 }
@@ -41,7 +41,7 @@ pub enum NodeinfoError {
 pub struct About {
     /// `software.name`, lower-cased.
     pub software: String,
-    /// `software.version`, when it is a string, cut to its bound.
+    /// `software.version` cut to its bound, if it is a string.
     pub version: Option<String>,
     /// `metadata.private` is `true`.
     pub private: bool,
@@ -53,8 +53,8 @@ pub struct About {
     pub document: Vec<u8>,
 }
 
-/// The addresses in the well-known document's links as they are written there, one for each
-/// supported version, the best first. There is at least one.
+/// The addresses of the well-known document's links as written there: one for each supported
+/// version, the best first. There is at least one.
 ///
 /// # Errors
 /// When the document is not JSON, has no `links`, or none of them is supported.
@@ -144,7 +144,7 @@ impl<'de> Deserialize<'de> for Links {
     }
 }
 
-/// `links` is an array, or one bare object; anything else holds no link.
+/// `links` is an array or one bare object. Other types hold no link.
 struct LinksVisitor;
 
 impl<'de> Visitor<'de> for LinksVisitor {
@@ -478,10 +478,10 @@ mod tests {
         for other in ["null", "1", "0.5", r#""true""#, "[true]", r#"{"a":true}"#] {
             check(&format!(r#","openRegistrations":{other}"#), None);
         }
-        // Elsewhere, or under another name, it says nothing.
+        // At another place or under another name, the member is ignored.
         check(r#","metadata":{"openRegistrations":true}"#, None);
         check(r#","open_registrations":true"#, None);
-        // The later of two counts, as for every other member.
+        // The last of two members counts, as everywhere.
         check(
             r#","openRegistrations":true,"openRegistrations":"no""#,
             None,

@@ -1,7 +1,8 @@
-//! The places beside NodeInfo in which an instance can ask to be left out of statistics (design §7.3).
+//! Opt-out flags outside NodeInfo, by which an instance asks to be left out of statistics (design
+//! §7.3).
 //!
-//! In: the software's name, then the flag's document. Out: yes, no or unknown. Refused: nothing; a document that is not of the expected kind tells
-//! us nothing, and unknown keeps what was known.
+//! A software's name selects the flag; its document gives yes, no or unknown. A document of another
+//! kind gives unknown, which keeps the earlier answer.
 
 use protocol::Private;
 use serde::de::MapAccess;
@@ -35,7 +36,7 @@ impl Flag {
         }
     }
 
-    /// What the document says. A sound one without the mark doesn't ask.
+    /// What the document says. A well-formed document without the mark means no.
     pub fn read(self, document: &[u8]) -> Private {
         let found = match self {
             Self::Statusnet => parse_document::<Object<Statusnet>>(document)

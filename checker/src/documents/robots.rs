@@ -1,15 +1,16 @@
-//! robots.txt → what we may ask for (RFC 9309).
+//! robots.txt: what we may request (RFC 9309).
 //!
-//! In: the answer to the first request. Out: [`Rules`], of which every further request is asked. Refused: nothing; HTML, a byte order mark and
-//! Latin-1 are no rules, and a file over its bound counts up to its last whole line.
+//! Turns the answer to the first request into [`Rules`], which decide on every later request. HTML,
+//! a byte order mark and Latin-1 give no rules and no error. Of a file over its bound, all whole
+//! lines count.
 
 use robotxt::Robots;
 use url::Url;
 
-/// The product token that a robots.txt names us by, in any case.
+/// The product token under which a robots.txt names us, in any case.
 pub const TOKEN: &str = "Fedicensus";
 
-/// What robots.txt lets us ask for.
+/// What robots.txt allows us to request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rules {
     /// There is no such file, so all is allowed.
@@ -21,14 +22,14 @@ pub enum Rules {
 /// Whether a file was read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// It was.
+    /// The file was read to its end.
     Whole,
-    /// It is longer than its bound; what was read may end in the middle of a line.
+    /// The file is over its bound; what was read may end in the middle of a line.
     Cut,
 }
 
 impl Rules {
-    /// Parses a file. Never fails: what is no rule is passed over.
+    /// Parses a file. Never fails: lines that are no rule are skipped.
     pub fn parse(file: &[u8], extent: Extent) -> Self {
         let decoded = from_utf_16(file);
         let file = decoded.as_deref().unwrap_or(file);
@@ -37,8 +38,9 @@ impl Rules {
             Extent::Whole => file,
             Extent::Cut => whole_lines(file),
         };
-        // The parser keeps a record of every line and a parsed URL of every sitemap, which costs 30 times the file's size for a file of line
-        // ends. So it only gets the lines that matter.
+        // The parser keeps a record of every line and a parsed URL of every sitemap. A file of
+        // nothing but line ends would cost 30 times its size. So it only gets the lines that
+        // matter.
         let mut rules = Vec::new();
         for line in file.split(|byte| matches!(byte, b'\n' | b'\r' | 0)) {
             if matters(line) {
@@ -49,7 +51,7 @@ impl Rules {
         Self::Groups(Box::new(Robots::parse(&rules, TOKEN)))
     }
 
-    /// Whether we may ask for `url`, whose host is the file's.
+    /// Whether we may request `url`, an address of the file's own host.
     pub fn allow(&self, url: &Url) -> bool {
         match self {
             Self::AllowAll => true,
@@ -58,8 +60,8 @@ impl Rules {
     }
 }
 
-/// A file in UTF-16 as UTF-8. Some editors on Windows write it so; `None` without its byte order
-/// mark, which alone tells it from other text.
+/// A UTF-16 file as UTF-8, since some editors on Windows write UTF-16. `None` if the file has no
+/// UTF-16 byte order mark, the only sign that it is not other text.
 fn from_utf_16(file: &[u8]) -> Option<Vec<u8>> {
     let (text, unit): (_, fn([u8; 2]) -> u16) = match file {
         [0xff, 0xfe, text @ ..] => (text, u16::from_le_bytes),
@@ -74,7 +76,7 @@ fn from_utf_16(file: &[u8]) -> Option<Vec<u8>> {
     Some(text.into_bytes())
 }
 
-/// The file without its last line's beginning: a cut rule could forbid more than the whole one.
+/// The file without its unfinished last line: a cut rule could forbid more than the whole one.
 fn whole_lines(file: &[u8]) -> &[u8] {
     let end = file
         .iter()
@@ -82,8 +84,8 @@ fn whole_lines(file: &[u8]) -> &[u8] {
     end.and_then(|end| file.get(..end)).unwrap_or_default()
 }
 
-/// A `user-agent` line up to its product token: owners write down the whole of what they saw in their logs, version and contact included, and
-/// mean us all the same. Other lines as they are.
+/// Cuts a `user-agent` line after its product token. Owners copy the whole string from their logs,
+/// version and contact included, and mean us all the same. Other lines stay unchanged.
 fn product_only(line: &[u8]) -> &[u8] {
     let Some(colon) = line.iter().position(|&byte| byte == b':') else {
         return line;
@@ -115,7 +117,8 @@ fn product_only(line: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether a line can be a `user-agent`, `allow`, `disallow` or `crawl-delay` line, in any case and some misspellings.
+/// Whether a line can be a `user-agent`, `allow`, `disallow` or `crawl-delay` line, in any case and
+/// with some misspellings.
 fn matters(line: &[u8]) -> bool {
     line.trim_ascii_start()
         .first()
@@ -207,7 +210,7 @@ mod tests {
             many.extend_from_slice(b"allow:*a*\n");
         }
         let url = Url::parse(&format!("https://a.example/{}", "b".repeat(2000))).unwrap();
-        // The time of this thread alone: other work on the machine must not fail the test.
+        // The CPU time of this thread only, so that other work on the machine can't fail the test.
         let spent_s = || clock_gettime(ClockId::ThreadCPUTime).tv_sec;
         let before = spent_s();
         assert!(Rules::parse(&many, Extent::Whole).allow(&url));

@@ -13,7 +13,7 @@ use super::body::{Body, Coding};
 use super::failure::Failure;
 use super::progress::Progress;
 
-/// An answer whose body is still to be read.
+/// An answer with its body still unread.
 #[derive(Debug)]
 pub struct Answer {
     /// The address that answered, after redirects.
@@ -24,9 +24,10 @@ pub struct Answer {
     pub retry_after_s: Option<u64>,
     /// The host's rate limit, from `X-RateLimit-*`.
     pub limit: RateLimit,
-    /// Whether this is somebody's challenge to prove that we are human, rather than an answer of the host.
+    /// Whether the answer is a proxy's challenge to prove that we are human, not the host's own.
     pub challenge: bool,
-    /// Whether it says that it is a page for people, which is what missing files and error pages are often answered with.
+    /// Whether the content type is HTML, with which servers often answer for missing files and
+    /// errors.
     pub is_html: bool,
     response: Response,
     deadline: Instant,
@@ -58,10 +59,10 @@ impl Answer {
         }
     }
 
-    /// The body, of which at most `bytes_max` decoded bytes are read.
+    /// The body. At most `bytes_max` decoded bytes of it are read.
     ///
     /// # Errors
-    /// When it is encoded in a way that was not offered.
+    /// When it has an encoding that was not offered.
     pub fn body(self, bytes_max: u64) -> Result<Body, Failure> {
         let coding = coding(self.response.headers())?;
         Ok(Body::new(
@@ -83,7 +84,7 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
         .trim()
 }
 
-/// `Retry-After` is a number of seconds or a date; anything else is passed over.
+/// `Retry-After` is a number of seconds or a date. Other values are ignored.
 fn retry_after(headers: &HeaderMap, wall: SystemTime) -> Option<u64> {
     let value = text(headers, "retry-after");
     if let Ok(seconds) = value.parse() {
@@ -99,9 +100,9 @@ fn retry_after(headers: &HeaderMap, wall: SystemTime) -> Option<u64> {
 /// A host's rate limit from `X-RateLimit-*`, which Mastodon sends with every answer of its API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimit {
-    /// Requests that are left.
+    /// Remaining requests.
     pub remaining: Option<u64>,
-    /// When there are some again, in seconds from now.
+    /// When requests are available again, in seconds from now.
     pub reset_s: Option<u64>,
 }
 
@@ -110,7 +111,7 @@ fn rate_limit(headers: &HeaderMap, wall: SystemTime) -> RateLimit {
         .duration_since(SystemTime::UNIX_EPOCH)
         .map_or(0, |since| since.as_secs());
     let reset = text(headers, "x-ratelimit-reset");
-    // Seconds from now, of the epoch, or a moment as RFC 3339 has it: all three are in use.
+    // Seconds from now, seconds of the epoch, or RFC 3339: all three are in use.
     let reset_s = match reset.parse::<u64>() {
         Ok(seconds) if seconds < EPOCH_SECONDS_MIN => Some(seconds),
         Ok(moment) => Some(moment.saturating_sub(now_s)),
@@ -122,10 +123,11 @@ fn rate_limit(headers: &HeaderMap, wall: SystemTime) -> RateLimit {
     }
 }
 
-/// A number from here on is a moment, and below it a time from now: some 30 years.
+/// A smaller number is a duration (below some 30 years), a larger one a time of the epoch.
 const EPOCH_SECONDS_MIN: u64 = 1_000_000_000;
 
-/// `2026-11-26T13:50:00.000000Z` in seconds of the epoch; UTC alone, since no other is in use there.
+/// `2026-11-26T13:50:00.000000Z` in seconds of the epoch. Only UTC is supported, since this header
+/// uses nothing else.
 fn unix_seconds(text: &str) -> Option<u64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
     let mut date = date.splitn(3, '-').map(str::parse::<u64>);
@@ -144,7 +146,7 @@ fn unix_seconds(text: &str) -> Option<u64> {
     if !fits {
         return None;
     }
-    // Days since 1970-03-01 by years that begin in March, so that leap days come last.
+    // Days since 1970-03-01, with years that begin in March, so that leap days come last.
     let (year, month) = match month {
         1 | 2 => (year.checked_sub(1)?, month.checked_add(9)?),
         _ => (year, month.checked_sub(3)?),
@@ -160,7 +162,7 @@ fn unix_seconds(text: &str) -> Option<u64> {
         .checked_add(leap_days(year)?)?
         .checked_add(month.checked_mul(153)?.checked_add(2)?.checked_div(5)?)?
         .checked_add(day)?
-        // Those of 1970-01-01, counted in the same way.
+        // The days up to 1970-01-01, counted in the same way.
         .checked_sub(719_469)?;
     days.checked_mul(24)?
         .checked_add(hour)?

@@ -1,4 +1,4 @@
-//! A body as it comes: decoded, counted, and never more than its bound.
+//! Streams a body: decodes and counts it, and stops at its bound.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout_at};
 use super::failure::Failure;
 use super::progress::Progress;
 
-/// Encoded bytes that are decoded at once: one byte inflates to at most 1032, so at most half a MiB is held.
+/// Encoded bytes decoded in one step. One byte inflates to at most 1032, so one step holds at most
+/// half a MiB.
 const GZIP_STEP_BYTES: usize = 512;
 
 /// How a body is encoded.
@@ -72,9 +73,9 @@ impl Body {
     /// The next decoded bytes; `None` at the end.
     ///
     /// # Errors
-    /// - [`Failure::TooLarge`] when the bound is passed, after what is within it was handed out
+    /// - [`Failure::TooLarge`] when the bound is passed, after the bytes within it were returned
     /// - [`Failure::BrokenOff`] when the body ends early or is badly encoded
-    /// - [`Failure::TooSlow`] when it comes more slowly than it has to
+    /// - [`Failure::TooSlow`] when the body arrives below the least rate
     /// - [`Failure::Deadline`] when the check's time is over
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         if self.over {
@@ -152,7 +153,7 @@ impl Body {
             if gunzip.ended {
                 return Ok(None);
             }
-            // A decompression that never waits for the network must not starve the deadline.
+            // Decompression that never waits for the network must not starve the deadline.
             tokio::task::consume_budget().await;
         }
     }
@@ -174,7 +175,7 @@ impl Gunzip {
                 .write(rest)
                 .map_err(|_corrupt| Failure::BrokenOff)?;
             if taken == 0 {
-                // Its end; what follows is not looked at.
+                // The end of the compressed stream. Bytes after it are ignored.
                 self.finish()?;
             }
             rest = rest.get(taken..).unwrap_or_default();
@@ -185,7 +186,7 @@ impl Gunzip {
     fn finish(&mut self) -> Result<(), Failure> {
         self.ended = true;
         self.encoded.clear();
-        // An empty body in an encoding is an empty body.
+        // An empty body is valid in every encoding.
         if self.decoder.header().is_none() {
             return Ok(());
         }

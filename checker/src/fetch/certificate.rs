@@ -1,4 +1,4 @@
-//! Verifies a host's certificate as rustls does, and adds what an owner needs to mend a chain.
+//! Verifies a host's certificate as rustls does, and adds what an owner needs to repair a chain.
 //!
 //! The verdict is webpki's alone: an accepted certificate stays accepted, a rejected one rejected.
 //! Only the reason "unknown issuer" is split in three.
@@ -16,7 +16,7 @@ pub(super) enum ChainError {
     /// Its issuer is its own subject.
     #[error("the certificate is self-signed")]
     SelfSigned,
-    /// The server sent nothing but its own certificate, and no root has issued that one.
+    /// The server sent only its own certificate, and no trusted root issued that one.
     #[error("the server sent no intermediate certificate, and no trusted root issued its own")]
     Incomplete,
 }
@@ -62,13 +62,14 @@ impl ServerCertVerifier for ExplainingVerifier {
     }
 }
 
-/// `error`, or a [`ChainError`] where that says more.
+/// `error`, or a [`ChainError`] where that is more precise.
 fn explain(
     error: Error,
     end_entity: &CertificateDer<'_>,
     intermediates: &[CertificateDer<'_>],
 ) -> Error {
-    // A self-signed certificate often is a CA's, which webpki rejects before it looks for a root.
+    // A self-signed certificate is often a CA certificate, which webpki rejects before it looks for
+    // a root.
     let about_chain = matches!(
         error,
         Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::Other(_))

@@ -1,13 +1,13 @@
-//! Why there is no answer, or no fetcher.
+//! Why a request has no answer, or why there is no fetcher.
 
 use protocol::Host;
 
 use super::tls::TlsFailure;
 
-/// What came instead of an answer.
+/// Why a request has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// robots.txt asks us not to.
+    /// robots.txt forbids the address.
     #[error("robots.txt refuses this address")]
     Disallowed,
     /// 301 or 308 to another host.
@@ -16,10 +16,10 @@ pub enum Failure {
     /// 302, 303 or 307 to another host.
     #[error("redirected to {0} for now")]
     Temporary(Host),
-    /// A redirect to something that is no address of a host's port 443; its text, escaped.
+    /// A redirect to something other than an address of a host's port 443. Holds its escaped text.
     #[error("redirected to nowhere")]
     BadRedirect(Option<String>),
-    /// A redirect to the address that was asked for.
+    /// A redirect to the requested address itself.
     #[error("redirected to itself")]
     RedirectToSelf,
     /// More redirects than are followed.
@@ -34,7 +34,7 @@ pub enum Failure {
     /// The body broke off or is not in the encoding that the head names.
     #[error("the answer broke off")]
     BrokenOff,
-    /// No head in time.
+    /// The head did not arrive in time.
     #[error("there was no answer in time")]
     Timeout,
     /// The check's time is over.
@@ -49,12 +49,12 @@ pub enum Failure {
     /// A content encoding that was not offered, or several.
     #[error("the answer's encoding was not offered")]
     Encoding,
-    /// The check has made all the requests it may make.
+    /// The check has used up its requests.
     #[error("the check has made all its requests")]
     Requests,
 }
 
-/// Why no fetcher could be made: ours, never the host's.
+/// Why no fetcher could be made. The fault is ours, never the host's.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
     /// The further trust roots are no PEM certificates.

@@ -1,4 +1,4 @@
-//! So many requests a second and no more.
+//! Limits requests per second.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 /// The span in which requests are counted.
 const SPAN: Duration = Duration::from_secs(1);
 
-/// The times of the last requests, at most as many as one second may hold.
+/// The times of the last requests, at most as many as one second allows.
 #[derive(Debug)]
 pub(super) struct Pace {
     per_second: usize,

@@ -1,5 +1,5 @@
-//! Posting of ready-made push messages (RFC 8030). robots.txt is not asked: a message goes to an
-//! endpoint that a push service gave out for this.
+//! Posts ready-made push messages (RFC 8030). robots.txt does not apply: the push service gave out
+//! the endpoint for exactly this use.
 
 use protocol::Message;
 use protocol::limits::DELIVERY_ANSWER_BYTES_MAX;
@@ -18,11 +18,11 @@ pub struct Posted {
 }
 
 impl Fetcher {
-    /// Posts a message, once more if the connection that was kept alive turned out to be closed: a
+    /// Posts a message, and posts it again if the kept-alive connection turned out to be closed. A
     /// message that arrives twice replaces itself by its topic.
     ///
     /// # Errors
-    /// What came instead of an answer.
+    /// Why there is no answer.
     pub async fn post(&mut self, message: &Message) -> Result<Posted, Failure> {
         let reused = std::mem::replace(&mut self.kept_alive, KeptAlive::No);
         let response = match self.post_once(message).await {
@@ -35,11 +35,11 @@ impl Fetcher {
             status: answer.status,
             retry_after_s: answer.retry_after_s,
         };
-        // Nothing in the body matters, but a connection is kept only if it was read to its end.
+        // The body is ignored, but a connection is reused only if its body was read to the end.
         if let Ok(mut body) = answer.body(DELIVERY_ANSWER_BYTES_MAX) {
             while let Ok(Some(_piece)) = body.next().await {}
         }
-        // Lets the connection's task give the connection back.
+        // Lets the connection's task return the connection to the pool.
         tokio::task::yield_now().await;
         Ok(posted)
     }

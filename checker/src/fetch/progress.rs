@@ -1,11 +1,11 @@
-//! Whether a body comes fast enough to be waited for.
+//! Whether a body arrives fast enough.
 //!
-//! A host that drips would otherwise hold a container slot until the check's deadline. Only the
-//! time spent waiting for the host counts, so a slow reader on our side is never the host's fault.
+//! A host that drips would otherwise hold a container slot until the check's deadline. Only time
+//! spent waiting for the host counts, so a slow reader on our side is never the host's fault.
 
 use std::time::Duration;
 
-/// How much of the present window has come.
+/// How much of the current window has arrived.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Progress {
     window: Duration,
@@ -15,7 +15,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// A body of which `bytes_min` have to come in each `window`.
+    /// Requires `bytes_min` bytes of the body in each `window`.
     pub(super) fn new(window: Duration, bytes_min: u64) -> Self {
         Self {
             window,
@@ -50,8 +50,8 @@ mod tests {
     const BYTES_MIN: u64 = 10_240;
 
     proptest! {
-        /// Whatever comes when, a body is given up only if less than the least came in a whole
-        /// window, and never waited for longer than one.
+        /// In any order of arrivals, a body is given up only after a whole window with too few
+        /// bytes, and never waited for longer than one window.
         #[test]
         fn a_body_is_given_up_after_a_window_with_too_few_bytes_and_never_before(
             pieces in proptest::collection::vec((0u64..12_000, 0usize..12_000), 1..200),

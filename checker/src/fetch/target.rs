@@ -1,26 +1,27 @@
-//! Where a redirect or a NodeInfo link leads: here, to another host, or nowhere.
+//! Where a redirect or a NodeInfo link leads to: this host, another host, or nowhere.
 //!
-//! In: the host's name, the address it was found at, the reference as it was sent. Out: a [`Target`]. Refused: other ports and schemes, addresses
-//! instead of names, and whatever is no URL; `http` is raised to `https`, for port 80 is never asked.
+//! Resolves a reference against the address at which it was found, and gives a [`Target`]. Rejects
+//! other ports and schemes, IP addresses, and anything that is no URL. `http` is raised to `https`,
+//! because port 80 is never used.
 
 use protocol::limits::TEXT_BYTES_MAX;
 use protocol::{Host, escaped};
 use url::Url;
 
-/// Longest reference that is looked at. Browsers and servers give up at some 2 to 8 KiB.
+/// Longest reference that is resolved. Browsers and servers give up at some 2 to 8 KiB.
 const REFERENCE_BYTES_MAX: usize = 2048;
 
-/// Bytes that the `…` of a cut text takes.
+/// Bytes of the `…` at the end of a cut text.
 const ELLIPSIS_BYTES: usize = 3;
 
-/// Where a reference leads.
+/// Where a reference leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// To this address of the same host, in canonical form.
+    /// An address of the same host, in canonical form.
     Here(Url),
-    /// To port 443 of another host.
+    /// Port 443 of another host.
     Elsewhere(Host),
-    /// To nothing that could be asked; the reference's text, escaped and cut.
+    /// Nothing that can be requested. Holds the reference's text, escaped and cut.
     Nowhere(String),
 }
 
@@ -41,7 +42,7 @@ pub fn resolve(host: &Host, base: &Url, reference: &[u8]) -> Target {
     let Ok(url) = base.join(text) else {
         return nowhere();
     };
-    // `port` is `None` for a scheme's own one: 80 is raised together with `http`.
+    // `port` is `None` for a scheme's default port: 80 is raised together with `http`.
     if !matches!(url.scheme(), "http" | "https") || !matches!(url.port(), None | Some(443)) {
         return nowhere();
     }

@@ -1,4 +1,4 @@
-//! TLS towards the host, and what a failed request means.
+//! TLS towards the host, and the meaning of a failed request.
 
 use std::error::Error;
 use std::io;
@@ -12,7 +12,8 @@ use rustls::{AlertDescription, CertificateError, ClientConfig, RootCertStore};
 use super::certificate::{ChainError, ExplainingVerifier};
 use super::failure::{Failure, SetupError};
 
-/// Causes of an error that are looked through. reqwest, hyper, hyper-rustls and I/O make five.
+/// Longest chain of an error's causes that is searched. reqwest, hyper, hyper-rustls and I/O make
+/// five.
 const CAUSES_MAX: usize = 16;
 
 /// The compiled-in roots and those of `ca_pem`; TLS 1.2 and 1.3, HTTP/1.1.
@@ -32,7 +33,7 @@ pub(super) fn config(ca_pem: Option<&[u8]>) -> Result<ClientConfig, SetupError> 
             .map_err(|error| SetupError::Roots(error.into()))?;
     let mut config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        // "Dangerous" is any verifier but rustls's own; this one only words its refusals.
+        // rustls calls any verifier but its own "dangerous". This one only rewords rejections.
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(ExplainingVerifier(verifier)))
         .with_no_client_auth();
@@ -59,7 +60,7 @@ pub enum TlsFailure {
     Unsupported,
     /// The host closed the connection during the handshake.
     Closed,
-    /// Anything else, such as an answer that is not TLS.
+    /// Any other failure, such as an answer that is not TLS.
     Other,
 }
 
@@ -108,7 +109,7 @@ impl From<&CertificateError> for TlsFailure {
     }
 }
 
-/// What a request's error means: TLS when the handshake failed or was cut short, otherwise HTTP.
+/// The meaning of a request's error: TLS if the handshake failed or was cut short, otherwise HTTP.
 pub(super) fn failure_of(error: &reqwest::Error) -> Failure {
     let mut cause: Option<&(dyn Error + 'static)> = error.source();
     for _ in 0..CAUSES_MAX {
@@ -119,12 +120,12 @@ pub(super) fn failure_of(error: &reqwest::Error) -> Failure {
             return Failure::Tls(error.into());
         }
         let io = error_now.downcast_ref::<io::Error>();
-        // An error of rustls is wrapped in one of I/O.
+        // rustls errors are wrapped in I/O errors.
         let is_rustls = io.is_some_and(|io| io.get_ref().is_some_and(|e| e.is::<rustls::Error>()));
         if io.is_some_and(|io| error.is_connect() && !is_rustls && is_cut_short(io.kind())) {
             return Failure::Tls(TlsFailure::Closed);
         }
-        // An I/O error that wraps another leaves it out of its sources.
+        // An I/O error doesn't list a wrapped I/O error among its sources.
         let wrapped = io.and_then(io::Error::get_ref);
         cause = match wrapped {
             Some(wrapped) => Some(wrapped),
@@ -134,7 +135,8 @@ pub(super) fn failure_of(error: &reqwest::Error) -> Failure {
     Failure::Http
 }
 
-/// How a connection ends that was there: while connecting, that is in the handshake. A socket that does not accept fails otherwise.
+/// The I/O errors of an established connection that ends. While connecting, they mean the
+/// handshake. A socket that does not accept fails with other errors.
 fn is_cut_short(kind: io::ErrorKind) -> bool {
     matches!(
         kind,

@@ -1,7 +1,8 @@
-//! Comma-separated values → names for the sink.
+//! Reads names from comma-separated values into the sink.
 //!
-//! In: a buffered reader. Out: the names of one column: the best that the first record names as one, else the first column, whose first field is
-//! then a name like the others. Refused: nothing; a record without that column, or with a field over its bound in it, is counted.
+//! Takes the names of one column: the best that the first record's headers offer, otherwise the
+//! first column, whose first field is then a name too. A record that lacks the column, or whose
+//! field there is over its bound, is counted as dropped.
 
 use std::io::BufRead;
 
@@ -10,7 +11,7 @@ use csv_core::{ReadFieldResult, Reader};
 use super::format::NAME_KEYS;
 use crate::peers::sink::{Full, Sink};
 
-/// Longest field that is looked at; names and addresses are shorter, and the rest of a record is of no interest.
+/// Longest field that is read. Names and addresses are shorter.
 const FIELD_BYTES_MAX: usize = 4096;
 
 /// Reads to the end, to a cut, or until the sink is full.
@@ -20,10 +21,11 @@ pub(super) fn read(mut reader: impl BufRead, sink: &mut Sink) {
     let mut buffer = [0; FIELD_BYTES_MAX];
     let mut length: usize = 0;
     let mut too_long = false;
-    // The parser would pass over a byte order mark if it saw it whole; it gets the first byte alone, so that it does not matter how a body is cut.
+    // The parser skips a byte order mark only if it sees the whole mark at once. It gets the first
+    // byte alone, so that the cuts in a body make no difference.
     let mut seen_bytes_max = 1;
     loop {
-        // Half a field is no field; whoever feeds the reader knows of the cut.
+        // Half a field is dropped. The feeding side knows about the cut.
         let Ok(bytes) = reader.fill_buf() else { return };
         let bytes = bytes.get(..seen_bytes_max.min(bytes.len()));
         let room = buffer.get_mut(length..).unwrap_or_default();
@@ -50,18 +52,18 @@ pub(super) fn read(mut reader: impl BufRead, sink: &mut Sink) {
     }
 }
 
-/// What is known of the table so far.
+/// What is known about the table so far.
 #[derive(Debug, Default)]
 struct Table {
-    /// Place of the current field in its record.
+    /// Index of the current field in its record.
     column: usize,
-    /// Where names are: the best rank of a header so far, and its column.
+    /// Best rank of a header so far, and its column.
     names: Option<(usize, usize)>,
-    /// The first record is over.
+    /// Whether the first record is over.
     past_header: bool,
     /// The first record's first field, which is a name if there is no header.
     first: Option<String>,
-    /// The current record's name, if its column came.
+    /// The current record's name, once its column was read.
     name: Option<String>,
 }
 

@@ -1,7 +1,8 @@
-//! A list of names in any of its formats → names for the sink.
+//! Reads a list of names in any of its formats into the sink.
 //!
-//! In: the pieces of a body. Out: names to the sink as they come. Refused: JSON that is malformed or holds no list; of the other formats nothing:
-//! an element that is no name is counted and the next one is read.
+//! Takes a body in pieces and passes names on as they arrive. Rejects malformed JSON and JSON
+//! without a list. In the other formats, an element that is no name is counted and the next one is
+//! read.
 
 use protocol::ListFormat;
 use serde::de::DeserializeSeed;
@@ -15,13 +16,15 @@ use crate::peers::feed::{Piece, Pieces};
 use crate::peers::page::{Element, Shape, WithoutList, read_page};
 use crate::peers::sink::{Full, Sink};
 
-/// Longest line: an NDJSON record with a description as long as any that is taken elsewhere.
+/// Longest line: an NDJSON record with a description of the longest kind that JSON may have.
 const LINE_BYTES_MAX: usize = TOKEN_BYTES_MAX;
 
-/// What columns and members are called that hold a name, the best first: where `host` or `domain` are there, `name` is often a title.
+/// Names of columns and members that hold a name, the best first. Next to `host` or `domain`,
+/// `name` is often a title.
 pub(super) const NAME_KEYS: &[&str] = &["domain", "host", "name"];
 
-/// The objects and arrays of lists: `pods` is the-federation.info's and podupti.me's `pods.json`, `data` and `nodes` are what `GraphQL` servers answer.
+/// The objects and arrays of lists: `pods` in the-federation.info's and podupti.me's `pods.json`,
+/// `data` and `nodes` in the answers of `GraphQL` servers.
 pub(super) static SHAPE: Shape = Shape {
     lists: &[
         "data",
@@ -62,13 +65,13 @@ pub(super) fn read_names(
                 return Err(NotAList);
             }
         }
-        // Their text has a sink of its own.
+        // These texts have a separate sink.
         ListFormat::Suffixes | ListFormat::Proof => return Err(NotAList),
     }
     Ok(())
 }
 
-/// A name, perhaps with a comment after it.
+/// A name, optionally with a comment after it.
 fn take_line(line: Line<'_>, sink: &mut Sink) -> Result<(), Full> {
     let Line::Whole(line) = line else {
         sink.drop_one();
@@ -80,7 +83,7 @@ fn take_line(line: Line<'_>, sink: &mut Sink) -> Result<(), Full> {
     };
     match without_comment(line).trim() {
         "" => Ok(()),
-        // Several words: which of them were meant is a guess.
+        // Several words: picking one of them would be a guess.
         words if words.contains(char::is_whitespace) => {
             sink.drop_one();
             Ok(())
@@ -89,7 +92,7 @@ fn take_line(line: Line<'_>, sink: &mut Sink) -> Result<(), Full> {
     }
 }
 
-/// The line up to `#` or `//` where one of them begins a word: elsewhere they belong to an address.
+/// The line up to a `#` or `//` that begins a word. Within a word they belong to an address.
 fn without_comment(line: &str) -> &str {
     let mut before = None;
     for (index, letter) in line.char_indices() {
@@ -122,7 +125,7 @@ fn take_record(line: Line<'_>, sink: &mut Sink) -> Result<(), Full> {
 }
 
 fn name_in(record: &[u8]) -> Option<String> {
-    // Before the parser: what it passes over, it doesn't check.
+    // Checked before parsing, because the parser doesn't validate the values that it skips.
     let record = str::from_utf8(record).ok()?;
     Guard::default().feed(record.as_bytes()).1.ok()?;
     let mut deserializer = serde_json::Deserializer::from_str(record);

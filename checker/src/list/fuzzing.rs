@@ -1,4 +1,5 @@
-//! The way in for the fuzz target `lists`: a body in pieces → what was printed of it. Compiled for it alone.
+//! Entry point for the fuzz target `lists`: reads a body in pieces and returns what was printed.
+//! Compiled only for fuzzing.
 
 use bytes::Bytes;
 use protocol::ListFormat;
@@ -13,12 +14,12 @@ use crate::peers::feed::{Cut, Piece};
 use crate::peers::fuzzing::Kept;
 use crate::peers::sink::Sink;
 
-/// What a body came to.
+/// The result of reading a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// Lines as they go to stdout, but for the last ones.
+    /// Lines as they go to stdout, without the last ones.
     pub printed: Vec<u8>,
-    /// Whether it was a list of that format.
+    /// Whether the body was a list of that format.
     pub is_list: bool,
     /// Elements that were no name.
     pub dropped: u64,
@@ -29,13 +30,14 @@ pub struct Reading {
 /// How the body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Where it should.
+    /// At its real end.
     Whole,
-    /// It breaks off.
+    /// The body breaks off.
     Cut,
 }
 
-/// Reads a body that comes in `pieces` through the very reader that list mode has; at most `names_max` names are taken. `None` when stdout fails.
+/// Reads a body that comes in `pieces` with list mode's own reader, and takes at most `names_max`
+/// names. `None` if stdout fails.
 pub fn read(format: ListFormat, pieces: &[&[u8]], end: End, names_max: u64) -> Option<Reading> {
     let queue = queued(pieces, end)?;
     let kept = Kept::default();

@@ -1,7 +1,7 @@
-//! Bytes as they come → lines, each within a bound.
+//! Splits bytes into lines, each within a bound.
 //!
-//! In: a buffered reader. Out: lines without their ends (LF or CR LF). Refused: a longer line, of which nothing is kept but that it was there; the
-//! beginning of a line whose end did not come because the body was cut.
+//! Passes on lines without their ends (LF or CR LF). Of a longer line only the fact is reported. A
+//! last line without an end is dropped if the body was cut.
 
 use std::io::BufRead;
 
@@ -10,26 +10,26 @@ use crate::peers::sink::Full;
 /// A line of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// Its bytes.
+    /// The line's bytes.
     Whole(&'a [u8]),
-    /// It is over the bound.
+    /// The line is over the bound.
     TooLong,
 }
 
-/// Hands each line to `each`, until the end, a cut, or until `each` takes no more.
+/// Passes each line to `each`, until the end, a cut, or until `each` returns an error.
 ///
-/// What is held is at most `bytes_max` bytes, and the reader's buffer.
+/// Holds at most `bytes_max` bytes and the reader's buffer.
 pub(super) fn each_line(
     mut reader: impl BufRead,
     bytes_max: usize,
     mut each: impl FnMut(Line<'_>) -> Result<(), Full>,
 ) {
     let mut line = Vec::new();
-    // Of a line over the bound the rest is passed over.
+    // The rest of a line over the bound is skipped.
     let mut passing = false;
     let mut begun = false;
     loop {
-        // A cut and a sink that is full are known to whoever feeds the reader; half a line is no line.
+        // The feeding side knows about a cut or a full sink. Half a line is dropped.
         let Ok(bytes) = reader.fill_buf() else { return };
         let is_end = bytes.is_empty();
         let newline = bytes.iter().position(|&byte| byte == b'\n');
@@ -42,7 +42,7 @@ pub(super) fn each_line(
         let taken = part.len().saturating_add(usize::from(newline.is_some()));
         reader.consume(taken);
         let outcome = if !fits && !passing {
-            // At once: its end may never come.
+            // At once, because the line's end may never come.
             passing = true;
             line.clear();
             each(Line::TooLong)

@@ -1,7 +1,8 @@
-//! A text that somebody else judges, the list of public suffixes or a host's proof → its lines, as they are.
+//! Passes on the lines of a text unchanged: the list of public suffixes, or a host's proof.
 //!
-//! In: the pieces of a body. Out: `suffix_lines` events. Refused: what is no text of such lines (bytes that are no UTF-8, control characters, a line
-//! over its bound), and more text than such a thing has. What the text says is not decided here: this is the untrusted side.
+//! Turns the pieces of a body into `suffix_lines` events. Rejects bytes that are not UTF-8, control
+//! characters, a line over its bound, and more text than such a document has. The meaning of the
+//! text is judged elsewhere, because this is the untrusted side.
 
 use protocol::Event;
 use protocol::event::is_suffix_line;
@@ -17,7 +18,7 @@ use crate::peers::sink::{Closed, Full};
 /// Bytes of an empty `suffix_lines` line.
 const FRAME_BYTES: usize = r#"{"suffix_lines":{"lines":[]}}"#.len();
 
-/// Where lines go.
+/// The sink for lines.
 #[derive(Debug)]
 pub(super) struct TextSink {
     emitter: Emitter,
@@ -30,7 +31,7 @@ pub(super) struct TextSink {
 }
 
 impl TextSink {
-    /// Takes at most so many bytes of lines, their ends included.
+    /// Takes at most `text_bytes_max` bytes of lines, their ends included.
     pub(super) fn new(emitter: Emitter, text_bytes_max: usize) -> Self {
         Self {
             emitter,
@@ -49,7 +50,8 @@ impl TextSink {
         if self.text_bytes > self.text_bytes_max {
             return self.stop();
         }
-        // At most twice its length on the wire, for control characters are not among them; then quotes and a comma.
+        // At most twice its length on the wire, because it has no control characters, plus quotes
+        // and a comma.
         let bytes = line.len().saturating_mul(2).saturating_add(3);
         let full_line = self.batch_bytes.saturating_add(bytes) > PEERS_LINE_BYTES_MAX;
         if full_line || self.batch.len() >= SUFFIX_LINES_PER_LINE_MAX {
@@ -60,7 +62,7 @@ impl TextSink {
         Ok(())
     }
 
-    /// Prints what is left.
+    /// Prints the buffered lines.
     pub(super) fn close(mut self) -> Result<Closed, Fault> {
         let flushed = self.flush();
         if let Some(error) = self.failed {
@@ -95,7 +97,7 @@ impl TextSink {
     }
 }
 
-/// Reads a body to its end, to a line that can be none of such a text, or until the sink is full.
+/// Reads a body to its end, to a line that such a text can't have, or until the sink is full.
 pub(super) fn read_text(queue: Receiver<Piece>, sink: &mut TextSink) -> Result<(), NotAList> {
     let mut is_list = true;
     each_line(Pieces::plain(queue), SUFFIX_LINE_BYTES_MAX, |line| {

@@ -1,4 +1,4 @@
-//! What only `--direct` needs: errors in words for a person, which the gateway finds in the census.
+//! Name and connection errors for `--direct`. In the census, the gateway finds these.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -11,7 +11,7 @@ use rustls::pki_types::pem::PemObject;
 
 use crate::order::{self, EgressError};
 
-/// Longest wait for one address to accept, as the check itself has for a first byte.
+/// Longest wait for one address to accept, equal to the check's limit for a first byte.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 /// Addresses that are tried.

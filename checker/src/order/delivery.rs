@@ -1,8 +1,8 @@
-//! Delivery mode: ready-made push messages for a push service, instead of a check.
+//! Delivery mode: sends ready-made push messages to a push service instead of checking a host.
 //!
-//! Posts the order's messages one after the other and prints each outcome: `hello`, a `posted`
-//! or `unposted` for each message in their order, `done`. Neither robots.txt nor anything else is
-//! asked for. Nothing here judges the host.
+//! Posts the order's messages one after the other and prints each outcome: `hello`, a `posted` or
+//! `unposted` for each message in their order, `done`. Nothing else is requested, not even
+//! robots.txt, and nothing here judges the host.
 
 use protocol::limits::{self, DELIVERY_FAILURES_MAX, RETRY_AFTER_SECONDS_MAX};
 use protocol::{DeliveryOrder, Event, UnpostedReason};
@@ -14,7 +14,7 @@ use crate::fetch::{Failure, Fetcher, Posted};
 /// Posts all messages and prints events, `hello` first and `done` last.
 ///
 /// # Errors
-/// When stdout fails; whatever the push service does becomes an event.
+/// When stdout fails. Whatever the push service does becomes an event.
 pub async fn run(
     fetcher: &mut Fetcher,
     mut emitter: Emitter,

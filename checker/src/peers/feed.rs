@@ -1,7 +1,8 @@
-//! One answer from the network to the parser: the async side reads, a thread parses, a short queue lies between them.
+//! Streams one answer from the network to the parser: the async side reads, a thread parses, and a
+//! short queue connects them.
 //!
-//! In: requests. Out: pages, their names gone to the sink already. Refused: answers of another status than 200, and the bounds of all peers answers
-//! together.
+//! Takes requests and gives pages, after their names went to the sink. Rejects every status except
+//! 200, and stops at the bound for all peers answers together.
 
 use std::io::{self, BufReader, Read};
 
@@ -13,26 +14,27 @@ use super::sink::Sink;
 use crate::documents::json::{BYTE_ORDER_MARK, Guard, JsonError};
 use crate::fetch::{Ask, Body, Failure, Fetcher};
 
-/// Pieces between the network and the parser. A piece is at most what hyper reads at once, so the queue holds less than 2 MiB.
+/// Pieces between the network and the parser. A piece is at most one read of hyper's, so the queue
+/// holds less than 2 MiB.
 const PIECES_QUEUED_MAX: usize = 4;
 
-/// The parser's own buffer: it takes single bytes from its reader.
+/// The parser's own buffer, because the parser reads single bytes.
 const READ_BUFFER_BYTES: usize = 8 * 1024;
 
-/// Why a peers list ended before its end.
+/// Why a peers list ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// By robots.txt, by a status, or by a redirect elsewhere.
+    /// By robots.txt, by a status, or by a redirect to another host.
     Refused,
     /// At a bound.
     Truncated,
-    /// By the network, or by what is no such list.
+    /// By the network, or by something that is no such list.
     Failed,
-    /// This software has none.
+    /// This software has no list.
     Silent,
 }
 
-/// The asking of one host for its peers, over as many answers as it takes.
+/// All requests for one host's peers.
 #[derive(Debug)]
 pub(super) struct Session<'a> {
     fetcher: &'a mut Fetcher,
@@ -59,13 +61,13 @@ impl<'a> Session<'a> {
         self.sink.as_ref().map_or(0, Sink::taken)
     }
 
-    /// Asks for `path`.
+    /// Requests `path`.
     pub(super) async fn get(&mut self, path: &str, shape: &'static Shape) -> Result<Page, Stop> {
         let ask = self.fetcher.ask_for(path);
         self.page(ask.map_err(|_no_url| Stop::Failed)?, shape).await
     }
 
-    /// Asks for `path` with a JSON body.
+    /// Requests `path` with a JSON body.
     pub(super) async fn post(
         &mut self,
         path: &str,
@@ -78,7 +80,7 @@ impl<'a> Session<'a> {
         self.page(ask, shape).await
     }
 
-    /// Reads a whole document that was received before and parsed once.
+    /// Reads a whole document that was received and parsed once before.
     pub(super) fn read(&mut self, document: &[u8], shape: &'static Shape) -> Result<Page, Stop> {
         let document = document.strip_prefix(BYTE_ORDER_MARK).unwrap_or(document);
         let sink = self.sink.as_mut().ok_or(Stop::Failed)?;
@@ -117,18 +119,18 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What came of a body.
+/// The result of reading a body.
 #[derive(Debug)]
 pub(crate) struct Streamed<S, R> {
-    /// What was given to the parser.
+    /// The sink that the parser wrote to.
     pub(crate) sink: S,
-    /// How the body ended, as far as the parser wanted it.
+    /// How the body ended, as far as the parser read it.
     pub(crate) fed: Result<(), Failure>,
     /// What the parser returned.
     pub(crate) read: R,
 }
 
-/// Reads a body through `read`, which runs on a thread of its own; nothing when that was lost.
+/// Reads a body through `read` on a thread; `None` if the thread was lost.
 pub(crate) async fn stream<S, R>(
     mut body: Body,
     mut sink: S,
@@ -146,14 +148,14 @@ where
     let fed = loop {
         match body.next().await {
             Ok(Some(piece)) => {
-                // The parser wants no more.
+                // The parser stopped reading.
                 if pieces.send(Ok(piece)).await.is_err() {
                     break Ok(());
                 }
             }
             Ok(None) => break Ok(()),
             Err(failure) => {
-                // Whether the parser still listens changes nothing any more.
+                // The result is the same if the parser is gone already.
                 pieces.send(Err(Cut)).await.ok();
                 break Err(failure);
             }
@@ -185,7 +187,7 @@ impl From<Failure> for Stop {
     }
 }
 
-/// A piece of a body, or the sign that it ended before its end: half a name can be another name.
+/// A piece of a body, or the sign that the body was cut: half a name can be another name.
 pub(crate) type Piece = Result<Bytes, Cut>;
 
 /// The body broke off, or passed a bound.
@@ -198,9 +200,9 @@ pub(crate) struct Pieces {
     queue: mpsc::Receiver<Piece>,
     piece: Bytes,
     guard: Option<Guard>,
-    /// What ends the reading once the bytes before it are read.
+    /// The breach to return once the bytes before it are read.
     breach: Option<JsonError>,
-    /// What may still come of a byte order mark: nothing once anything else has come.
+    /// The rest of a byte order mark that may still come. Empty after any other byte.
     mark: &'static [u8],
 }
 
@@ -228,7 +230,7 @@ impl Pieces {
 }
 
 impl Pieces {
-    /// A server may cut its answer anywhere, within the mark as well. Half a mark belongs to the text, whatever it is there.
+    /// Skips a byte order mark, which a server may cut anywhere. Half a mark belongs to the text.
     fn pass_over_mark(&mut self, piece: &mut Bytes) {
         while let (Some((wanted, rest)), Some(byte)) = (self.mark.split_first(), piece.first()) {
             if byte != wanted {
@@ -261,7 +263,7 @@ impl Read for Pieces {
         }
         let bytes = self.piece.len().min(buffer.len());
         let mut part = self.piece.split_to(bytes);
-        // What stands before a breach is still parsed, however the answer was cut.
+        // What comes before a breach is still parsed, however the answer was cut.
         let (bytes, guarded) = match &mut self.guard {
             Some(guard) => guard.feed(&part),
             None => (bytes, Ok(())),
@@ -301,7 +303,7 @@ mod tests {
         assert_eq!(read(&[b"\xef", b"", b"\xbb\xbf", b"[", b"]"]), list);
         assert_eq!(read(&[b"\xef\xbb", b"\xbf[]"]), list);
         assert_eq!(read(&[b"[", b"]"]), list);
-        // Only at the beginning, only once, and only a whole one.
+        // Only at the beginning, only once, and only a whole mark.
         assert_eq!(
             read(&[b"\xef", b"\xbc", b"\x81"]),
             Some("\u{ff01}".as_bytes().to_vec())

@@ -1,4 +1,5 @@
-//! The way in for the fuzz target `peers`: one answer in pieces → what was printed of it. Compiled for it alone.
+//! Entry point for the fuzz target `peers`: reads one answer in pieces and returns what was
+//! printed. Compiled only for fuzzing.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,7 @@ use super::sink::Sink;
 use super::software::{friendica, funkwhale, lemmy, mastodon, mbin, misskey, peertube};
 use crate::emit::Emitter;
 
-/// Every shape of an answer, by the module that asks for it. `PieFed` has Lemmy's.
+/// Every shape of an answer, by the module that requests it. `PieFed` has Lemmy's.
 static SHAPES: [(&str, &Shape); 9] = [
     ("mastodon", &mastodon::SHAPE),
     ("misskey", &misskey::SHAPE),
@@ -27,12 +28,13 @@ static SHAPES: [(&str, &Shape); 9] = [
     ("friendica", &friendica::SHAPE),
 ];
 
-/// What an answer came to.
+/// The result of reading an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// Lines as they go to stdout.
     pub printed: Vec<u8>,
-    /// Whether it was such a list, how many elements it had, and the next page's cursor; `None` when it was malformed.
+    /// Whether it was such a list, its number of elements, and the next page's cursor; `None` if it
+    /// was malformed.
     pub page: Option<(bool, u64, Option<String>)>,
 }
 
@@ -41,8 +43,8 @@ pub fn shapes() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().map(|(name, _)| *name)
 }
 
-/// Reads an answer that comes in `pieces` through the very reader that a check has; at most `peers_max` names are taken. `None` for an unknown
-/// shape, or when stdout fails.
+/// Reads an answer that comes in `pieces` with the check's own reader, and takes at most
+/// `peers_max` names. `None` for an unknown shape, or if stdout fails.
 pub fn read(shape: &str, pieces: &[&[u8]], own: &Host, peers_max: u64) -> Option<Reading> {
     let (_, shape) = SHAPES.iter().find(|(name, _)| *name == shape)?;
     let (sender, queue) = mpsc::channel(pieces.len().max(1));
@@ -61,12 +63,11 @@ pub fn read(shape: &str, pieces: &[&[u8]], own: &Host, peers_max: u64) -> Option
     })
 }
 
-/// What is printed into memory.
+/// Captures printed bytes in memory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Kept(Arc<Mutex<Vec<u8>>>);
 
 impl Kept {
-    /// All of it.
     pub(crate) fn take(&self) -> Vec<u8> {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }

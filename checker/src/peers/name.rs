@@ -1,13 +1,16 @@
-//! An element of a peers list → a host name.
+//! Turns an element of a peers list into a host name.
 //!
-//! In: what servers write where a name belongs: addresses, accounts, ports, other spellings. Out: the canonical name. Refused: everything else.
+//! Takes what servers write instead of a plain name: addresses, accounts, ports, other spellings.
+//! Gives the canonical name and rejects everything else.
 
 use protocol::Host;
 
-/// Longest element that is looked at: a name of 253 bytes as U-labels, with an account and an address around it.
+/// Longest element that is read: a name of 253 bytes as U-labels, with an account and an address
+/// around it.
 const ELEMENT_BYTES_MAX: usize = 2048;
 
-/// The host that an element names: `http://` or `https://`, a path, an account (`user@`, `@`), port 443 and the spelling don't matter.
+/// The host that an element names. Ignores `http://` or `https://`, a path, an account (`user@`,
+/// `@`), port 443 and the spelling.
 pub fn peer_name(element: &str) -> Option<Host> {
     if element.len() > ELEMENT_BYTES_MAX {
         return None;

@@ -1,7 +1,8 @@
-//! One JSON answer as a stream → names for the sink, whatever the shape of the list.
+//! Streams the names of one JSON answer into the sink, for any shape of list.
 //!
-//! In: a reader of guarded bytes and the [`Shape`] of a family's answers. Out: names to the sink as they are parsed, and what paging needs.
-//! Refused: malformed JSON; elements of another type are dropped one by one.
+//! Takes a guarded reader and the [`Shape`] of a family's answers. Passes names on as they are
+//! parsed, and returns what paging needs. Rejects malformed JSON. Elements of another type are
+//! dropped one by one.
 
 use std::fmt;
 use std::io::Read;
@@ -13,15 +14,16 @@ use serde::de::{
 use super::sink::Sink;
 use crate::documents::json::{Scalar, pass_over_array};
 
-/// Longest cursor that is kept: it goes back into an address.
+/// Longest cursor that is kept, because it goes back into an address.
 const CURSOR_BYTES_MAX: usize = 512;
 
-/// How a family's answers look.
+/// The form of a family's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Keys through which lists are reached; a list is also taken at the top.
+    /// Keys that lead to lists. A list at the top counts as well.
     pub(crate) lists: &'static [&'static str],
-    /// Keys of an element that hold its name, the best first: where several are there, the best counts, in whatever order they come.
+    /// Keys of an element that hold its name, the best first. The best one that is present counts,
+    /// in any order.
     pub(crate) names: &'static [&'static str],
     /// Keys of an element that hold an object with its name.
     pub(crate) inside: &'static [&'static str],
@@ -36,18 +38,18 @@ pub(crate) struct Shape {
 /// What an object without a list means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WithoutList {
-    /// That this is no such answer.
+    /// It is no such answer.
     NoAnswer,
-    /// That there are no peers.
+    /// There are no peers.
     NoPeers,
 }
 
-/// What was read of one answer.
+/// The result of reading one answer.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Page {
-    /// Whether there was a list, or something that stands for an empty one.
+    /// Whether there was a list, or something that means an empty one.
     pub(crate) is_list: bool,
-    /// Elements, of whatever kind.
+    /// Elements of every kind.
     pub(crate) items: u64,
     /// The next page's cursor.
     pub(crate) next: Option<String>,
@@ -78,7 +80,7 @@ enum Place {
     Below,
 }
 
-/// The top of an answer, or what stands at one of the keys that lead to a list.
+/// The top of an answer, or the value of a key that leads to a list.
 struct Level<'a> {
     shape: &'static Shape,
     sink: &'a mut Sink,
@@ -138,7 +140,8 @@ impl<'de> Visitor<'de> for Level<'_> {
                 map.next_value::<IgnoredAny>()?;
             }
         }
-        // Lemmy leaves out what is empty, up to an empty object; an error's object is not empty.
+        // Lemmy leaves out empty members, which can leave an empty object. An error's object is not
+        // empty.
         let may_lack = members == 0 || self.shape.without_list == WithoutList::NoPeers;
         if may_lack && !self.shape.lists.is_empty() {
             self.page.is_list = true;
@@ -147,7 +150,7 @@ impl<'de> Visitor<'de> for Level<'_> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
-        // `null` instead of a list: federation is off.
+        // `null` instead of a list means that federation is off.
         if self.place == Place::Below {
             self.page.is_list = true;
         }

@@ -1,7 +1,9 @@
-//! Names → `peers` lines: a line as soon as it is full, so that what is in memory doesn't grow with the list.
+//! Writes names as `peers` lines. A full line is printed at once, so that memory does not grow with
+//! the list.
 //!
-//! In: elements as they were sent. Out: lines within the wire's bounds. Refused: more names or bytes than a check may print; elements that are no
-//! name are counted; of peers the host itself is left out.
+//! Takes elements as they were sent and prints lines within the wire's bounds. Stops at the names
+//! or bytes that a check may print. Elements that are no name are counted, and a host's own name is
+//! left out of its peers.
 
 use protocol::limits::{PEERS_LINE_BYTES_MAX, PEERS_PER_LINE_MAX};
 use protocol::{Event, Host, PeersOutcome};
@@ -15,7 +17,7 @@ const FRAME_BYTES: usize = r#"{"peers":{"hosts":[]}}"#.len();
 /// Bytes that a name takes beyond itself: quotes and a comma.
 const NAME_FRAME_BYTES: usize = 3;
 
-/// Where names go.
+/// The sink for names.
 #[derive(Debug)]
 pub(crate) struct Sink {
     emitter: Emitter,
@@ -33,7 +35,7 @@ pub(crate) struct Sink {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// What is left of a sink once all its names were printed.
+/// The result of a sink after all its names were printed.
 #[derive(Debug)]
 pub(crate) struct Closed {
     pub(crate) emitter: Emitter,
@@ -44,7 +46,7 @@ pub(crate) struct Closed {
 }
 
 impl Sink {
-    /// A sink for `peers_max` names, of which `own` is passed over.
+    /// A sink for `peers_max` names. The name `own` is skipped.
     pub(crate) fn new(emitter: Emitter, own: Option<Host>, peers_max: u64) -> Self {
         Self {
             emitter,
@@ -59,7 +61,7 @@ impl Sink {
         }
     }
 
-    /// Takes an element that was a text.
+    /// Takes an element that is a string.
     pub(crate) fn offer(&mut self, element: &str) -> Result<(), Full> {
         let Some(host) = peer_name(element) else {
             self.drop_one();
@@ -82,7 +84,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Counts an element that was no text.
+    /// Counts an element that is no string.
     pub(crate) fn drop_one(&mut self) {
         self.dropped = self.dropped.saturating_add(1);
     }
@@ -97,7 +99,7 @@ impl Sink {
         self.given.saturating_add(self.dropped)
     }
 
-    /// Prints what is left and how the list ended.
+    /// Prints the buffered names and how the list ended.
     pub(crate) fn finish(self, outcome: PeersOutcome) -> Result<Emitter, Fault> {
         let mut closed = self.close()?;
         let outcome = if closed.full {
@@ -112,7 +114,7 @@ impl Sink {
         Ok(closed.emitter)
     }
 
-    /// Prints what is left.
+    /// Prints the buffered names.
     pub(crate) fn close(mut self) -> Result<Closed, Fault> {
         let flushed = self.flush();
         if let Some(error) = self.failed {
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(sink.offer("c.example"), Err(Full));
         assert!(sink.is_full());
         sink.finish(PeersOutcome::Truncated).unwrap();
-        // What was taken before the bound is still told.
+        // What was taken before the bound is still printed.
         assert_eq!(lines(&kept), [2]);
     }
 

@@ -1,4 +1,4 @@
-//! How each software tells its peers: a function `collect` each.
+//! How each software publishes its peers. Each module has a function `collect`.
 
 pub(super) mod friendica;
 pub(super) mod funkwhale;

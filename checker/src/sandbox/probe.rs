@@ -1,7 +1,8 @@
-//! `--probe`: what limits this process finds in force on itself.
+//! `--probe`: which limits this process finds in force on itself.
 //!
-//! In: `/proc`, `/sys/fs/cgroup`, a few attempts to write and a few system calls. Out: a [`ProbeReport`]. Refused: nothing; what can't be read is reported as not in
-//! force, so that a container is never thought better confined than it is.
+//! Reads `/proc` and `/sys/fs/cgroup`, tries a few writes and a few system calls, and gives a
+//! [`ProbeReport`]. A limit that can't be read is reported as not in force, so that a container
+//! never seems better confined than it is.
 
 mod calls;
 
@@ -17,7 +18,7 @@ use rustix::process::{Resource, getrlimit};
 /// Longest file of `/proc` that is read. `mounts` of a container takes 5 KiB.
 const FILE_BYTES_MAX: u64 = 256 * 1024;
 
-/// Where a process could find something to write to, in a container of either engine.
+/// Directories that could be writable in a container of either engine.
 const WRITABLE_TRIED: [&str; 7] = [
     "/",
     "/tmp",
@@ -28,17 +29,17 @@ const WRITABLE_TRIED: [&str; 7] = [
     EGRESS_MOUNT,
 ];
 
-/// A process's own memory as a file: whoever may write it changes even what is mapped read-only, the program's text among it. It is root's where
-/// the program may be executed and not read, as in our image.
+/// A process's own memory as a file. Writing to it changes even read-only mappings, the program's
+/// code included. It belongs to root if the program may be executed and not read, as in our image.
 const OWN_MEMORY: &str = "/proc/self/mem";
 
-/// A v1 limit from here on means none: the kernel writes the largest multiple of a page.
+/// A v1 limit from here on means "unlimited": the kernel writes the largest multiple of a page.
 const V1_UNLIMITED: u64 = 1 << 62;
 
 /// Where control groups are mounted.
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
-/// Names that a list of hosts has on every machine.
+/// Names in `/etc/hosts` of every machine.
 const COMMON_NAMES: [&str; 7] = [
     "localhost",
     "ip6-localhost",
@@ -49,7 +50,7 @@ const COMMON_NAMES: [&str; 7] = [
     "ip6-allrouters",
 ];
 
-/// Looks at everything.
+/// Probes every limit.
 pub fn probe() -> ProbeReport {
     let status = read(Path::new("/proc/self/status"));
     let groups = Groups::of(&read(Path::new("/proc/self/cgroup")));
@@ -118,7 +119,8 @@ impl Groups {
         )
     }
 
-    /// The content of a control file, in either version. A container may see its own group at the mount's root, or at the path it has outside.
+    /// The content of a control file, in either version. A container sees its own group either at
+    /// the mount's root or at the path that the group has outside.
     fn file(&self, controller: &str, v1: &str, v2: &str) -> Option<String> {
         let root = Path::new(CGROUP_ROOT);
         let path_of = |name: &str| {
@@ -149,7 +151,7 @@ impl Groups {
         self.number("memory", "memory.limit_in_bytes", "memory.max")
     }
 
-    /// Swap alone. The first version limits memory and swap together.
+    /// Swap alone: cgroup v1 limits memory and swap together.
     fn swap(&self) -> Option<u64> {
         let v1 = "memory.memsw.limit_in_bytes";
         let found = self.number("memory", v1, "memory.swap.max")?;
@@ -196,7 +198,7 @@ fn writable() -> Vec<String> {
         let created = OpenOptions::new().write(true).create_new(true).open(&path);
         let is_writable = created.is_ok();
         if is_writable {
-            // Left behind, it would be told as a writable place all the same.
+            // A file that is left behind is still reported as a writable path.
             fs::remove_file(&path).ok();
         }
         is_writable
@@ -226,7 +228,8 @@ fn routes(ipv4: &str, ipv6: &str) -> u64 {
     u64::try_from(ipv4.count().saturating_add(ipv6.count())).unwrap_or(u64::MAX)
 }
 
-/// IPv6 addresses are listed by interface; IPv4 ones are local entries of the routing trie, loopback's among them.
+/// IPv6 addresses are listed by interface. IPv4 addresses are local entries of the routing trie,
+/// loopback's included.
 fn addresses_outside_loopback() -> u64 {
     let ipv6 = read(Path::new("/proc/net/if_inet6"));
     let trie = read(Path::new("/proc/net/fib_trie"));
@@ -264,7 +267,7 @@ fn names_in(directory: &Path) -> Vec<String> {
         .collect()
 }
 
-/// The names in a list of hosts that are neither common nor the container's own.
+/// The names in `/etc/hosts` that are neither common nor the container's own.
 fn names_told(hosts: &str, own: &str) -> Vec<String> {
     let lines = hosts
         .lines()

@@ -1,15 +1,18 @@
-//! The limits that the checker puts on itself before it reads a byte.
+//! The limits that the checker sets on itself before it reads a byte.
 //!
-//! Engines ignore some ulimits, so a limit that must hold is set here as well, soft and hard: it can't be raised again.
+//! Engines ignore some ulimits, so a limit that must hold is also set here, soft and hard. It can't
+//! be raised again.
 
 use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Open files: stdio, the runtime's four, one connection and the few that the order takes; 64 leaves room for reconnecting.
+/// Open files: stdio, the runtime's four, one connection and the few for reading the order. 64
+/// leaves room for reconnecting.
 const OPEN_FILES_MAX: u64 = 64;
 
-/// Lowers the limits of open files (64) and of core dumps (none, so that a crash writes nothing), never raising what is lower already.
+/// Lowers the limits of open files (64) and of core dumps (0 bytes, so that a crash writes
+/// nothing). Never raises a lower limit.
 ///
 /// # Errors
 /// When the kernel refuses, which it never does for lowering.
@@ -38,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_lowered_and_never_raised() {
-        // `RLIMIT_MSGQUEUE` is used by nobody else in the test process.
+        // Nothing else in the test process uses `RLIMIT_MSGQUEUE`.
         lower(Resource::Msgqueue, 1000).unwrap();
         lower(Resource::Msgqueue, 5000).unwrap();
         let now = getrlimit(Resource::Msgqueue);

@@ -1,7 +1,7 @@
-//! Whether an account wants to be found, by what its profile says.
+//! Whether an account wants to be found, according to its profile.
 
-/// What people write into their profiles to be left alone by programs, as hashtags. Case and the
-/// word's end count as nothing.
+/// Hashtags in profiles that ask programs to leave the account alone. Case and the word's end are
+/// ignored.
 const MARKERS: [&str; 7] = [
     "#nobot",
     "#nobots",
@@ -12,8 +12,8 @@ const MARKERS: [&str; 7] = [
     "#noscrape",
 ];
 
-/// Whether a text of a profile holds a marker. Servers write hashtags as links, so tags of HTML are
-/// passed over.
+/// Whether a profile's text holds a marker. Servers write hashtags as links, so HTML tags are
+/// skipped.
 pub(super) fn refuses(text: &str) -> bool {
     let mut plain = String::new();
     let mut is_tag = false;
@@ -25,7 +25,7 @@ pub(super) fn refuses(text: &str) -> bool {
             _ => plain.extend(letter.to_lowercase()),
         }
     }
-    // A lone `<` is no tag, and must not hide what follows it.
+    // A lone `<` is no tag, and must not hide the text after it.
     let lower = text.to_lowercase();
     MARKERS
         .iter()

@@ -1,39 +1,38 @@
-//! One request of a walk: a path in, a whole JSON document out, or why there is none.
+//! One request of a walk: takes a path and gives a whole JSON document, or why there is none.
 
 use crate::fetch::{Ask, Failure, Fetcher};
 use protocol::limits::WALK_ANSWER_BYTES_MAX;
 
-/// Why a step brought nothing.
+/// Why a step gave nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
     /// robots.txt forbids the path.
     Disallowed,
-    /// The host shows this to nobody without a login: 400 (Misskey's way of saying it), 401, 403,
-    /// 422 or 451.
+    /// The host shows this only after a login: 400 (used by Misskey), 401, 403, 422 or 451.
     Closed,
-    /// There is no such thing, or it is elsewhere: any other 4xx, or a redirect off the host.
+    /// It does not exist, or is elsewhere: any other 4xx, or a redirect to another host.
     NotFound,
-    /// Something answered, but not with JSON of this kind.
+    /// The answer is not JSON of this kind.
     NotJson,
-    /// The answer is longer than it may be.
+    /// The answer is over its bound.
     TooLong,
-    /// A bound of the walk: time, requests, bytes.
+    /// A bound of the walk is reached: time, requests or bytes.
     Spent,
     /// No answer in time, none at all, 429 or 5xx.
     Unresponsive {
-        /// When the host lets us ask again, in seconds from now.
+        /// When the host allows the next request, in seconds from now.
         retry_after_s: Option<u64>,
     },
 }
 
-/// Whether the host lets us ask for more now, by its `X-RateLimit-Remaining`.
+/// Whether the host allows more requests now, by its `X-RateLimit-Remaining`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
     Something,
     Nothing,
 }
 
-/// Asks for JSON at `path`; posts `json` where there is some.
+/// Requests JSON at `path`, and posts `json` if it is given.
 pub(super) async fn document(
     fetcher: &mut Fetcher,
     path: &str,

@@ -1,5 +1,5 @@
-//! The way in for the fuzz target `walks`: answers of a host → what a walk makes of them. Compiled
-//! for it alone.
+//! Entry point for the fuzz target `walks`: what a walk reads from a host's answers. Compiled only
+//! for fuzzing.
 
 use protocol::Host;
 
@@ -7,7 +7,7 @@ use super::mastodon;
 use super::misskey::Misskey;
 use super::plan::Plan;
 
-/// What the answers came to.
+/// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walk {
     /// Hosts that were named.
@@ -18,7 +18,7 @@ pub struct Walk {
     pub answers: usize,
 }
 
-/// The API that is spoken.
+/// The API that the host speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// Mastodon's.

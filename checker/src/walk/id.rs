@@ -1,7 +1,7 @@
 //! A server's own id of a post or an account.
 
-/// An id that can stand in an address or in JSON as it is: 1 to [`Id::BYTES_MAX`] letters, digits,
-/// `-` or `_`. Mastodon's are numbers, Pleroma's and Misskey's are letters and digits.
+/// An id that fits an address or JSON without escaping: 1 to [`Id::BYTES_MAX`] letters, digits, `-`
+/// or `_`. Mastodon's are numbers, Pleroma's and Misskey's are letters and digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id(String);
 
@@ -16,7 +16,6 @@ impl Id {
         is_id.then_some(Self(text))
     }
 
-    /// The id.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }

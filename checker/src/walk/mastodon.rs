@@ -1,9 +1,9 @@
-//! Mastodon's API, as Pleroma, Akkoma, Friendica and others speak it too.
+//! Mastodon's API, which Pleroma, Akkoma, Friendica and others speak too.
 //!
-//! In: `timelines/public`, `statuses/ID/context`, `statuses/ID/favourited_by` and
-//! `accounts/ID/statuses` (docs.joinmastodon.org). Out: a [`Reading`]. Refused: accounts with
-//! `discoverable` or `indexable` false, `noindex` true, or a marker in their profile, with what
-//! they post and pass on; posts that are not public.
+//! Reads `timelines/public`, `statuses/ID/context`, `statuses/ID/favourited_by` and
+//! `accounts/ID/statuses` (docs.joinmastodon.org), and gives a [`Reading`]. Rejects posts that are
+//! not public, and accounts with `discoverable` or `indexable` false, `noindex` true, or a marker
+//! in their profile, with everything that they post and boost.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess};
@@ -23,15 +23,15 @@ const FEED: &str = "/api/v1/timelines/public?limit=40";
 const LOCAL_FEED: &str = "/api/v1/timelines/public?limit=40&local=true";
 const INSTANCE: &str = "/api/v2/instance";
 
-/// The first version that says which feeds it shows, in `configuration.timelines_access`.
+/// The first version that states which feeds it shows, in `configuration.timelines_access`.
 const SAYS_ACCESS_SINCE: (u32, u32) = (4, 5);
 
-/// Which feed is asked for.
+/// Which feed is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Feed {
-    /// All public posts that the server knows, then its own where those are not shown.
+    /// All public posts that the server knows; its own posts if those are not shown.
     All,
-    /// Its own alone: it says that it shows no others.
+    /// Only its own posts: the server states that it shows no others.
     Local,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Mastodon {
 }
 
 impl Mastodon {
-    /// Asks a server which feeds it shows, if it is of a version that says so.
+    /// Asks a server which feeds it shows, if its version states that.
     pub(super) async fn of(fetcher: &mut Fetcher, about: &About) -> Result<Self, Stop> {
         let all = Self { feed: Feed::All };
         if about.software != "mastodon" || !says_access(about.version.as_deref()) {
@@ -158,7 +158,7 @@ fn account(profile: Profile) -> Option<Account> {
     Some(Account { id, host })
 }
 
-/// A post of theirs, `Status` in their documentation.
+/// A post, `Status` in Mastodon's documentation.
 #[derive(Debug, Default)]
 struct Status {
     id: Scalar,
@@ -192,7 +192,7 @@ impl Members for Status {
     }
 }
 
-/// The post within a boost. What a boost within it holds is not looked at.
+/// The post within a boost. A boost within that post is ignored.
 struct Boosted(Option<Box<Status>>);
 
 impl<'de> Deserialize<'de> for Boosted {
@@ -207,7 +207,7 @@ impl<'de> Deserialize<'de> for Boosted {
     }
 }
 
-/// The posts before and after one.
+/// The posts before and after a post.
 #[derive(Debug, Default)]
 struct Context {
     before: List<Status, ELEMENTS_MAX>,
@@ -229,7 +229,7 @@ impl Members for Context {
     }
 }
 
-/// An account of theirs.
+/// An account of Mastodon's API.
 #[derive(Debug, Default)]
 struct Profile {
     id: Scalar,
@@ -238,7 +238,7 @@ struct Profile {
     indexable: Scalar,
     noindex: Scalar,
     suspended: Scalar,
-    /// What its owner wrote: the name, the note, and names and values of its fields.
+    /// The owner's texts: the name, the note, and names and values of the fields.
     texts: Vec<String>,
 }
 
@@ -269,10 +269,10 @@ impl Members for Profile {
     }
 }
 
-/// Fields of a profile that are looked at: Mastodon has four, others some more.
+/// Fields of a profile that are read: Mastodon has four, others some more.
 pub(super) const FIELDS_MAX: usize = 32;
 
-/// A field of a profile, of Mastodon's and of Misskey's.
+/// A field of a profile, in both Mastodon's and Misskey's API.
 #[derive(Debug, Default)]
 pub(super) struct Field {
     name: Scalar,
@@ -302,7 +302,7 @@ impl Members for Field {
     }
 }
 
-/// Whether this version says which feeds it shows.
+/// Whether this version states which feeds it shows.
 fn says_access(version: Option<&str>) -> bool {
     let mut numbers = version.unwrap_or_default().split('.');
     let mut next = || numbers.next().and_then(|number| number.parse::<u32>().ok());
@@ -312,7 +312,7 @@ fn says_access(version: Option<&str>) -> bool {
     (major, minor) >= SAYS_ACCESS_SINCE
 }
 
-/// Which feeds a server says that it shows to anybody. What is not said is not closed.
+/// Which feeds a server states that it shows to everyone. An unstated feed counts as open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Access {
     local: bool,

@@ -1,9 +1,9 @@
-//! Misskey's API, and that of its forks.
+//! The API of Misskey and its forks.
 //!
-//! In: `notes/local-timeline`, `notes/conversation`, `notes/children`, `notes/reactions` and
-//! `users/notes`, and for the profiles of all that these name `users/show`. Out: a [`Reading`].
-//! Refused: accounts whose profile has a marker, that want a login to be read, or whose profile
-//! could not be read, with what they post and pass on; notes that are not public.
+//! Reads `notes/local-timeline`, `notes/conversation`, `notes/children`, `notes/reactions` and
+//! `users/notes`, and `users/show` for the profiles of all accounts in them. Gives a [`Reading`].
+//! Rejects notes that are not public, and accounts that have a marker in their profile, require a
+//! login, or have no readable profile, with everything that they post and renote.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,17 +20,16 @@ use crate::documents::json::{List, Members, Object, Scalar, Taken, parse_documen
 use crate::fetch::Fetcher;
 use crate::peers::peer_name;
 
-/// Profiles that are asked for at once.
+/// Profiles in one request.
 const PROFILES_MAX: usize = 100;
 
-/// A server that speaks Misskey's API, and which of its accounts may be found as far as that is
-/// known.
+/// A server that speaks Misskey's API, and the accounts so far, with whether each may be found.
 #[derive(Debug, Default)]
 pub(super) struct Misskey {
     may_be_found: BTreeMap<Id, bool>,
 }
 
-/// What the answers to a step say, before anybody's profile was looked at.
+/// What the answers to a step say, before any profile is read.
 #[derive(Debug, Default)]
 struct Draft {
     notes: Vec<Note>,
@@ -54,7 +53,7 @@ impl Misskey {
         Ok((self.reading(draft), left))
     }
 
-    /// Asks for the profiles of accounts that are met for the first time: notes don't hold them.
+    /// Requests the profiles of new accounts, because notes don't hold them.
     async fn look_at_profiles(&mut self, fetcher: &mut Fetcher, draft: &Draft) -> Result<(), Stop> {
         let strangers: BTreeSet<&Id> = draft
             .people()
@@ -68,7 +67,7 @@ impl Misskey {
         let ids: Vec<&str> = strangers.iter().map(|id| id.as_str()).collect();
         let json = serde_json::json!({ "userIds": ids }).to_string();
         let found = document(fetcher, "/api/users/show", Some(json)).await;
-        // An account without a profile does not want to be found, as far as we can know.
+        // An account without a profile counts as one that does not want to be found.
         let strangers: Vec<Id> = strangers.into_iter().cloned().collect();
         self.may_be_found
             .extend(strangers.into_iter().map(|id| (id, false)));
@@ -80,7 +79,7 @@ impl Misskey {
         Ok(())
     }
 
-    /// Takes the answer of `users/show`; accounts that were not asked for are passed over.
+    /// Reads the answer of `users/show`. Accounts that were not requested are skipped.
     fn learn_profiles(&mut self, document: &[u8]) {
         let users: List<User, ELEMENTS_MAX> = parse_document(document).unwrap_or_default();
         for user in users.0.into_iter().flatten() {
@@ -195,7 +194,7 @@ fn parse<T: for<'de> Deserialize<'de>>(document: &[u8]) -> Result<T, Stop> {
     parse_document(document).map_err(|_not_json| Stop::NotJson)
 }
 
-/// A post of theirs.
+/// A post of Misskey's API.
 #[derive(Debug, Default)]
 struct Note {
     id: Scalar,
@@ -232,7 +231,7 @@ impl Members for Note {
     }
 }
 
-/// How many keys an object has.
+/// The number of keys of an object.
 #[derive(Debug, Default)]
 struct Keys(usize);
 
@@ -243,7 +242,7 @@ impl Members for Keys {
     }
 }
 
-/// The note within a renote. What a renote within it holds is not looked at.
+/// The note within a renote. A renote within that note is ignored.
 struct Renoted(Option<Box<Note>>);
 
 impl<'de> Deserialize<'de> for Renoted {
@@ -258,7 +257,7 @@ impl<'de> Deserialize<'de> for Renoted {
     }
 }
 
-/// Somebody's reaction to a note.
+/// A reaction to a note.
 #[derive(Debug, Default)]
 struct Reaction {
     user: Object<User>,
@@ -278,7 +277,7 @@ impl Members for Reaction {
     }
 }
 
-/// An account of theirs, in a note or with its profile.
+/// An account of Misskey's API, in a note or with its profile.
 #[derive(Debug, Default)]
 struct User {
     id: Option<Id>,

@@ -1,8 +1,8 @@
-//! What a walk reads next: a to-do list and what was seen, without any I/O.
+//! What a walk reads next: a to-do list and a record of what was seen, without I/O.
 //!
-//! In: a seed, and what the answers say. Out: the next step, and in the end the hosts. It ends when
-//! nothing is left to do, or when the last [`BARREN_MAX`] answers brought neither a new post nor a
-//! new host.
+//! Takes a seed and the contents of the answers. Gives the next step, and in the end the hosts. The
+//! walk ends when nothing is left to do, or when the last [`BARREN_MAX`] answers brought neither a
+//! new post nor a new host.
 
 use std::collections::BTreeSet;
 
@@ -11,27 +11,27 @@ use protocol::Host;
 use super::id::Id;
 use super::reading::{Account, Post, Reading};
 
-/// Answers without anything new, one after the other, that end a walk. Cyclic threads and timelines
-/// that repeat themselves come to that.
+/// Consecutive answers without anything new that end a walk. Cyclic threads and repeating timelines
+/// lead to them.
 const BARREN_MAX: u32 = 8;
 
-/// Steps that wait. A walk takes less than 40; more choice than this makes none of them better.
+/// Steps that wait. A walk takes fewer than 40 steps, so more choice than this does not improve it.
 const TO_DO_MAX: usize = 1000;
 
-/// Something to read.
+/// A request for one thing to read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     /// The newest public posts.
     Feed,
     /// The thread around a post.
     Thread(Id),
-    /// Who favoured a post.
+    /// The accounts that favoured a post.
     Favourites(Id),
     /// The newest posts of an account that is local to the server.
     Account(Id),
 }
 
-/// Whether two steps ask for the same kind of thing.
+/// Whether two steps request the same kind of thing.
 fn is_same_kind(one: &Step, other: &Step) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other)
 }
@@ -71,12 +71,12 @@ impl Plan {
         Some(self.to_do.swap_remove(index))
     }
 
-    /// Takes what the answer to a step said.
+    /// Adds the contents of the answer to a step.
     pub(super) fn learn(&mut self, step: &Step, reading: Reading) {
         let before = (self.posts.len(), self.hosts.len());
         let is_thread = matches!(step, Step::Thread(_));
         for post in reading.posts {
-            // The thread around each of its posts is this one.
+            // All its posts belong to this same thread.
             if is_thread {
                 let around = Step::Thread(post.id.clone());
                 self.to_do.retain(|waiting| *waiting != around);
@@ -94,14 +94,14 @@ impl Plan {
         }
     }
 
-    /// The server does not show what this step asks for, nor anything of its kind.
+    /// The server shows neither what this step requests nor anything else of its kind.
     pub(super) fn close(&mut self, step: &Step) {
         self.to_do.retain(|waiting| !is_same_kind(waiting, step));
         self.closed.push(step.clone());
     }
 
-    /// The hosts that were named, the server's own perhaps among them, in the order of names: in
-    /// which order they were met is nobody's business.
+    /// The named hosts, perhaps with the server itself among them, sorted by name. The order in
+    /// which they were met is private.
     pub(super) fn hosts(&self) -> impl Iterator<Item = &Host> {
         self.hosts.iter()
     }

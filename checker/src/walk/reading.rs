@@ -1,23 +1,23 @@
-//! What one answer of a walk says, whatever software gave it. Accounts that do not want to be found
-//! are not in it.
+//! What one answer of a walk says, the same for every software. It leaves out accounts that do not
+//! want to be found.
 
 use protocol::Host;
 use url::Url;
 
 use super::id::Id;
 
-/// Most posts, and most accounts, that are taken of one answer: a full thread has a hundred.
+/// Most posts, and most accounts, that are read from one answer. A full thread has a hundred.
 pub(super) const ELEMENTS_MAX: usize = 200;
 
-/// Path segments that a post's address has at least. Less is an address of something else, such as
-/// a server's front page.
+/// Path segments that a post's address has at least. A shorter path is something else, such as a
+/// server's front page.
 const SEGMENTS_MIN: usize = 2;
 
 /// What one answer says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) posts: Vec<Post>,
-    /// Who favoured or reacted to a post.
+    /// Accounts that favoured or reacted to a post.
     pub(super) accounts: Vec<Account>,
 }
 
@@ -25,14 +25,14 @@ pub(super) struct Reading {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Post {
     pub(super) id: Id,
-    /// The host of its URI, which need not be its author's.
+    /// The host of its URI, which can differ from its author's.
     pub(super) origin: Option<Host>,
     pub(super) author: Account,
-    /// It answers another or has answers.
+    /// Whether the post answers another or has answers.
     pub(super) has_thread: bool,
-    /// Somebody favoured it or reacted to it.
+    /// Whether somebody favoured it or reacted to it.
     pub(super) is_favoured: bool,
-    /// The post that this one passes on.
+    /// The post that this one boosts.
     pub(super) boosted: Option<Box<Self>>,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Post {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Account {
     pub(super) id: Id,
-    /// `None`: it is local to the server that was asked.
+    /// `None` if the account is local to the server.
     pub(super) host: Option<Host>,
 }
 

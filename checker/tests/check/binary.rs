@@ -1,4 +1,4 @@
-//! The program itself: its exit codes, its lines and its memory.
+//! The program as a whole: its exit codes, its lines and its memory.
 
 use std::fmt::Write as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -14,10 +14,10 @@ use tokio::process::Command;
 
 use crate::server::{HOST, World, answer, gzip, ok, parse, serve, write_list_order, write_order};
 
-/// Memory that a check may take, all in all; its container has 64 MiB.
+/// Total memory that a check may use. Its container has 64 MiB.
 const RESIDENT_KIB_MAX: u64 = 32 * 1024;
 
-/// About what a server's record takes in the largest public lists.
+/// Approximate size of a server's record in the largest public lists.
 const LIST_RECORD_BYTES: usize = 700;
 
 fn command(arguments: &[&str]) -> Command {
@@ -89,7 +89,7 @@ async fn a_list_is_read_through_its_egress_directory() {
     assert_eq!(requests, ["/robots.txt", "/l.csv"]);
 }
 
-/// What a gateway that was taken over would lay there, to end the TLS of every check itself.
+/// A compromised gateway could put roots there to decrypt the TLS of every check.
 #[tokio::test]
 async fn roots_in_the_egress_directory_without_the_launchers_argument_are_a_fault() {
     let served = serve(World::of("mastodon"));
@@ -100,7 +100,7 @@ async fn roots_in_the_egress_directory_without_the_launchers_argument_are_a_faul
     assert!(output.stdout.is_empty(), "no hello: {output:?}");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("ca.pem"), "{said}");
-    // A name that leads nowhere is there as well.
+    // A dangling link counts as well.
     std::fs::remove_file(directory.join("ca.pem")).unwrap();
     std::os::unix::fs::symlink("/nothing", directory.join("ca.pem")).unwrap();
     let output = run(&["--egress", text(directory), "--", HOST]).await;
@@ -167,7 +167,7 @@ async fn a_probe_prints_one_report() {
     assert!(report.nofile > 0);
 }
 
-/// If it ended, its network namespace would go while a check is in it.
+/// If it ended, its network namespace would vanish while a check uses it.
 #[tokio::test]
 async fn a_holder_waits_until_it_is_killed_and_prints_nothing() {
     let mut child = command(&["--hold"])
@@ -176,7 +176,7 @@ async fn a_holder_waits_until_it_is_killed_and_prints_nothing() {
         .spawn()
         .unwrap();
     let pid = child.id().unwrap();
-    // It has lowered its limits, so all that is left to it is to wait.
+    // It has lowered its limits, so it can only wait.
     let lowered = || {
         let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
         let files = limits
@@ -193,7 +193,7 @@ async fn a_holder_waits_until_it_is_killed_and_prints_nothing() {
     assert_eq!((output.stdout, output.stderr), (Vec::new(), Vec::new()));
 }
 
-/// A quarter of a million names of 64 bytes: sixteen MiB less a little.
+/// A quarter of a million names of 64 bytes: a little less than 16 MiB.
 fn longest_list() -> String {
     let mut list = String::from("[");
     for number in 0..250_000 {
@@ -204,7 +204,7 @@ fn longest_list() -> String {
     list
 }
 
-/// What it printed, and the most memory that it held at any time.
+/// The printed bytes, and the peak memory.
 async fn printed_and_peak_kib(arguments: &[&str]) -> (Vec<u8>, u64) {
     let mut child = command(arguments).stdout(Stdio::piped()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id().unwrap());
@@ -212,7 +212,7 @@ async fn printed_and_peak_kib(arguments: &[&str]) -> (Vec<u8>, u64) {
     let mut printed = Vec::new();
     let mut peak_kib = 0;
     loop {
-        // Read piece by piece, so that the peak is seen while the process lives; VmHWM never falls.
+        // Read in pieces, so that the peak is read while the process runs; VmHWM never falls.
         let now = std::fs::read_to_string(&status).unwrap_or_default();
         let now = now.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let now = now.and_then(|value| value.trim().strip_suffix(" kB")?.parse().ok());
@@ -240,7 +240,8 @@ async fn the_longest_list_takes_little_memory() {
         printed_and_peak_kib(&["--egress", text(directory), "--extra-roots", HOST]).await;
     let outcome = served.outcome(parse(&lines));
     let (names, end) = outcome.peers();
-    // Names, quotes and commas of the lines take as much as those of the list, and their frames a little more than is left.
+    // Names, quotes and commas take as much in the lines as in the list, and the frames a little
+    // more than is left.
     let Event::PeersEnd {
         outcome: ended,
         dropped: 0,
@@ -258,7 +259,7 @@ async fn the_longest_list_takes_little_memory() {
     assert!(peak_kib <= RESIDENT_KIB_MAX, "{peak_kib} KiB");
 }
 
-/// As large as a public list may be, in each format that is not simply cut into lines.
+/// A list of the largest allowed size, in each format that is not simply split into lines.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_largest_public_list_takes_little_memory() {
     let record = |number: u32| format!("h{number:07}.{}.example", "x".repeat(46));

@@ -1,4 +1,4 @@
-//! Delivery mode: what is posted to a push service, in which order, and when no more is.
+//! Delivery mode: what is posted to a push service, in which order, and when posting stops.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use protocol::{DeliveryOrder, Event, ListPath, UnpostedReason, limits};
 
 use crate::server::{Certificate, Outcome, Reply, World, answer, redirect};
 
-/// An order of messages for these paths, whose bodies are their numbers.
+/// An order with a message for each path. Each body is the message's number.
 fn order(paths: &[&str]) -> DeliveryOrder {
     let message = |(number, path): (usize, &&str)| Message {
         path: ListPath::parse(path).unwrap(),
@@ -29,7 +29,7 @@ fn kept(status: &str, head: &[&str], body: &str) -> Reply {
     Reply::Keep(format!("{raw}\r\n{body}").into_bytes())
 }
 
-/// What was told of each message, after making sure that nothing else was told.
+/// The outcome of each message, after checking that nothing else was printed.
 fn told(outcome: &Outcome) -> Vec<String> {
     let [Event::Hello { .. }, told @ .., Event::Done { .. }] = &outcome.events[..] else {
         panic!("{:?}", outcome.events);
@@ -156,7 +156,7 @@ async fn a_push_service_that_cant_be_talked_to_is_tried_a_few_times() {
     assert_eq!(outcome.requests.len(), 3, "{:?}", outcome.requests);
 }
 
-/// A kept connection may have been closed meanwhile, which is no failure of the push service's.
+/// A kept connection may have been closed in the meantime, which is no failure of the push service.
 #[tokio::test]
 async fn a_message_on_a_kept_connection_that_breaks_is_posted_once_more() {
     let world = World::empty()
@@ -187,7 +187,7 @@ async fn an_answer_without_end_costs_its_connection_and_no_more() {
         .with("POST /c", kept("201 Created", &[], &"x".repeat(5000)));
     let outcome = world.deliver(&order(&["/a", "/b", "/c", "/c"])).await;
     assert_eq!(told(&outcome), ["201"; 4]);
-    // Whether the last body came at once, and its connection is of use, is chance.
+    // It is chance whether the last body arrives at once and its connection can be reused.
     assert!(
         (3..=4).contains(&outcome.connections),
         "{}",
@@ -215,7 +215,7 @@ async fn silence_ends_with_the_containers_time() {
     assert_eq!(told(&outcome), ["Timeout", "NotSent"]);
 }
 
-/// A hundred may be posted, which is more than a check's requests.
+/// A hundred messages are allowed, more than a check's requests.
 #[tokio::test]
 async fn a_whole_order_is_posted() {
     let paths = [&["/a"; 99][..], &["/b"]].concat();

@@ -1,4 +1,4 @@
-//! What a host answers → the one finding.
+//! Each answer of a host leads to one finding.
 
 use protocol::{DeadReason, Event, Host, Private};
 
@@ -154,7 +154,7 @@ async fn the_next_best_link_is_tried_where_the_best_is_missing() {
     let asked = [WELL_KNOWN, "/nodeinfo/2.1", "/nodeinfo/2.0"];
     assert_eq!(outcome.requests[1..4], asked);
 
-    // Only a missing document is passed over, and no address is asked twice.
+    // Only a missing document is skipped, and no address is requested twice.
     let pointer = links(&[("2.0", "/nodeinfo/2.0"), ("2.1", "/broken")]);
     let broken = World::of("mastodon")
         .with(WELL_KNOWN, pointer)
@@ -191,7 +191,7 @@ async fn statuses_of_nodeinfo_are_told_apart() {
     }
     let later = answer("429 Slow", &["retry-after: 600"], b"");
     check(world(later), refused(429, Some(600))).await;
-    // One minute after the epoch, where the tests' wall clock stands.
+    // One minute after the epoch, the time of the tests' wall clock.
     let date = ["retry-after: Thu, 01 Jan 1970 00:10:00 GMT"];
     let outcome = world(answer("503 Busy", &date, b"")).check().await;
     let Event::Refused {

@@ -1,4 +1,4 @@
-//! Hosts that mean harm: every one ends in a finding, within the bounds.
+//! Malicious hosts: each one leads to a finding, within the bounds.
 
 use std::time::Duration;
 
@@ -100,7 +100,7 @@ async fn a_drip_ends_within_fifteen_seconds() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_line_is_no_drip() {
     let ordinary = |limits: &mut Limits| limits.body_window = Limits::default().body_window;
-    // 20 kB a second, for as long as the check lasts; then 1.1 kB.
+    // 20 kB a second for as long as the check lasts, then 1.1 kB.
     for (piece, pause) in [(1000, 50), (1100, 950)] {
         let slow = Reply::Drip(head(""), vec![b' '; piece], Duration::from_millis(pause));
         let world = well_known(slow).limits(ordinary);
@@ -146,7 +146,7 @@ async fn what_is_not_http_is_told_so() {
     }
 }
 
-/// Paused time would stand still while bytes come: the wait is real, and robots.txt has to be
+/// Paused time would not advance while bytes arrive. So the wait is real, and robots.txt has to be
 /// answered within it.
 #[tokio::test]
 async fn a_flood_of_interim_answers_ends_in_time() {

@@ -1,4 +1,5 @@
-//! List mode: a public list of each format, and hosts that mean harm. None of them makes it say anything that could be a verdict.
+//! List mode: a public list of each format, and malicious hosts. None of them makes it print
+//! anything that could be a verdict.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ fn world(reply: Reply) -> World {
     World::empty().with(PATH, reply)
 }
 
-/// The names and the finding, after making sure that nothing else was said.
+/// The names and the finding, after checking that nothing else was printed.
 fn told(outcome: &Outcome) -> (String, Event) {
     let [Event::Hello { .. }, inner @ .., finding, Event::Done { .. }] = &outcome.events[..] else {
         panic!("{:?}", outcome.events);
@@ -285,8 +286,8 @@ async fn bounds_truncate_a_list_and_keep_what_was_read() {
     check(short, ListFormat::Lines, "b.example", truncated).await;
 }
 
-/// Paused time would stand still while the parser waits on its thread: the wait is real, and all
-/// before the list has to be answered within it.
+/// Paused time would not advance while the parser waits on its thread. So the wait is real, and
+/// everything before the list has to be answered within it.
 #[tokio::test]
 async fn the_deadline_truncates_a_list_that_drips() {
     let truncated = listed(ListOutcome::Truncated, 0);
@@ -349,7 +350,7 @@ async fn a_suffix_list_has_a_bound_of_its_own() {
     assert_eq!(lines.len() + 1, 2 * 1024 * 1024);
 }
 
-/// Half a proof can say the contrary of the whole.
+/// Half a proof can mean the contrary of the whole.
 #[tokio::test]
 async fn a_proof_is_its_lines_and_one_over_its_bound_is_told_so() {
     let proof = ListFormat::Proof;

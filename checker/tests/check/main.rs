@@ -1,6 +1,8 @@
-//! The checker against a server of our own behind a Unix socket: what a host answers, and what is told of it.
+//! Runs the checker against our own server behind a Unix socket, and checks what it prints for a
+//! host's answers.
 //!
-//! Nothing here leaves the machine: the server is a table of answers, its certificate comes from a CA made for the test.
+//! Nothing leaves the machine: the server is a table of answers, and its certificate comes from a
+//! CA made for the test.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

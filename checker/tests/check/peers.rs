@@ -1,4 +1,4 @@
-//! Peers of every family, and lists that are too long, too slow or no lists.
+//! Peers of every family, and lists that are too long, too slow or not lists.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ async fn a_relays_peers_are_read_from_its_nodeinfo() {
     let world = with_metadata("activityrelay", list).limits(|limits| limits.peers = 1);
     let outcome = world.check().await;
     check_outcome(&outcome, "b.example", PeersOutcome::Truncated, 1);
-    // Software with a list of its own is asked for that, and what is no array is no list.
+    // Software with its own list is asked for that list, and a value that is no array is no list.
     let world = with_metadata("mastodon", list).with(FLAT, ok(r#"["x.example"]"#));
     check(world, "x.example", PeersOutcome::Complete).await;
     let world = with_metadata("new", "7").with(FLAT, ok(r#"["x.example"]"#));
@@ -141,8 +141,8 @@ async fn bounds_truncate_a_list_and_keep_what_was_read() {
     check(world, "", PeersOutcome::Truncated).await;
 }
 
-/// Paused time would stand still while the parser waits on its thread: the wait is real, and all
-/// before the list has to be answered within it.
+/// Paused time would not advance while the parser waits on its thread. So the wait is real, and
+/// everything before the list has to be answered within it.
 #[tokio::test]
 async fn the_deadline_truncates_a_list_that_drips() {
     let head = b"HTTP/1.1 200 OK\r\n\r\n[\"b.example\"".to_vec();
@@ -174,7 +174,7 @@ async fn misskey_falls_back_to_pages() {
     .await;
     let body = r#"{"limit":100,"offset":0,"sort":"+firstRetrievedAt"}"#;
     assert_eq!(*outcome.requests.last().unwrap(), format!("{post} {body}"));
-    // A host that gives a full page for ever is asked as often as a check may ask.
+    // A host that always gives a full page gets as many requests as a check may make.
     let world = World::of("sharkey").with(post, ok(&page(0, 100)));
     let outcome = world.check().await;
     assert!(matches!(

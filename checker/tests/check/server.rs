@@ -1,4 +1,5 @@
-//! A TLS server behind a Unix socket that answers from a table, and the running of a check against it.
+//! A TLS server behind a Unix socket that answers from a table, and functions that run a check
+//! against it.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -18,32 +19,31 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio_rustls::TlsAcceptor;
 
-/// Longest that a check may take where its end is no subject of the test: a hang fails, and a busy
-/// machine does not.
+/// Longest check in tests that don't test its end: a hang fails, and a busy machine does not.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// The host that all tests ask.
+/// The host in all tests.
 pub(crate) const HOST: &str = "a.example";
 
 /// The NodeInfo pointer of a sound instance.
 pub(crate) const POINTER: &str = r#"{"links":[{"rel":"http://nodeinfo.diaspora.software/ns/schema/2.0","href":"https://a.example/nodeinfo/2.0"}]}"#;
 
-/// What is done to a connection.
+/// What the server does with a connection.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
-    /// These bytes, as they are, and then the end.
+    /// Sends these bytes unchanged and ends the connection.
     Raw(Vec<u8>),
-    /// These bytes, as they are, and then the next request of the connection.
+    /// Sends these bytes unchanged and waits for the connection's next request.
     Keep(Vec<u8>),
-    /// These bytes, and then nothing more, for ever.
+    /// Sends these bytes and then nothing more.
     RawThenSilence(Vec<u8>),
-    /// The first bytes, then the second ones again and again.
+    /// Sends the first bytes, then repeats the second ones without end.
     Endless(Vec<u8>, Vec<u8>),
-    /// The first bytes, then the second ones again and again, with a pause after each.
+    /// Sends the first bytes, then repeats the second ones with a pause after each.
     Drip(Vec<u8>, Vec<u8>, Duration),
 }
 
-/// An answer with a status, lines of head and a body.
+/// An answer with a status, header lines and a body.
 pub(crate) fn answer(status: &str, head: &[&str], body: &[u8]) -> Reply {
     let mut raw = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for line in head {
@@ -82,13 +82,13 @@ pub(crate) enum Certificate {
     Expired,
     NotYetValid,
     SelfSigned,
-    /// Self-signed and marked as an authority's, as OpenSSL makes them by default.
+    /// Self-signed and marked as a CA's, as OpenSSL makes them by default.
     SelfSignedCa,
-    /// With an intermediate whose root nobody trusts.
+    /// With an intermediate that an untrusted root issued.
     UnknownIssuer,
     /// From an intermediate that the server doesn't send.
     IncompleteChain,
-    /// An alert in place of a handshake: the client's versions are too new.
+    /// A TLS alert in place of a handshake: the client's versions are too new.
     OldVersion,
     /// No TLS at all.
     None,
@@ -96,7 +96,7 @@ pub(crate) enum Certificate {
     Cut,
 }
 
-/// A world of one host.
+/// A world with one host.
 #[derive(Debug)]
 pub(crate) struct World {
     table: HashMap<String, Reply>,
@@ -104,7 +104,7 @@ pub(crate) struct World {
     limits: Limits,
 }
 
-/// What came of a check.
+/// The result of a check.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) events: Vec<Event>,
@@ -117,13 +117,13 @@ pub(crate) struct Outcome {
 }
 
 impl World {
-    /// A host that answers 404 to everything but what is added.
+    /// A host that answers 404, except at paths that are added.
     pub(crate) fn empty() -> Self {
         Self {
             table: HashMap::new(),
             certificate: Certificate::Sound,
             limits: Limits {
-                // Pace has its own test; here it would only take time.
+                // The rate limit has its own test. Here it would only take time.
                 requests_per_second: 1000,
                 whole: PATIENCE,
                 first_byte: PATIENCE,
@@ -145,7 +145,7 @@ impl World {
             )
     }
 
-    /// With another answer; the key is a path with its query, or a method and a path.
+    /// Adds or replaces an answer. The key is a path with its query, or a method and a path.
     pub(crate) fn with(mut self, path: &str, reply: Reply) -> Self {
         self.table.insert(path.to_owned(), reply);
         self
@@ -219,7 +219,7 @@ impl World {
     }
 }
 
-/// The events of lines.
+/// Parses lines into events.
 pub(crate) fn parse(lines: &[u8]) -> Vec<Event> {
     let lines = lines.split_inclusive(|&byte| byte == b'\n');
     lines
@@ -232,7 +232,8 @@ pub(crate) fn parse(lines: &[u8]) -> Vec<Event> {
 }
 
 impl Outcome {
-    /// The finding, after making sure that it is the one event between `hello` and `done` but for peers.
+    /// The finding, after checking that it is the only event between `hello` and `done` except
+    /// peers.
     pub(crate) fn finding(&self) -> &Event {
         assert!(matches!(self.events.first(), Some(Event::Hello { .. })));
         assert!(matches!(self.events.last(), Some(Event::Done { .. })));
@@ -345,7 +346,7 @@ async fn accept(
     while let Ok((stream, _)) = listener.accept().await {
         let (acceptor, world, seen) = (acceptor.clone(), Arc::clone(&world), Arc::clone(&seen));
         tokio::spawn(async move {
-            // A client that goes away is what many tests are about.
+            // Many tests are about clients that disconnect.
             converse(stream, &acceptor, &world, &seen).await.ok();
         });
     }
@@ -397,7 +398,7 @@ async fn converse(
     }
 }
 
-/// Reads a request and notes it. Returns its key in the table.
+/// Reads a request and records it. Returns its key in the table.
 async fn read_request<S: tokio::io::AsyncRead + Unpin>(
     stream: &mut S,
     seen: &Mutex<Seen>,
@@ -518,14 +519,14 @@ fn common_name(name: &str) -> rcgen::DistinguishedName {
     names
 }
 
-/// Writes what the gateway lays beside the socket.
+/// Writes the files that the gateway puts next to the socket.
 pub(crate) fn write_order(directory: &Path, ca_pem: &str, peers: &str) {
     let order = format!(r#"{{"contact":"https://census.example","peers":"{peers}"}}"#);
     std::fs::write(directory.join("order.json"), order).unwrap();
     std::fs::write(directory.join("ca.pem"), ca_pem).unwrap();
 }
 
-/// The same for a list.
+/// Writes the same files for a list.
 pub(crate) fn write_list_order(directory: &Path, ca_pem: &str, list: &ListOrder) {
     let list = serde_json::to_string(list).unwrap();
     let order = format!(r#"{{"contact":"https://census.example","peers":"skip","list":{list}}}"#);

@@ -1,5 +1,5 @@
-//! Walk mode: public conversations of each dialect, people who do not want to be found, and hosts
-//! that mean harm.
+//! Walk mode: public conversations in each API, accounts that do not want to be found, and
+//! malicious hosts.
 
 use protocol::{Event, WalkOutcome};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const LOCAL_FEED: &str = "/api/v1/timelines/public?limit=40&local=true";
 /// A word in every text, handle and profile of these tests.
 const PRIVATE: &str = "secret";
 
-/// What a walk said, after making sure that it said nothing else.
+/// What a walk printed, after checking that it printed nothing else.
 struct Told {
     hosts: String,
     outcome: WalkOutcome,
@@ -53,7 +53,7 @@ fn told(outcome: &Outcome) -> Told {
     }
 }
 
-/// The paths that were asked for beyond robots.txt and NodeInfo.
+/// The requested paths, except robots.txt and NodeInfo.
 fn asked(outcome: &Outcome) -> Vec<&str> {
     let requests = outcome.requests.iter().map(String::as_str);
     requests
@@ -61,7 +61,7 @@ fn asked(outcome: &Outcome) -> Vec<&str> {
         .collect()
 }
 
-/// An account of Mastodon's, local without `host`.
+/// An account of Mastodon's API; local if `host` is `None`.
 fn account(id: &str, host: Option<&str>) -> Value {
     let acct = match host {
         Some(host) => format!("secret_{id}@{host}"),
@@ -76,7 +76,7 @@ fn account(id: &str, host: Option<&str>) -> Value {
     })
 }
 
-/// A post of Mastodon's.
+/// A post of Mastodon's API.
 fn post(id: &str, uri: &str, account: Value) -> Value {
     json!({
         "id": id,
@@ -98,7 +98,7 @@ fn reply(value: &Value) -> Reply {
     ok(&value.to_string())
 }
 
-/// A post of somebody on this host, with nothing around it.
+/// The URI of a post on this host.
 fn uri(host: &str) -> String {
     format!("https://{host}/users/secret/statuses/7")
 }
@@ -111,7 +111,7 @@ async fn who_takes_part_in_a_conversation_names_the_host() {
         "favourites_count",
         json!(1),
     );
-    // Its account and its URI are on two hosts.
+    // Its account and its URI are on different hosts.
     let split = post(
         "2",
         &uri("social.c.example"),
@@ -170,7 +170,7 @@ async fn who_takes_part_in_a_conversation_names_the_host() {
     );
 }
 
-/// Nor is anything asked about their posts.
+/// Their posts are not requested either.
 #[tokio::test]
 async fn who_does_not_want_to_be_found_is_not() {
     for (key, value) in [
@@ -301,7 +301,7 @@ async fn robots_and_a_private_instance_are_left_alone() {
     assert_eq!(asked(&outcome), Vec::<&str>::new());
 }
 
-/// robots.txt may forbid threads and no more.
+/// robots.txt may forbid only threads.
 #[tokio::test]
 async fn each_path_is_asked_of_robots() {
     let rules = answer(
@@ -325,7 +325,7 @@ async fn each_path_is_asked_of_robots() {
 
 #[tokio::test]
 async fn software_without_such_conversations_is_not_walked() {
-    // Unknown software is not guessed at.
+    // No API is guessed for unknown software.
     for software in ["lemmy", "peertube", "writefreely", "something new"] {
         let world = World::of(software).with(FEED, reply(&json!([])));
         let outcome = world.walk(1).await;
@@ -395,7 +395,7 @@ async fn a_walk_stops_when_the_rate_limit_is_used_up() {
     assert_eq!(asked(&outcome), [FEED]);
 }
 
-/// A thread that is gone, too long or no JSON hides none of the others.
+/// A thread that is gone, too long or no JSON does not hide the others.
 #[tokio::test]
 async fn one_bad_answer_ends_no_walk() {
     let busy = |id: &str, host: &str| {
@@ -458,7 +458,7 @@ async fn a_walk_without_end_stops_at_its_requests_and_one_in_circles_before() {
     let outcome = endless(5).await;
     assert_eq!(told(&outcome).outcome, WalkOutcome::Truncated);
     assert_eq!(outcome.requests.len(), 40);
-    // The seed decides, and nothing else.
+    // Only the seed decides.
     assert_eq!(endless(5).await.requests, outcome.requests);
     assert_ne!(endless(6).await.requests, outcome.requests);
 
@@ -486,7 +486,7 @@ async fn a_walk_without_end_stops_at_its_requests_and_one_in_circles_before() {
     );
 }
 
-/// A user of Misskey's; without a profile, as in notes.
+/// A user of Misskey's API. In notes there is no profile.
 fn user(id: &str, host: Option<&str>) -> Value {
     json!({"id": id, "username": "secret", "name": "secret", "host": host})
 }

@@ -1,7 +1,7 @@
 //! The orchestrator's side of the control wire.
 //!
-//! In: a host to open. Out: an [`Egress`] or why not, and at its end the account. Every wait is bounded; a [`ClientError`] is always a fault of
-//! ours, never the host's.
+//! Opening a host gives an [`Egress`] or the reason against it, and closing it gives the account.
+//! Every wait is bounded. A [`ClientError`] is always a fault of ours, never the host's.
 
 use std::io;
 use std::net::IpAddr;
@@ -18,94 +18,96 @@ use crate::wire::control::{
 use crate::wire::lines::{self, LineError};
 use crate::wire::text_name::TextName;
 
-/// Longest wait for the answer to `open`: the gateway's own times for DNS, a dial slot and dialling, with room for settings that stretch them.
+/// Longest wait for the answer to `open`: the gateway's times for DNS, a dial slot and dialling,
+/// with room for settings that stretch them.
 pub const OPEN_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Longest wait for what made-up names lead to: the gateway's wait for its turns, its times for DNS, and room for settings that stretch these.
+/// Longest wait for the look-up of invented names: the gateway's wait for its turns, its times for
+/// DNS, and room for settings that stretch these.
 pub const WILDCARD_TIME_MAX: Duration = Duration::from_mins(3);
 
-/// Longest wait for any other answer: the gateway has it at hand.
+/// Longest wait for any other answer, which the gateway has ready.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
-/// Speaks to the gateway at one control socket.
+/// A client of the gateway's control socket.
 #[derive(Debug, Clone)]
 pub struct GatewayClient {
     path: PathBuf,
 }
 
-/// What came of an `open`.
+/// The result of an `open`.
 #[derive(Debug)]
 pub enum Opened {
     /// The host accepted a connection; the egress directory is there.
     Ready(Egress),
-    /// The host's own failure.
+    /// The host itself failed.
     Unreachable {
         /// One of the gateway's reasons.
         reason: DeadReason,
-        /// What exactly went wrong, for people; escaped.
+        /// The exact cause for people, escaped.
         detail: String,
         /// The families over which a dial failed.
         families: Vec<Family>,
-        /// The DNS answer came from the network during this open.
+        /// Whether the DNS answer came from the network during this open.
         fresh: bool,
     },
-    /// Out of turn, or not to be decided now.
+    /// Out of turn, or undecidable for now.
     Deferred {
         /// Why.
         why: Deferral,
-        /// How long to wait at least.
+        /// Shortest wait before the next try.
         retry_after: Duration,
     },
     /// We have no network at all.
     Offline,
 }
 
-/// What came of a look-up of texts.
+/// The result of a look-up of TXT records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Looked {
-    /// What DNS said.
+    /// The answer of DNS.
     Answered(Texts),
     /// Out of turn, or too many at once.
     Deferred {
         /// Why.
         why: Deferral,
-        /// How long to wait at least.
+        /// Shortest wait before the next try.
         retry_after: Duration,
     },
     /// We have no network at all.
     Offline,
 }
 
-/// What came of looking whether any name below a domain resolves.
+/// The result of looking up whether any name below a domain resolves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LookedBelow {
-    /// What DNS said.
+    /// The answer of DNS.
     Answered(Wildcard),
     /// Out of turn, or our own resolver does not answer.
     Deferred {
         /// Why.
         why: Deferral,
-        /// How long to wait at least.
+        /// Shortest wait before the next try.
         retry_after: Duration,
     },
     /// We have no network at all.
     Offline,
 }
 
-/// An open way out. Dropping it closes the egress without an account.
+/// An open egress. Dropping it closes the egress without an account.
 #[derive(Debug)]
 pub struct Egress {
     /// The pinned address.
     pub address: IpAddr,
-    /// The DNS answer came from the network during this open.
+    /// Whether the DNS answer came from the network during this open.
     pub fresh: bool,
     connection: Connection,
 }
 
-/// The gateway failed us.
+/// Why the gateway gave no usable answer.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// Nobody answers at the control socket.
+    /// Nothing listens at the control socket.
     #[error("the gateway is not there: start it; its own log says why it ended")]
     NotThere(#[source] io::Error),
     /// The connection broke or ended before the answer.
@@ -114,7 +116,7 @@ pub enum ClientError {
     /// No answer in time.
     #[error("the gateway did not answer in time: if it hangs, start it anew")]
     Timeout,
-    /// An answer that was not understood, or is none to this request.
+    /// The answer was not understood, or does not belong to this request.
     #[error("the gateway's answer was not understood")]
     Protocol(#[source] Option<LineError>),
     /// The gateway did not understand us, or the check's id is in use.
@@ -151,15 +153,15 @@ impl GatewayClient {
         Self { path }
     }
 
-    /// Asks for a way to `host` for `check`. `group` is the host's registered domain; `order` is laid beside the socket; `wish` is
-    /// what this way should show to work.
+    /// Opens an egress to `host` for `check`. `group` is the host's registered domain, `order` is
+    /// written next to the egress socket, and `wish` is what this egress should test.
     ///
     /// - `Ok(Opened::Ready(egress))` if the container may be started
-    /// - `Ok(Opened::Unreachable { .. })` if the check ends here by the host's failure
-    /// - `Ok(Opened::Deferred { .. })` or `Ok(Opened::Offline)` if nothing is to be learned now
+    /// - `Ok(Opened::Unreachable { .. })` if the check ends here because the host failed
+    /// - `Ok(Opened::Deferred { .. })` or `Ok(Opened::Offline)` if nothing can be learned now
     ///
     /// # Errors
-    /// When the gateway failed us.
+    /// When the gateway gives no usable answer.
     pub async fn open(
         &self,
         check: CheckId,
@@ -208,10 +210,10 @@ impl GatewayClient {
         }
     }
 
-    /// What the gateway is and does.
+    /// The gateway's version and state.
     ///
     /// # Errors
-    /// When the gateway failed us.
+    /// When the gateway gives no usable answer.
     pub async fn status(&self) -> Result<Status, ClientError> {
         let (_, answer) = self.ask(&Request::Status {}, ANSWER_TIME_MAX).await?;
         match answer {
@@ -230,7 +232,7 @@ impl GatewayClient {
     /// Looks up the TXT records of `name`, which lies below the registered domain `group`.
     ///
     /// # Errors
-    /// When the gateway failed us.
+    /// When the gateway gives no usable answer.
     pub async fn texts(&self, name: TextName, group: String) -> Result<Looked, ClientError> {
         let request = Request::Txt { name, group };
         let (_, answer) = self.ask(&request, OPEN_TIME_MAX).await?;
@@ -253,10 +255,11 @@ impl GatewayClient {
         }
     }
 
-    /// Looks whether any name below the registered domain `domain` resolves, by names that the gateway makes up.
+    /// Looks up whether any name below the registered domain `domain` resolves, by names that the
+    /// gateway invents.
     ///
     /// # Errors
-    /// When the gateway failed us.
+    /// When the gateway gives no usable answer.
     pub async fn wildcard(&self, domain: Host) -> Result<LookedBelow, ClientError> {
         let request = Request::Wildcard { domain };
         let (_, answer) = self.ask(&request, WILDCARD_TIME_MAX).await?;
@@ -292,25 +295,26 @@ impl GatewayClient {
 }
 
 impl Egress {
-    /// Resolves when the gateway is gone or breaks the language; the egress is dead then. May be cancelled and waited for again.
+    /// Resolves when the gateway is gone or breaks the protocol; the egress is unusable then.
+    /// Cancel-safe.
     pub async fn lost(&mut self) {
-        // Until `close` the gateway has nothing to say, so anything that can be read is an end.
+        // The gateway sends nothing before `close`, so any readable data means an end.
         use tokio::io::AsyncBufReadExt as _;
         self.connection.reader.fill_buf().await.ok();
     }
 
-    /// Closes the egress. `proven` says that the check came out alive, so that the address is paced
-    /// by its block alone.
+    /// Closes the egress. `proven` means that the check came out alive, so that the address is
+    /// paced by its block alone.
     ///
     /// # Errors
-    /// When the gateway failed us: there is no account then, which is a fault.
+    /// When the gateway gives no usable answer: there is no account then, which is a fault.
     pub async fn close(mut self, proven: bool) -> Result<Account, ClientError> {
         let Connection { reader, writer } = &mut self.connection;
         let talk = async {
             lines::write(writer, &Request::Close { proven }, ANSWER_TIME_MAX).await?;
             lines::read(reader, ANSWER_TIME_MAX).await
         };
-        // One deadline over both.
+        // One deadline for both.
         let answer = tokio::time::timeout(ANSWER_TIME_MAX, talk).await;
         match answer.map_err(|_elapsed| ClientError::Timeout)?? {
             Answer::Account(account) => Ok(account),

@@ -1,13 +1,14 @@
-//! The name of one check.
+//! The id of a check.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The id of one check: 32 lower-case hexadecimal digits, 128 bits of chance.
+/// The id of one check: 32 lower-case hexadecimal digits, 128 random bits.
 ///
-/// It names a directory and a label, and it is unguessable: in rootless engines the egress volume's directories are told apart by it alone.
+/// It names a directory and a label. It can't be guessed: in rootless engines nothing but this id
+/// separates the directories of the egress volume.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct CheckId(Box<str>);
@@ -18,15 +19,15 @@ pub struct CheckId(Box<str>);
 pub struct CheckIdError;
 
 impl CheckId {
-    /// The id made of 128 bits of chance, which the caller draws from the operating system.
+    /// An id of 128 random bits, which the caller reads from the operating system.
     pub fn from_random(bits: u128) -> Self {
         Self(format!("{bits:032x}").into_boxed_str())
     }
 
-    /// Parses an id.
+    /// Parses an id. Its form makes an id safe as a path component.
     ///
     /// # Errors
-    /// When the text is anything but 32 lower-case hexadecimal digits, so that an id is safe as a path component.
+    /// When the text is not 32 lower-case hexadecimal digits.
     pub fn parse(text: &str) -> Result<Self, CheckIdError> {
         let valid = text.len() == 32
             && text

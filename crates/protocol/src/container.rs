@@ -1,5 +1,5 @@
-//! Words of the launcher that the orchestrator decides by: how a container ended, and why one could
-//! not be run. The wire that carries them is the launcher's `wire` module.
+//! Types of the launcher's answers that the orchestrator decides by: how a container ended, and why
+//! one could not be run. The launcher's `wire` module has the messages around them.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
-    /// Its exit code; 128 and the signal's number when a signal ended it.
+    /// Exit code, or 128 plus the signal's number if a signal ended the container.
     pub exit_code: i64,
-    /// It ran out of memory.
+    /// Whether it ran out of memory.
     pub out_of_memory: bool,
-    /// We ended it, and why.
+    /// Why the launcher ended it; `None` if it ended itself.
     pub killed: Option<Killed>,
-    /// From start to end.
+    /// Time from start to end in milliseconds.
     pub millis: u64,
 }
 
@@ -23,11 +23,11 @@ pub struct End {
 pub enum Killed {
     /// Its time was over.
     Deadline,
-    /// A `kill` request asked for it.
+    /// A `kill` request.
     Asked,
 }
 
-/// Why a check could not be run: ours, never the host's.
+/// Why a check could not be run. The fault is ours, never the host's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchFault {
@@ -41,17 +41,17 @@ pub struct LaunchFault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
-    /// The engine does not answer, or refuses what every check needs (the egress volume, the
-    /// probe): nothing can run; the launcher keeps trying.
+    /// The engine does not answer, or refuses something that every check needs (the egress volume,
+    /// the probe). Nothing can run, and the launcher keeps trying.
     EngineDown,
     /// The engine answered this launch with an error.
     EngineError,
-    /// The checker image is not there.
+    /// The checker image is missing.
     ImageMissing,
-    /// The probe found a required limit that is not in force: no check will run until it is.
+    /// The probe found a required limit that is not in force. No check runs until it is.
     NotConfined,
-    /// All places are taken.
+    /// All container slots are in use.
     Full,
-    /// The request was not understood, or names a check that runs already.
+    /// The request was not understood, or names a check that is already running.
     BadRequest,
 }

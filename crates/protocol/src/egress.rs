@@ -1,6 +1,6 @@
-//! Words of the gateway that the orchestrator decides by: what a check asks of its way out, why it
-//! has to wait, and what the gateway saw of it. The wire that carries them is the gateway's
-//! `control` module.
+//! Types of the gateway's messages that the orchestrator decides by: what a check asks of its
+//! egress, why it has to wait, and what the gateway saw. The gateway's `control` module has the
+//! messages around them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// Longest wait for which the gateway promises a turn: a daily interval, before the lab's division
-/// (design §6). A farm with more names than fit in a day has its last ones ask again.
+/// (design §6). If a farm has more names than fit in a day, its last ones have to ask again.
 pub const PROMISED_WITHIN: Duration = Duration::from_hours(29);
 
 /// An address family.
@@ -33,20 +33,20 @@ impl Family {
     }
 }
 
-/// What a way should show to work, where the host allows it. It changes nothing of the paces nor of
-/// which addresses are dialled at all.
+/// What an egress should test, where the host allows it. It changes neither the rate limits nor the
+/// set of addresses that are dialled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Wish {
-    /// The family that is dialled first. The other follows when it fails, so that no host is judged
-    /// by the wish.
+    /// The family that is dialled first. The other one follows if it fails, so that the wish never
+    /// decides about a host.
     pub family: Option<Family>,
-    /// The name is looked up in DNS, whatever is remembered of it.
+    /// Whether the name is looked up in DNS even if the answer is cached.
     pub fresh: bool,
 }
 
 impl Wish {
-    /// Whether nothing is wished for.
+    /// Whether there is no wish.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }
@@ -56,20 +56,19 @@ impl Wish {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deferral {
-    /// Its registered domain was looked up a moment ago.
+    /// The registered domain was looked up a moment ago.
     GroupPace,
-    /// Its address was asked a moment ago.
+    /// The address was contacted a moment ago.
     AddressPace,
-    /// Its /24 or /64 was asked a moment ago.
+    /// The address's /24 or /64 was contacted a moment ago.
     BlockPace,
-    /// All dials together.
+    /// The rate of all dials together is used up.
     DialPace,
-    /// DNS answered SERVFAIL or not at all, for the first or second time.
+    /// DNS answered SERVFAIL or nothing, for the first or second time.
     Dns,
-    /// All its addresses are of a family that we don't have.
+    /// All addresses are of a family that we don't have.
     NoFamily,
-    /// More checks are open than the setting allows, or more texts are asked for than the gateway's
-    /// pace for texts does.
+    /// The number of open checks is at its setting, or TXT look-ups are over the gateway's rate.
     Full,
 }
 
@@ -91,28 +90,28 @@ impl fmt::Display for Deferral {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Account {
-    /// Connections that the checker made and that reached the host, the one dialled at `open`
-    /// included once it was used.
+    /// Connections that the checker made and that reached the host. The one dialled at `open`
+    /// counts once it is used.
     pub connections: u32,
     /// Bytes to the host.
     pub bytes_up: u64,
     /// Bytes from the host.
     pub bytes_down: u64,
-    /// Connections dropped because their SNI was not the host, or that were no TLS.
+    /// Connections dropped because their SNI was not the host or they were no TLS.
     pub sni_refused: u32,
-    /// Who broke off first.
+    /// The side that broke a connection off first.
     pub failed: FailedSide,
-    /// The bound that was hit.
+    /// The bound that was hit, if any.
     pub budget_hit: Option<Budget>,
-    /// The address family was there all the time.
+    /// Whether the address family was available all the time.
     pub up: bool,
 }
 
-/// Who broke off a connection first, otherwise than by an orderly end.
+/// The side that broke a connection off first, other than by an orderly end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailedSide {
-    /// Nobody.
+    /// No side.
     None,
     /// The host: a reset, or a later connection that it did not accept.
     Host,
@@ -126,7 +125,7 @@ pub enum FailedSide {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
-    /// Bytes either way.
+    /// Bytes in either direction.
     Bytes,
     /// Connections.
     Connections,

@@ -1,10 +1,12 @@
-//! Host bytes made fit for logs, reasons and terminals.
+//! Makes a host's bytes safe for logs, reasons and terminals.
 
 use std::fmt::Write as _;
 
-/// The start of `bytes`, printable ASCII as it is and everything else as `\x..`, at most `bytes_max` bytes of output.
+/// Escapes the start of `bytes`: printable ASCII stays, every other byte becomes `\x..`. The output
+/// has at most `bytes_max` bytes.
 ///
-/// Output that was cut ends in `…`. Use it wherever something that a host or a checker sent is shown or kept.
+/// Output that was cut ends in `…`. Use this for everything from a host or a checker that is shown
+/// or stored.
 pub fn escaped(bytes: &[u8], bytes_max: usize) -> String {
     let mut shown = String::new();
     for &byte in bytes {
@@ -26,9 +28,11 @@ pub fn escaped(bytes: &[u8], bytes_max: usize) -> String {
     shown
 }
 
-/// Whether a text can be shown as it is: printable ASCII, but for the `…` of a cut at its end.
+/// Whether a text can be shown unchanged: printable ASCII, optionally with the `…` of a cut at its
+/// end.
 ///
-/// Escaping is not idempotent: what a checker should have escaped already is escaped again only when this does not hold.
+/// Escaping is not idempotent. So a text that a checker should have escaped is escaped again only
+/// if this is false.
 pub fn is_shown_safely(text: &str) -> bool {
     let text = text.strip_suffix('…').unwrap_or(text);
     text.bytes()

@@ -22,7 +22,7 @@ pub enum Event {
     Alive {
         /// `software.name`, lower-cased, at most [`limits::SOFTWARE_BYTES_MAX`] bytes.
         software: String,
-        /// `software.version`, when it is a string, cut to [`limits::SOFTWARE_BYTES_MAX`] bytes.
+        /// `software.version` cut to [`limits::SOFTWARE_BYTES_MAX`] bytes, if it is a string.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<String>,
         /// Whether the instance asks to be left out of statistics.
@@ -40,8 +40,8 @@ pub enum Event {
     OptedOut {},
     /// Finding: 410 for well-known NodeInfo.
     Gone {},
-    /// Finding: the host answers and refuses now: 401, 403, 429, 451, 503 with `Retry-After`, or a
-    /// challenge. For robots.txt only 429 and that 503 count.
+    /// Finding: the host answers but refuses for now: 401, 403, 429, 451, 503 with `Retry-After`,
+    /// or a challenge. For robots.txt only 429 and that 503 count.
     Refused {
         /// HTTP status.
         status: u16,
@@ -49,21 +49,23 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_s: Option<u64>,
     },
-    /// Finding: anything else.
+    /// Finding: any other state.
     Dead {
-        /// What was the matter.
+        /// The cause.
         reason: DeadReason,
-        /// HTTP status, where one was the reason.
+        /// HTTP status, if that was the reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
-        /// Where it pointed, with `temporary_redirect`, `nodeinfo_elsewhere` and `bad_redirect`: a host name, or at most
-        /// [`limits::TEXT_BYTES_MAX`] bytes of escaped text. Learned, never contacted in this check.
+        /// The target, for `temporary_redirect`, `nodeinfo_elsewhere` and `bad_redirect`: a host
+        /// name, or at most [`limits::TEXT_BYTES_MAX`] bytes of escaped text. It becomes known, but
+        /// this check never contacts it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<String>,
     },
-    /// Names that the host lists, after `alive`, in list mode before `listed`, or in walk mode before `walked`: at most [`limits::PEERS_PER_LINE_MAX`].
+    /// At most [`limits::PEERS_PER_LINE_MAX`] names that the host lists: after `alive`, in list
+    /// mode before `listed`, or in walk mode before `walked`.
     Peers {
-        /// In canonical form.
+        /// Names in canonical form.
         hosts: Vec<Host>,
     },
     /// The list's end.
@@ -73,27 +75,30 @@ pub enum Event {
         /// Elements that were no host name.
         dropped: u64,
     },
-    /// List mode: lines of the public suffix list, or of a host's proof, without their ends, before `listed`: at most
-    /// [`limits::SUFFIX_LINES_PER_LINE_MAX`].
+    /// List mode, before `listed`: at most [`limits::SUFFIX_LINES_PER_LINE_MAX`] lines of the
+    /// public suffix list or of a host's proof, without their ends.
     SuffixLines {
-        /// Each at most [`limits::SUFFIX_LINE_BYTES_MAX`] bytes, without control characters but tabs.
+        /// Each at most [`limits::SUFFIX_LINE_BYTES_MAX`] bytes, without control characters except
+        /// tabs.
         lines: Vec<String>,
     },
     /// List mode: the list was read. No verdict.
     Listed {
-        /// How far.
+        /// Whether it was read to its end.
         outcome: ListOutcome,
         /// Elements that were no host name.
         dropped: u64,
     },
-    /// List mode: there is no list this time. What came of it before counts for nothing. No verdict.
+    /// List mode: the list could not be read this time. Anything printed before does not count. No
+    /// verdict.
     Unlisted {
-        /// What was the matter.
+        /// The cause.
         reason: UnlistedReason,
-        /// HTTP status, where one was the reason.
+        /// HTTP status, if that was the reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         status: Option<u16>,
-        /// Where it pointed, with `elsewhere` and `bad_redirect`: a host name, or at most [`limits::TEXT_BYTES_MAX`] bytes of escaped text.
+        /// The target, for `elsewhere` and `bad_redirect`: a host name, or at most
+        /// [`limits::TEXT_BYTES_MAX`] bytes of escaped text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<String>,
     },
@@ -103,15 +108,15 @@ pub enum Event {
         outcome: WalkOutcome,
         /// Requests made.
         requests: u32,
-        /// Different posts that were looked at.
+        /// Number of different posts that were read.
         posts: u32,
-        /// When the host lets us ask again, in seconds from now, where it said that.
+        /// When the host allows the next request, in seconds from now, if it stated that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_s: Option<u64>,
     },
     /// Delivery mode: the push service answered a message. No verdict.
     Posted {
-        /// Which message of the order, counted from 0.
+        /// Index of the message in the order, from 0.
         message: u32,
         /// HTTP status; redirects are not followed.
         status: u16,
@@ -121,14 +126,14 @@ pub enum Event {
     },
     /// Delivery mode: there is no answer to a message. No verdict.
     Unposted {
-        /// Which message of the order, counted from 0.
+        /// Index of the message in the order, from 0.
         message: u32,
         /// Why.
         reason: UnpostedReason,
     },
     /// The last line.
     Done {
-        /// Requests made.
+        /// Number of requests.
         requests: u32,
         /// Decoded bytes of the answers' bodies.
         bytes: u64,
@@ -141,11 +146,11 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Private {
-    /// It asks.
+    /// The instance asks for it.
     Yes,
-    /// It was asked and doesn't.
+    /// The flag was read and is not set.
     No,
-    /// Could not be learned: what was known stays.
+    /// The flag could not be read, so the earlier answer stays.
     Unknown,
 }
 
@@ -153,7 +158,7 @@ pub enum Private {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PeersOutcome {
-    /// To its end.
+    /// At its end.
     Complete,
     /// By robots.txt or by a status such as 401, 403, 404 or 406.
     Refused,
@@ -161,7 +166,7 @@ pub enum PeersOutcome {
     Truncated,
     /// By the network or by something that is no such list.
     Failed,
-    /// Not asked: the software has no such list, or it was not wanted this time.
+    /// Not requested: the software has no such list, or it was not wanted this time.
     None,
 }
 
@@ -169,7 +174,7 @@ pub enum PeersOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WalkOutcome {
-    /// Nothing new came.
+    /// Nothing new came any more.
     Complete,
     /// At one of our bounds.
     Truncated,
@@ -177,18 +182,18 @@ pub enum WalkOutcome {
     None,
     /// robots.txt, or the host's NodeInfo, asks us to stay away.
     Disallowed,
-    /// Its posts are shown to nobody without a login.
+    /// The host shows posts only after a login.
     AccessControlled,
-    /// It has no such feed.
+    /// The host has no such feed.
     NotFound,
-    /// It did not answer, answered too late or 5xx, or limits how often it answers.
+    /// The host did not answer, answered too late or 5xx, or limits how often it answers.
     Unresponsive,
     /// Something answered, but not with JSON.
     NotJson,
 }
 
 impl WalkOutcome {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [Self; 8] = [
         Self::Complete,
         Self::Truncated,
@@ -216,7 +221,7 @@ impl WalkOutcome {
 }
 
 impl PeersOutcome {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [Self; 5] = [
         Self::Complete,
         Self::Refused,
@@ -263,12 +268,12 @@ pub enum DeadReason {
     TlsClosed,
     /// The answer was not HTTP, or broke off.
     Http,
-    /// No first byte within [`limits::FIRST_BYTE_SECONDS_MAX`].
+    /// No first byte within [`limits::FIRST_BYTE_SECONDS_MAX`] seconds.
     Timeout,
     /// The check's time was over before there was a finding.
     Deadline,
-    /// A body came more slowly than [`limits::BODY_BYTES_PER_WINDOW_MIN`] in
-    /// [`limits::BODY_WINDOW_SECONDS`].
+    /// A body arrived below [`limits::BODY_BYTES_PER_WINDOW_MIN`] bytes in
+    /// [`limits::BODY_WINDOW_SECONDS`] seconds.
     TooSlow,
     /// More decoded bytes than the document may have.
     TooLarge,
@@ -276,13 +281,14 @@ pub enum DeadReason {
     Encoding,
     /// More than [`limits::REDIRECTS_MAX`] redirects.
     RedirectLoop,
-    /// A redirect to the same host that is no other page.
+    /// A redirect to the same host that leads to no other page.
     RedirectToSelf,
     /// 302, 303 or 307 to another host, which `to` names.
     TemporaryRedirect,
     /// A redirect whose target is missing or no valid name; `to` holds its text.
     BadRedirect,
-    /// The NodeInfo document's address is on another host, which `to` names: never contacted.
+    /// The NodeInfo document's address is on another host, which `to` names. That host is never
+    /// contacted.
     NodeinfoElsewhere,
     /// No well-known NodeInfo, no supported link in it, or no document behind it.
     NoNodeinfo,
@@ -290,15 +296,16 @@ pub enum DeadReason {
     NotNodeinfo,
     /// An unexpected HTTP status.
     Status,
-    /// The gateway: the name does not exist.
+    /// From the gateway: the name does not exist.
     NoSuchName,
-    /// The gateway: the name has no address.
+    /// From the gateway: the name has no address.
     NoAddress,
-    /// The gateway: the name's addresses are not globally reachable, or the operator denies them.
+    /// From the gateway: the name's addresses are not globally reachable, or the operator denies
+    /// them.
     AddressRefused,
-    /// The gateway: the name's own servers failed three times in a row.
+    /// From the gateway: the name's own servers failed three times in a row.
     DnsBroken,
-    /// The gateway: no address accepted a connection.
+    /// From the gateway: no address accepted a connection.
     Unreachable,
     /// The container printed what the wire does not allow.
     Protocol,
@@ -306,14 +313,14 @@ pub enum DeadReason {
     Crashed,
     /// The container ran out of memory.
     Memory,
-    /// The check was over its budget of bytes or connections.
+    /// The check went over its budget of bytes or connections.
     Budget,
-    /// Only this host's checks keep failing on our side.
+    /// The checks of only this host keep failing on our side.
     Faulting,
 }
 
 impl DeadReason {
-    /// Its name on the wire and in the files.
+    /// The reason's name on the wire and in the published files.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::RobotsUnavailable => "robots_unavailable",
@@ -353,7 +360,7 @@ impl DeadReason {
         }
     }
 
-    /// Whether a checker may say so itself; the rest is concluded by those around it.
+    /// Whether a checker may report this reason. The other reasons are concluded from outside.
     pub fn is_said_by_checker(self) -> bool {
         match self {
             Self::RobotsUnavailable
@@ -395,7 +402,7 @@ impl DeadReason {
 }
 
 impl Event {
-    /// Whether the texts and numbers in it are within their bounds; parsing has seen to the rest.
+    /// Whether the texts and numbers are within their bounds. Parsing has checked everything else.
     pub fn is_within_bounds(&self) -> bool {
         match self {
             Self::Hello { checker, .. } => checker.len() <= limits::SOFTWARE_BYTES_MAX,
@@ -437,12 +444,13 @@ impl Event {
     }
 }
 
-/// Whether a redirect's target is within its bound: a host name, or a text that was cut.
+/// Whether a redirect's target is within its bound: a host name or a cut text.
 fn is_target(to: Option<&String>) -> bool {
     to.is_none_or(|to| to.len() <= limits::TEXT_BYTES_MAX + 60)
 }
 
-/// Whether a text can be a line of the public suffix list, or of a host's proof, on the wire: within its bound, and one line wherever it is written to.
+/// Whether a text can be a line of the public suffix list or of a host's proof on the wire: it is
+/// within its bound, and remains one line wherever it is written.
 pub fn is_suffix_line(line: &str) -> bool {
     line.len() <= limits::SUFFIX_LINE_BYTES_MAX
         && line

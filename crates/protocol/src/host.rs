@@ -13,12 +13,14 @@ const NAME_BYTES_MAX: usize = 253;
 /// Longest label in bytes (RFC 1035 §2.3.4).
 const LABEL_BYTES_MAX: usize = 63;
 
-/// Longest text that is looked at: a U-label takes at most four bytes for each byte of its A-label.
+/// Longest text that is parsed: a U-label takes at most four bytes for each byte of its A-label.
 pub const TEXT_BYTES_MAX: usize = 4 * NAME_BYTES_MAX;
 
-/// A validated DNS name, the key of the census: A-labels, lower case, at least two labels, no trailing dot, at most 253 bytes.
+/// A validated DNS name, the key of the census: A-labels, lower case, at least two labels, no
+/// trailing dot, at most 253 bytes.
 ///
-/// It is a name's form alone. Whether a name may enter the census (public suffixes, special-use names) is for the `admission` crate.
+/// Only the form is validated. The `admission` crate decides whether a name may enter the census
+/// (public suffixes, special-use names).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Host(Box<str>);
@@ -26,31 +28,31 @@ pub struct Host(Box<str>);
 /// Why a text is no host name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HostError {
-    /// Nothing is left of it.
+    /// The text is empty, or only a dot.
     #[error("it is empty")]
     Empty,
-    /// It, or its A-label form, is over 253 bytes.
+    /// The text or its A-label form is over 253 bytes.
     #[error("it is longer than 253 bytes")]
     TooLong,
     /// An IPv4 or IPv6 address.
     #[error("it is an IP address, not a name")]
     Address,
-    /// It carries a port, a scheme, a path or a user part.
+    /// The text has a port, a scheme, a path or a user part.
     #[error("it holds more than a host name (a scheme, port, path or user part)")]
     MoreThanAHost,
-    /// One label, such as `localhost`.
+    /// The name has one label, such as `localhost`.
     #[error("it has only one label")]
     SingleLabel,
-    /// IDNA refuses it.
+    /// IDNA rejects the text.
     #[error("it is not a valid internationalised domain name")]
     Idna,
 }
 
 impl Host {
-    /// Parses a name: case and one trailing dot don't matter, U-labels become A-labels.
+    /// Parses a name. Ignores case and one trailing dot, and turns U-labels into A-labels.
     ///
     /// # Errors
-    /// Why the text is no name; nothing is mended beyond the canonical form.
+    /// Why the text is no name. Nothing is repaired beyond the canonical form.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         let name = canonical_name(text)?;
         if name.contains('.') {
@@ -70,7 +72,8 @@ impl Host {
         self.0.rsplit_once('.').map_or(&self.0, |(_, last)| last)
     }
 
-    /// Whether this name is `domain` or lies below it, at a label's border. `domain` is a lower-case name without a leading dot.
+    /// Whether this name is `domain` or lies below it, at a label boundary. `domain` is a
+    /// lower-case name without a leading dot.
     pub fn is_within(&self, domain: &str) -> bool {
         self.0
             .strip_suffix(domain)
@@ -78,8 +81,8 @@ impl Host {
     }
 }
 
-/// The canonical form of a DNS name of one label or more, as [`Host`] has it: A-labels (IDNA 2008 by UTS 46, non-transitional, STD 3 rules),
-/// lower case, no trailing dot.
+/// The canonical form of a DNS name with one label or more, the same as in [`Host`]: A-labels (IDNA
+/// 2008 by UTS 46, non-transitional, STD 3 rules), lower case, no trailing dot.
 ///
 /// # Errors
 /// Why the text is no name. Never [`HostError::SingleLabel`].
@@ -97,7 +100,7 @@ pub fn canonical_name(text: &str) -> Result<String, HostError> {
     if text.contains(['/', ':', '@', '?', '#', '\\']) {
         return Err(HostError::MoreThanAHost);
     }
-    // Lengths are looked at below: IDNA doesn't tell which of its rules is broken.
+    // Lengths are checked below, because IDNA doesn't report which of its rules is broken.
     let ascii = Uts46::new()
         .to_ascii(
             text.as_bytes(),
@@ -119,7 +122,8 @@ pub fn canonical_name(text: &str) -> Result<String, HostError> {
     let last_label = ascii
         .rsplit_once('.')
         .map_or(ascii.as_str(), |(_, last)| last);
-    // Full-width digits and the like become an address only here; a top-level label of digits is none (RFC 3696 §2).
+    // Full-width digits and the like become an address only here. A top-level label of digits is
+    // invalid (RFC 3696 §2).
     let is_address = ascii.parse::<Ipv4Addr>().is_ok()
         || last_label.bytes().all(|byte| byte.is_ascii_digit())
         || last_label.starts_with("0x");

@@ -1,7 +1,8 @@
-//! What a checker may say: host names, events, check ids, and the bounds of all of them.
+//! The language of checkers: host names, events, check ids, and their bounds.
 //!
-//! This is the language between the untrusted checker and the trusted rest (design §5), so it has no I/O, no clock and no async.
-//! In: text. Out: types that carry their rules. Refused: everything that is not exactly in the language.
+//! The trusted programs parse what the untrusted checker prints with this crate (design §5), so it
+//! has no I/O, no clock and no async. Text becomes types that keep their own rules, and text
+//! outside the language is rejected.
 #![warn(
     clippy::as_conversions,
     clippy::arithmetic_side_effects,

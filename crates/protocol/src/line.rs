@@ -1,7 +1,8 @@
-//! A line of any of our wires: an object with one key, whose value is an object.
+//! Parses a line of any of our wires: an object with one key, whose value is an object.
 //!
-//! In: the bytes of a line. Out: the enum that it stands for. Refused, beyond what serde refuses: an array in the place of the inner object, which
-//! serde takes for the fields in their order, so that a line without keys would mean something.
+//! Turns the bytes of a line into an enum. Beyond what serde rejects, it rejects an array instead
+//! of the inner object. Serde would read the array's elements as the fields in order, so a line
+//! without keys would be valid.
 
 use serde::de::{DeserializeOwned, Error as _};
 
@@ -18,14 +19,14 @@ pub fn parse_line<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Err
     }
 }
 
-/// Whether the value at the one key of an object is an object; the line is known to be JSON.
+/// Whether the value at an object's only key is an object. The line is known to be JSON.
 fn inner_is_object(line: &[u8]) -> bool {
     let key = line
         .trim_ascii_start()
         .strip_prefix(b"{")
         .and_then(|rest| rest.trim_ascii_start().strip_prefix(b"\""));
     let Some(key) = key else { return false };
-    // A key of ours holds no quote; one that was written with an escape for another character is passed over byte by byte.
+    // Our keys hold no quote. A key with an escaped quote is skipped byte by byte.
     let Some(end) = key.iter().position(|&byte| byte == b'"') else {
         return false;
     };

@@ -1,6 +1,7 @@
-//! Public lists: what a checker in list mode is asked for, and how the reading of a list ended.
+//! Public lists: what a checker in list mode requests, and how the reading of a list ended.
 //!
-//! Such a run is no check: none of its words is a verdict about the list's host. See decision record 0002.
+//! Such a run is no check: nothing in it is a verdict about the list's host. See decision record
+//! 0002.
 
 use std::fmt;
 
@@ -9,20 +10,21 @@ use thiserror::Error;
 
 use crate::limits;
 
-/// The list, or the proof, that is wanted of a host. With it in the order, nothing but robots.txt and this path is asked for.
+/// The list or proof to read from a host. With it in the order, only robots.txt and this path are
+/// requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListOrder {
-    /// Where it lies on the host.
+    /// Its path on the host.
     pub path: ListPath,
-    /// How it is written.
+    /// Its format.
     pub format: ListFormat,
-    /// Most names that are handed on; never more than [`limits::PEERS_MAX`]. The lines of a suffix list and of a proof have bounds of their
-    /// own.
+    /// Most names that are reported, at most [`limits::PEERS_MAX`]. The lines of a suffix list or a
+    /// proof have other bounds.
     pub names_max: u32,
 }
 
-/// How a public list is written, or that it is no list but a host's proof.
+/// The format of a public list. A host's proof counts as a format too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListFormat {
@@ -32,17 +34,17 @@ pub enum ListFormat {
     Json,
     /// A JSON value a line: a name, or an object that holds one.
     Ndjson,
-    /// Comma-separated values: the column whose header says that it holds names, else the first.
+    /// Comma-separated values: the column whose header promises names, otherwise the first.
     Csv,
-    /// The list of public suffixes, whose text is handed on as it is.
+    /// The list of public suffixes. Its text is passed on unchanged.
     Suffixes,
-    /// A host's proof of what it wants of the census, whose text is handed on as it is. No list: it is read when somebody says that it is there, never
-    /// on a schedule.
+    /// A host's proof of its wishes for the census. Its text is passed on unchanged. A proof is no
+    /// list: it is read when somebody announces it, never on a schedule.
     Proof,
 }
 
 impl ListFormat {
-    /// All of them, as they are written in an order and on command lines.
+    /// All formats, as they are written in an order and on command lines.
     pub const ALL: [(&'static str, Self); 6] = [
         ("lines", Self::Lines),
         ("json", Self::Json),
@@ -52,7 +54,7 @@ impl ListFormat {
         ("proof", Self::Proof),
     ];
 
-    /// Its name in settings, on command lines and in an order.
+    /// The format's name in settings, on command lines and in an order.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Lines => "lines",
@@ -84,10 +86,11 @@ impl std::str::FromStr for ListFormat {
     }
 }
 
-/// A path on a host, perhaps with a query: `/list.csv`, `/list?format=json`.
+/// A path on a host, optionally with a query: `/list.csv`, `/list?format=json`.
 ///
-/// Invariant: joined to an address of the host it stays on that host. So it begins with one slash, holds no backslash, which counts for a slash in
-/// addresses, and no fragment, which is never sent.
+/// Invariant: joined to an address of the host, it stays on that host. So it begins with one slash
+/// and has no backslash, which counts as a slash in addresses. It has no fragment either, because
+/// fragments are never sent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ListPath(String);
@@ -95,13 +98,13 @@ pub struct ListPath(String);
 /// Why a text is no path of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ListPathError {
-    /// Too long.
+    /// The path is too long.
     #[error("is longer than {} bytes", limits::LIST_PATH_BYTES_MAX)]
     TooLong,
-    /// It does not begin with one slash.
+    /// The path does not begin with one slash.
     #[error("does not begin with one `/`")]
     NotAPath,
-    /// It holds a character that may not stand there.
+    /// The path holds a character that it must not have.
     #[error(
         "holds a character that has no place in a path: a space, a backslash, `#`, or one beyond ASCII (write it percent-encoded)"
     )]
@@ -109,10 +112,10 @@ pub enum ListPathError {
 }
 
 impl ListPath {
-    /// The path in this text.
+    /// Parses a path.
     ///
     /// # Errors
-    /// When it is too long, does not begin with one slash, or holds a character that may not stand in it.
+    /// When it is too long, does not begin with one slash, or holds a forbidden character.
     pub fn parse(text: &str) -> Result<Self, ListPathError> {
         if text.len() > limits::LIST_PATH_BYTES_MAX {
             return Err(ListPathError::TooLong);
@@ -159,13 +162,13 @@ impl From<ListPath> for String {
     }
 }
 
-/// How far a list was read.
+/// Whether a list was read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListOutcome {
-    /// To its end.
+    /// It was read to its end.
     Complete,
-    /// Up to one of our bounds.
+    /// It was read up to one of our bounds.
     Truncated,
 }
 
@@ -173,13 +176,14 @@ pub enum ListOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnlistedReason {
-    /// robots.txt asks us not to read it.
+    /// robots.txt forbids the path.
     Disallowed,
-    /// robots.txt answered 429 or 5xx or broke off: nothing is asked this time (RFC 9309 §2.3.1.4).
+    /// robots.txt answered 429 or 5xx or broke off, so nothing is requested this time (RFC 9309
+    /// §2.3.1.4).
     RobotsUnavailable,
     /// An HTTP status other than 200, or a challenge.
     Status,
-    /// A redirect to another host, which `to` names: never followed.
+    /// A redirect to another host, which `to` names. It is never followed.
     Elsewhere,
     /// A redirect whose target is missing or no valid address; `to` holds its text.
     BadRedirect,

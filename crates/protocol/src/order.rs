@@ -1,4 +1,5 @@
-//! What a check is asked to do beyond its host. The gateway lays it beside the egress socket; see decision record 0002.
+//! A check's order: what to request beyond the host's name. The gateway puts it next to the egress
+//! socket; see decision record 0002.
 
 pub mod delivery;
 
@@ -9,30 +10,33 @@ use crate::list::ListOrder;
 
 /// The content of `order.json` in a check's egress directory.
 ///
-/// A launch request carries a check id and a host and nothing else, so that no request can change a container; what a check should ask for
-/// reaches it as a file beside the socket that it is given anyway.
+/// A launch request carries only a check id and a host, so that no request can change a container.
+/// The rest reaches the check as a file next to its socket.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckOrder {
-    /// Who runs this census, as a URL or an address of mail: it stands in the user agent, `Fedicensus/<version> (+<contact>)`.
+    /// The census's contact, as a URL or a mail address. The user agent contains it:
+    /// `Fedicensus/<version> (+<contact>)`.
     pub contact: String,
-    /// Whether to ask for peers after `alive`.
+    /// Whether to request peers after `alive`.
     pub peers: AskPeers,
-    /// The list that is wanted instead of a check. Left out where none is, so that an order for a check reads as it did before there were lists; a
-    /// checker or a gateway that knows no lists refuses one with it, and nothing is asked. Boxed, for hardly any order has one.
+    /// The list to read instead of a check. `None` is left out of the JSON, so that an order for a
+    /// check reads as it did before list mode. A checker or gateway without list mode rejects an
+    /// order with a list and requests nothing. Boxed, because hardly any order has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<Box<ListOrder>>,
-    /// The walk that is wanted instead of a check, never together with a list. Left out where none is; programs that know no walks refuse the order.
+    /// The walk to take instead of a check, never together with a list. `None` is left out of the
+    /// JSON. Programs without walk mode reject the order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walk: Option<WalkOrder>,
-    /// Push messages to be posted instead of a check, never together with a list or a walk. `None`
-    /// is left out of the JSON. A program that does not know this field rejects the order.
+    /// Push messages to post instead of a check, never together with a list or a walk. `None` is
+    /// left out of the JSON. A program that does not know this field rejects the order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryOrder>,
 }
 
 impl CheckOrder {
-    /// Whether it asks for one thing at most: a list, a walk or a delivery.
+    /// Whether the order has at most one of list, walk and delivery.
     pub fn is_one(&self) -> bool {
         let asked = [
             self.list.is_some(),
@@ -47,14 +51,15 @@ impl CheckOrder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WalkOrder {
-    /// Where its random choices start: the same seed and the same answers make the same walk.
+    /// Seed of the random choices: the same seed and the same answers make the same walk.
     pub seed: u64,
 }
 
 /// Bytes of a contact in the user agent.
 const CONTACT_BYTES_MAX: usize = 200;
 
-/// The user agent that every host reads: `Fedicensus/<version> (+<contact>)`, with whatever can't stand in a header left out of the contact.
+/// The user agent that every host sees: `Fedicensus/<version> (+<contact>)`. Characters of the
+/// contact that a header can't hold are left out.
 pub fn user_agent(version: &str, contact: &str) -> String {
     let contact: String = contact
         .chars()
@@ -64,13 +69,13 @@ pub fn user_agent(version: &str, contact: &str) -> String {
     format!("Fedicensus/{version} (+{contact})")
 }
 
-/// Whether a check asks for peers.
+/// Whether a check requests peers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AskPeers {
-    /// Ask, where robots.txt lets us.
+    /// Request them, if robots.txt allows it.
     Ask,
-    /// This time only the finding is wanted; the outcome is `none`.
+    /// Only the finding is wanted this time; the outcome is `none`.
     Skip,
 }
 
@@ -80,7 +85,7 @@ mod tests {
     use super::*;
     use crate::list::{ListFormat, ListPath};
 
-    /// The order as it was before there were lists: what a former checker or gateway takes.
+    /// The order before list mode, as an older checker or gateway reads it.
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     #[expect(dead_code, reason = "only whether it is taken matters")]

@@ -1,18 +1,21 @@
-//! What a probe container found in force on itself: the answer of `fedicensus-checker --probe`.
+//! The limits that a probe container found in force on itself: the answer of `fedicensus-checker
+//! --probe`.
 //!
-//! The launcher parses it strictly and refuses to work when a required limit is missing (design §4). A limit that could not be read is `None`,
-//! which the reader has to take for "not in force".
+//! The launcher parses it strictly and refuses to work if a required limit is missing (design §4).
+//! A limit that could not be read is `None`, which the reader must treat as not in force.
 
 use serde::{Deserialize, Serialize};
 
 /// Longest report in bytes: a dozen numbers and a few short lists.
 pub const REPORT_BYTES_MAX: usize = 16 * 1024;
 
-/// Entries in any list of a report. What a sound container shows is one interface, one socket and no writable path.
+/// Entries in any list of a report. A sound container shows one interface, one socket and no
+/// writable path.
 pub const REPORT_LIST_MAX: usize = 32;
 
-/// System calls that no check needs, that any engine's own profile allows, and that the probe tries: our profile refuses every one of them, so
-/// that a report with all of these among its [`ProbeReport::calls_refused`] was made under it. Nothing comes of those that are not refused.
+/// System calls that the probe tries. No check needs them, every engine's own profile allows them,
+/// and our profile refuses all of them. So a report with all of them in
+/// [`ProbeReport::calls_refused`] was made under our profile. A call that is allowed has no effect.
 pub const CALLS_TRIED: [&str; 10] = [
     "socket(AF_INET)",
     "socket(AF_INET6)",
@@ -26,7 +29,7 @@ pub const CALLS_TRIED: [&str; 10] = [
     "unlinkat",
 ];
 
-/// The limits that a process finds in force on itself. One JSON object, unknown keys refused.
+/// The limits that a process finds in force on itself. One JSON object; unknown keys are rejected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeReport {
@@ -42,20 +45,22 @@ pub struct ProbeReport {
     pub no_new_privileges: bool,
     /// Seccomp mode: 0 none, 1 strict, 2 filter.
     pub seccomp: u32,
-    /// Which of [`CALLS_TRIED`] were refused with `EPERM`.
+    /// The calls of [`CALLS_TRIED`] that were refused with `EPERM`.
     pub calls_refused: Vec<String>,
-    /// What every check needs and could not do: a Unix socket, a thread.
+    /// Calls that every check needs and that failed: a Unix socket, a thread.
     pub calls_missing: Vec<String>,
-    /// The error with which `getsid` was answered: our profile answers with a number that is made of all the rest of it, so that no older one
-    /// of ours, and no other, is taken for it. `None` when the call was let through.
+    /// The error number that `getsid` returned. Our profile answers with a checksum of the rest of
+    /// the profile, which identifies it among older versions and other profiles. `None` if the call
+    /// was allowed.
     pub profile_mark: Option<u16>,
-    /// Memory limit of the control group in bytes; `None` when there is none or it could not be read.
+    /// Memory limit of the control group in bytes; `None` if there is no limit or it could not be
+    /// read.
     pub memory_max_bytes: Option<u64>,
-    /// Swap beyond the memory limit in bytes; `None` when unlimited or unknown.
+    /// Swap beyond the memory limit in bytes; `None` if it is unlimited or unknown.
     pub swap_max_bytes: Option<u64>,
     /// Tasks in the control group.
     pub pids_max: Option<u64>,
-    /// CPUs, 0.5 being half of one.
+    /// Number of CPUs; 0.5 is half a CPU.
     pub cpu_max: Option<f64>,
     /// Soft limit of open files, as found before the checker lowers it.
     pub nofile: u64,
@@ -65,13 +70,14 @@ pub struct ProbeReport {
     pub writable: Vec<String>,
     /// Network interfaces.
     pub interfaces: Vec<String>,
-    /// IP routes, those of the loopback interface left out.
+    /// Number of IP routes, except those of the loopback interface.
     pub routes: u64,
-    /// IP addresses on other interfaces than loopback.
+    /// Number of IP addresses on interfaces other than loopback.
     pub addresses_outside_loopback: u64,
     /// Names in the egress directory.
     pub egress_files: Vec<String>,
-    /// Names in `/etc/hosts` beside the container's own and those that every machine has: they are the engine's machine's.
+    /// Names in `/etc/hosts` other than the container's own and those of every machine. They come
+    /// from the engine's machine.
     pub names_told: Vec<String>,
 }
 
@@ -79,7 +85,8 @@ impl ProbeReport {
     /// Parses a report.
     ///
     /// # Errors
-    /// When it is over [`REPORT_BYTES_MAX`], is not exactly such an object, or holds a list of more than [`REPORT_LIST_MAX`] entries.
+    /// When it is over [`REPORT_BYTES_MAX`], is not exactly such an object, or holds a list of more
+    /// than [`REPORT_LIST_MAX`] entries.
     pub fn parse(text: &[u8]) -> Result<Self, ProbeReportError> {
         if text.len() > REPORT_BYTES_MAX {
             return Err(ProbeReportError::TooLong);
@@ -106,7 +113,7 @@ pub enum ProbeReportError {
     /// The text or one of its lists is over its bound.
     #[error("the report is longer than a report may be")]
     TooLong,
-    /// It is not such an object.
+    /// The text is no such object.
     #[error("the report is not of the form agreed upon")]
     Form(#[from] serde_json::Error),
 }
@@ -169,7 +176,8 @@ mod tests {
         ));
     }
 
-    /// The fuzz target's seeds, from a report as it is now: those that are taken, and those that are refused for one thing alone.
+    /// The fuzz target's seeds, made from a current report: valid ones, and ones with a single
+    /// error.
     fn seeds() -> [(&'static str, String, bool); 6] {
         let text = |report: &ProbeReport| serde_json::to_string(report).unwrap();
         let with = |member: &str| text(&sound()).replacen('{', &format!("{{{member},"), 1);
@@ -197,7 +205,8 @@ mod tests {
         ]
     }
 
-    /// Seeds of a report that has got further members since are all refused at once, and a target that accepts nothing tries nothing.
+    /// When a report gets a new member, old seeds are all rejected, and a target that accepts
+    /// nothing tests nothing.
     #[test]
     fn the_fuzz_targets_seeds_are_of_the_report_as_it_is() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,7 +1,9 @@
-//! Step 4 of 7: lines → events → one report → verdict, or a fault.
+//! Step 4 of 7: turns lines into events, events into one report, and the report into a verdict or a
+//! fault.
 //!
-//! In: lines of stdout, how the container ended, the gateway's account. Out: a verdict about the asked host. Refused: whatever is not in the
-//! wire's order (design §5); the first breach ends the check. After `hello` a breach is the host's (`protocol`), before it ours.
+//! Takes lines of stdout, how the container ended and the gateway's account, and gives a verdict
+//! about the checked host. Rejects everything outside the wire's order (design §5). The first
+//! breach ends the check. After `hello` a breach is the host's (`protocol`), before it ours.
 
 use protocol::limits::{PEERS_MAX, SOFTWARE_BYTES_MAX, TEXT_BYTES_MAX};
 use protocol::{DeadReason, Event, Host, PeersOutcome, escaped, is_shown_safely, parse_line};
@@ -14,7 +16,7 @@ use protocol::egress::{Account, Budget, FailedSide};
 use crate::fault::ReportFault;
 use crate::lines::LineBreach;
 
-/// What a checker said, as far as it was in order.
+/// The events of a checker, up to the first breach.
 #[derive(Debug)]
 pub struct Report {
     host: Host,
@@ -24,33 +26,33 @@ pub struct Report {
     breach: Option<Breach>,
 }
 
-/// How the peers list came out.
+/// The result of the peers list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeersSummary {
-    /// Names that came.
+    /// Number of names.
     pub names: u64,
-    /// Elements that were none, as the checker counts them.
+    /// Elements that were no name, as the checker counted them.
     pub dropped: u64,
-    /// How it ended; `truncated` as well when the check broke off after `alive`.
+    /// How the list ended. Also `truncated` if the check broke off after `alive`.
     pub outcome: PeersOutcome,
 }
 
-/// What the wire does not allow.
+/// A breach of the wire's rules.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Breach {
     /// A bound of the stream.
     #[error(transparent)]
     Line(#[from] LineBreach),
-    /// Not one JSON object with one known key and nothing else.
+    /// A line is not one JSON object with one known key.
     #[error("a line is no event")]
     NotAnEvent,
-    /// A text or a list in an event is too long, or a reason is not a checker's.
+    /// A text or a list in an event is too long, or a reason is one that a checker may not report.
     #[error("an event is out of bounds")]
     OutOfBounds,
     /// The first line is no `hello` of this protocol.
     #[error("the first line is no hello of this protocol")]
     NoHello,
-    /// An event stands where it must not.
+    /// An event is not allowed at its place.
     #[error("an event is out of order")]
     OutOfOrder,
     /// More names than a list may have.
@@ -61,7 +63,7 @@ pub enum Breach {
     StderrFlood,
 }
 
-/// Where in the wire's order we are.
+/// The position in the wire's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     Nothing,
@@ -73,7 +75,7 @@ enum Progress {
 }
 
 impl Report {
-    /// The report of a check of `host` that has said nothing yet.
+    /// An empty report of a check of `host`.
     pub fn new(host: Host) -> Self {
         let peers = PeersSummary {
             names: 0,
@@ -89,10 +91,10 @@ impl Report {
         }
     }
 
-    /// Takes the next line. Names that it lists come back, to become candidates.
+    /// Takes the next line. Returns the names that it lists, to become candidates.
     ///
     /// # Errors
-    /// The breach, after which no further line may be given.
+    /// The breach. No line may follow it.
     pub fn accept(&mut self, line: &[u8]) -> Result<Vec<Host>, Breach> {
         let event: Event = parse_line(line).map_err(|_why_does_not_matter| {
             if self.progress == Progress::Nothing {
@@ -107,7 +109,7 @@ impl Report {
         self.step(event)
     }
 
-    /// Notes the breach that ended the check.
+    /// Records the breach that ended the check.
     pub fn broken_by(&mut self, breach: Breach) {
         self.breach = Some(breach);
     }
@@ -122,7 +124,7 @@ impl Report {
         matches!(self.finding, Some(Verdict::Alive { .. }))
     }
 
-    /// How the peers list came out, judged when the check is over.
+    /// The result of the peers list, once the check is over.
     pub fn peers(&self) -> PeersSummary {
         let broken_off =
             self.progress == Progress::Alive || (self.is_alive() && self.breach.is_some());
@@ -156,7 +158,7 @@ impl Report {
                     open_registrations,
                 },
             ) => Verdict::Alive {
-                // Kept, shown and published from here on, so it is made harmless here.
+                // It is kept, shown and published from here on, so it is made harmless here.
                 software: escaped(software.as_bytes(), SOFTWARE_BYTES_MAX),
                 version: version.map(|version| escaped(version.as_bytes(), SOFTWARE_BYTES_MAX)),
                 private,
@@ -221,11 +223,11 @@ impl Report {
     }
 }
 
-/// What the check says about its host: the checker's finding, how the container ended (nothing when we ended it for a breach), and the
-/// gateway's account, put together.
+/// The verdict about the host, from the checker's finding, how the container ended (`None` if we
+/// ended it for a breach), and the gateway's account.
 ///
 /// # Errors
-/// A fault, when one of the three says that it was us.
+/// A fault, if one of the three shows that the failure was ours.
 pub fn conclude(
     report: &Report,
     end: Option<End>,
@@ -244,7 +246,8 @@ pub fn conclude(
         return Err(ReportFault::NetworkLost);
     }
     let Some(finding) = &report.finding else {
-        // A checker that ends well has reported. Whatever killed the engine's stream, and not the checker, has lost the rest.
+        // A checker that exits with 0 has reported. So something cut the engine's stream, not the
+        // checker, and the rest is lost.
         if report.breach.is_none() && end.is_some_and(|end| end.exit_code == 0) {
             return Err(ReportFault::OutputLost);
         }
@@ -252,12 +255,13 @@ pub fn conclude(
     };
     if account.connections == 0 {
         return match (account.sni_refused, account.failed) {
-            // It accepted a connection before the check began, and none after.
+            // The host accepted a connection before the check began, and none after.
             (0, FailedSide::Host) => Ok(dead(DeadReason::Unreachable)),
             (0, FailedSide::None | FailedSide::Checker | FailedSide::Gateway) => {
                 Err(ReportFault::NoConnection)
             }
-            // Who talks to the egress socket in another way than TLS to its host is no checker of ours any more.
+            // A program that uses the egress socket other than for TLS to its host is no longer our
+            // checker.
             (_, _) => Ok(dead(DeadReason::Protocol)),
         };
     }
@@ -285,7 +289,7 @@ fn without_finding(report: &Report, end: Option<End>) -> DeadReason {
     }
 }
 
-/// A checker escapes what it tells of a host; one that was taken over may not.
+/// A checker escapes a host's texts. A compromised one may not.
 fn harmless(text: String) -> String {
     if is_shown_safely(&text) {
         text

@@ -1,9 +1,9 @@
-//! The lines of a run in delivery mode → an outcome for each message, or a fault of ours.
+//! Turns the lines of a run in delivery mode into an outcome for each message, or a fault of ours.
 //!
-//! Takes lines of stdout, how the container ended and the gateway's account. Rejects whatever is
-//! not in the order of delivery mode: `hello`, a `posted` or `unposted` for each message in their
-//! order, `done`. An event of another mode is a breach here, as these are there; after the first
-//! breach nothing of the run counts.
+//! Takes lines of stdout, how the container ended and the gateway's account. Rejects everything
+//! outside the order of delivery mode: `hello`, a `posted` or `unposted` for each message in their
+//! order, `done`. Events of other modes are a breach here, and these are a breach there. After the
+//! first breach nothing of the run counts.
 
 use protocol::container::End;
 use protocol::egress::{Account, FailedSide};
@@ -13,7 +13,7 @@ use crate::check::Breach;
 use crate::fault::ReportFault;
 use crate::run::RunReport;
 
-/// What a run said, as far as it was in order.
+/// The events of a run, up to the first breach.
 #[derive(Debug)]
 pub struct DeliveryReport {
     messages: usize,
@@ -32,14 +32,14 @@ enum Progress {
 /// The result of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
-    /// An outcome for each message, in the order's order.
+    /// An outcome for each message, in the same order.
     Ended(Vec<MessageOutcome>),
     /// The container broke off or broke the rules: any message may have arrived.
     Failed,
 }
 
 impl DeliveryReport {
-    /// The report of a run for this order that has said nothing yet.
+    /// An empty report of a run for this order.
     pub fn new(order: &DeliveryOrder) -> Self {
         Self {
             messages: order.messages().len(),
@@ -123,11 +123,11 @@ impl RunReport for DeliveryReport {
     }
 }
 
-/// What a run resulted in: what it said, how the container ended (`None` if we ended it for a
-/// breach), and the gateway's account, put together.
+/// The result of a run, from its events, how the container ended (`None` if we ended it for a
+/// breach), and the gateway's account.
 ///
 /// # Errors
-/// A fault, if one of the three says that it was us.
+/// A fault, if one of the three shows that the failure was ours.
 pub fn conclude(
     report: DeliveryReport,
     end: Option<End>,
@@ -153,7 +153,7 @@ pub fn conclude(
         Progress::Nothing | Progress::Hello if end.is_some_and(|end| end.exit_code == 0) => {
             Err(ReportFault::OutputLost)
         }
-        // Killed, out of memory, or crashed: by what the host sent.
+        // Killed, out of memory, or crashed: what the host sent caused it.
         Progress::Nothing | Progress::Hello => Ok(Delivery::Failed),
     }
 }

@@ -1,8 +1,8 @@
-//! Faults that a report itself shows.
+//! Faults that a report shows.
 
 use thiserror::Error;
 
-/// Why a container's report is worth nothing, through no doing of its host.
+/// Why a container's report is worthless, not because of its host.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReportFault {
     /// The container printed no `hello`: a broken checker image.
@@ -15,7 +15,7 @@ pub enum ReportFault {
         /// The start of its stderr, escaped.
         stderr: String,
     },
-    /// The checker ended well, but its finding did not arrive: the engine cut its output off, or
+    /// The checker exited with 0, but its finding did not arrive: the engine cut its output off, or
     /// the checker was made to leave it out.
     #[error("the checker ended well, but its finding did not arrive")]
     OutputLost,

@@ -1,8 +1,8 @@
-//! What a container said: bytes of its stdout to lines, lines to events, events to a report, and
-//! the report to a verdict about the host or to a fault of ours.
+//! Reads a container's output: turns bytes into lines, lines into events, events into a report, and
+//! the report into a verdict about the host or a fault of ours.
 //!
-//! Everything here is untrusted input. The crate has no I/O, no clock and no generator, so that the
-//! product, the tests and the fuzz targets drive the same code.
+//! Everything here is untrusted input. The crate has no I/O, no clock and no random numbers, so
+//! that the product, the tests and the fuzz targets run the same code.
 
 pub mod check;
 pub mod delivery;

@@ -1,25 +1,26 @@
-//! Step 3 of 7: bytes of a container's stdout → bounded lines.
+//! Step 3 of 7: splits the bytes of a container's stdout into bounded lines.
 //!
-//! In: chunks as the engine cuts them. Out: lines without their newline, each within [`LINE_BYTES_MAX`]. Refused: a longer line, more than
-//! [`STDOUT_BYTES_MAX`] in all, and bytes after the last newline; what was complete before stays valid. Nothing is looked into here.
+//! Takes chunks as the engine cuts them and gives lines without their newline, each within
+//! [`LINE_BYTES_MAX`]. Rejects a longer line, more than [`STDOUT_BYTES_MAX`] in all, and bytes
+//! after the last newline. Lines before the breach stay valid. Their content is not examined here.
 
 use protocol::limits::{LINE_BYTES_MAX, STDOUT_BYTES_MAX};
 use thiserror::Error;
 
-/// Cuts a stream of bytes into lines. What it holds is at most one line.
+/// Cuts a stream of bytes into lines. It holds at most one line.
 #[derive(Debug, Default)]
 pub struct Lines {
     partial: Vec<u8>,
     bytes_total: u64,
 }
 
-/// What a stream must not do.
+/// A breach of the stream's bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LineBreach {
-    /// A line without end.
+    /// A line is over its bound.
     #[error("a line is longer than {LINE_BYTES_MAX} bytes")]
     LineTooLong,
-    /// A stream without end.
+    /// The stream is over its bound.
     #[error("stdout is longer than {STDOUT_BYTES_MAX} bytes")]
     StreamTooLong,
     /// The stream ended within a line.
@@ -28,10 +29,11 @@ pub enum LineBreach {
 }
 
 impl Lines {
-    /// Takes the next chunk and hands each line that it completes to `each`, until the chunk is used up or `each` fails.
+    /// Takes the next chunk and passes each line that it completes to `each`, until the chunk is
+    /// used up or `each` fails.
     ///
     /// # Errors
-    /// The first breach of a bound, or what `each` returned. Lines before it were handed on.
+    /// The first breach of a bound, or what `each` returned. Lines before it were passed on.
     pub fn push<E: From<LineBreach>>(
         &mut self,
         chunk: &[u8],
@@ -52,10 +54,10 @@ impl Lines {
         Ok(())
     }
 
-    /// The stream has ended.
+    /// Ends the stream.
     ///
     /// # Errors
-    /// [`LineBreach::Unfinished`] when bytes of a line are left.
+    /// [`LineBreach::Unfinished`] if bytes of a line are left.
     pub fn finish(&self) -> Result<(), LineBreach> {
         if self.partial.is_empty() {
             Ok(())

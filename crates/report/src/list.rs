@@ -1,8 +1,11 @@
-//! The lines of a run in list mode → names, the text of a suffix list or of a proof, or why there is none; or a fault.
+//! Turns the lines of a run in list mode into names, the text of a suffix list or proof, the reason
+//! why there is none, or a fault.
 //!
-//! In: lines of stdout, how the container ended, the gateway's account. Out: an [`Outcome`], which holds no verdict. Refused: whatever is not in the
-//! order of list mode: `hello`, `peers` or `suffix_lines` by the format, `listed` or `unlisted`, `done`. An event of a check is a breach here, as
-//! these are in a check; after the first breach nothing of the run counts.
+//! Takes lines of stdout, how the container ended and the gateway's account, and gives an
+//! [`Outcome`], which holds no verdict. Rejects everything outside the order of list mode: `hello`,
+//! `peers` or `suffix_lines` depending on the format, `listed` or `unlisted`, `done`. Events of a
+//! check are a breach here, and these are a breach in a check. After the first breach nothing of
+//! the run counts.
 
 use std::collections::BTreeSet;
 
@@ -20,14 +23,14 @@ use crate::check::Breach;
 use crate::fault::ReportFault;
 use crate::run::RunReport;
 
-/// What a run said, as far as it was in order.
+/// The events of a run, up to the first breach.
 #[derive(Debug)]
 pub struct ListReport {
     format: ListFormat,
     names_max: u64,
     progress: Progress,
     names_told: u64,
-    /// Different ones. Bounded by the wire: [`PEERS_MAX`] names in 16 MiB of lines.
+    /// The different names. The wire bounds them: [`PEERS_MAX`] names in 16 MiB of lines.
     names: BTreeSet<Host>,
     text: String,
     finding: Option<Finding>,
@@ -55,16 +58,16 @@ enum Finding {
     },
 }
 
-/// What came of a reading.
+/// The result of a reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// Names, at least one.
     Names(NamesRead),
-    /// The whole text of a list of public suffixes, not looked into yet.
+    /// The whole text of a list of public suffixes, not yet examined.
     Suffixes(String),
-    /// The whole text of a host's proof, perhaps empty, not looked into yet.
+    /// The whole text of a host's proof, perhaps empty, not yet examined.
     Proof(String),
-    /// Nothing, through the source's doing.
+    /// Nothing, because of the source.
     Unread(Unread),
 }
 
@@ -73,46 +76,46 @@ pub enum Outcome {
 pub struct NamesRead {
     /// Its different names.
     pub names: BTreeSet<Host>,
-    /// Elements that were none, as the checker counts them.
+    /// Elements that were no name, as the checker counted them.
     pub dropped: u64,
     /// Whether it was read to its end.
     pub outcome: ListOutcome,
 }
 
-/// Why a source was not read this time. It says nothing about the host as an instance.
+/// Why a source was not read this time. This proves nothing about the host as an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unread {
-    /// As the checker says.
+    /// The reason that the checker reported.
     #[error("{}", words(*.reason, *.status, .to.as_deref()))]
     Unlisted {
-        /// What was the matter.
+        /// The cause.
         reason: UnlistedReason,
-        /// HTTP status, where one was the reason.
+        /// HTTP status, if that was the reason.
         status: Option<u16>,
-        /// Where it pointed, escaped.
+        /// The redirect's target, escaped.
         to: Option<String>,
     },
-    /// It holds no name at all.
+    /// The list holds no name at all.
     #[error("it holds no names ({dropped} elements that are none); is its format right?")]
     Empty {
-        /// Elements that were none.
+        /// Elements that were no name.
         dropped: u64,
     },
-    /// A text that was not read to its end.
+    /// The text was not read to its end.
     #[error("it was not read to its end, at {bytes_max} bytes or for want of time")]
     Truncated {
-        /// Bytes that such a text may have.
+        /// Most bytes of such a text.
         bytes_max: usize,
     },
-    /// More came over the wire than may.
+    /// The answer was too large on the wire.
     #[error(
         "it takes more than {EGRESS_BYTES_DOWN_MAX} bytes on the wire; ask its owner for compression"
     )]
     TooLarge,
-    /// The container said what list mode does not allow.
+    /// The container printed something that list mode does not allow.
     #[error("the checker broke the rules of list mode: {0}")]
     Breach(Breach),
-    /// The container said too little, or did not use its egress socket as a checker does.
+    /// The container printed too little, or did not use its egress socket as a checker does.
     #[error("the checker ended before the list did: {0}")]
     Ended(&'static str),
 }
@@ -189,7 +192,7 @@ impl RunReport for ListReport {
 }
 
 impl ListReport {
-    /// The report of a run for this order that has said nothing yet.
+    /// An empty report of a run for this order.
     pub fn new(order: &ListOrder) -> Self {
         Self {
             format: order.format,
@@ -226,10 +229,12 @@ impl ListReport {
     }
 }
 
-/// What a run came to: what it said, how the container ended (nothing when we ended it for a breach), and the gateway's account, put together.
+/// The result of a run, from its events, how the container ended (`None` if we ended it for a
+/// breach), and the gateway's account.
 ///
 /// # Errors
-/// A fault, when one of the three says that it was us: nothing is remembered of the reading then.
+/// A fault, if one of the three shows that the failure was ours. Nothing of the reading is kept
+/// then.
 pub fn conclude(
     report: ListReport,
     end: Option<End>,
@@ -284,7 +289,7 @@ pub fn conclude(
     }
 }
 
-/// Bytes of the text that a run hands on, ends included; none where it is names that are wanted.
+/// Most bytes of the text that a run passes on, line ends included; 0 for formats that hold names.
 fn text_bytes_max(format: ListFormat) -> usize {
     match format {
         ListFormat::Suffixes => SUFFIX_TEXT_BYTES_MAX,
@@ -307,7 +312,7 @@ fn how(end: Option<End>) -> &'static str {
     }
 }
 
-/// A checker escapes what it tells of a host; one that was taken over may not.
+/// A checker escapes a host's texts. A compromised one may not.
 fn harmless(text: String) -> String {
     if is_shown_safely(&text) {
         text

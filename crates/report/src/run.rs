@@ -1,12 +1,12 @@
-//! What reports of runs have in common that read something of a host instead of checking it.
+//! Shared by the reports of runs that read something from a host instead of checking it.
 
 use protocol::{Event, parse_line};
 
 use crate::check::Breach;
 
-/// The report of such a run, as far as its container has said something.
+/// The report of such a run, up to the last event.
 pub trait RunReport {
-    /// Whether its `hello` has come.
+    /// Whether its `hello` has arrived.
     fn has_begun(&self) -> bool;
 
     /// Takes an event that is within its bounds.
@@ -15,7 +15,7 @@ pub trait RunReport {
     /// When the event does not belong here.
     fn step(&mut self, event: Event) -> Result<(), Breach>;
 
-    /// Notes the breach that ended the run.
+    /// Records the breach that ended the run.
     fn broken_by(&mut self, breach: Breach);
 
     /// The breach that ended the run, if one did.
@@ -24,7 +24,7 @@ pub trait RunReport {
     /// Takes the next line.
     ///
     /// # Errors
-    /// The breach, after which no further line may be given.
+    /// The breach. No line may follow it.
     fn accept(&mut self, line: &[u8]) -> Result<(), Breach> {
         let event: Event =
             parse_line(line).map_err(|_why_does_not_matter| match self.has_begun() {

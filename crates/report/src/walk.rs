@@ -1,10 +1,10 @@
-//! The lines of a run in walk mode → names of hosts and how the walk ended, or why it counts as
-//! failed; or a fault.
+//! Turns the lines of a run in walk mode into names of hosts and the walk's end, into a failed
+//! walk, or into a fault.
 //!
-//! In: lines of stdout, how the container ended, the gateway's account. Out: a [`Walk`], which
-//! holds no verdict. Refused: whatever is not in the order of walk mode: `hello`, `peers`,
-//! `walked`, `done`. An event of a check or a list is a breach here, as `walked` is there; after
-//! the first breach nothing of the run counts.
+//! Takes lines of stdout, how the container ended and the gateway's account, and gives a [`Walk`],
+//! which holds no verdict. Rejects everything outside the order of walk mode: `hello`, `peers`,
+//! `walked`, `done`. Events of a check or a list are a breach here, and `walked` is a breach there.
+//! After the first breach nothing of the run counts.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::check::Breach;
 use crate::fault::ReportFault;
 use crate::run::RunReport;
 
-/// What a run said, as far as it was in order.
+/// The events of a run, up to the first breach.
 #[derive(Debug, Default)]
 pub struct WalkReport {
     progress: Progress,
@@ -44,25 +44,25 @@ struct Told {
     retry_after_s: Option<u64>,
 }
 
-/// What came of a walk.
+/// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walk {
-    /// How it ended; [`WalkOutcome::Unresponsive`] as well when the container broke off or broke
-    /// the rules.
+    /// How it ended. Also [`WalkOutcome::Unresponsive`] if the container broke off or broke the
+    /// rules.
     pub outcome: WalkOutcome,
     /// Hosts that conversations named.
     pub hosts: BTreeSet<Host>,
-    /// Requests made.
+    /// Number of requests.
     pub requests: u32,
-    /// Posts looked at.
+    /// Number of posts read.
     pub posts: u32,
-    /// When the host lets us ask again, in seconds, where it said that.
+    /// When the host allows the next request, in seconds, if it stated that.
     pub retry_after_s: Option<u64>,
 }
 
 impl Walk {
-    /// Nothing came of it, through the host's doing: it could not be reached, its container broke
-    /// off, or broke the rules.
+    /// A walk without a result because of the host: it could not be reached, or its container broke
+    /// off or broke the rules.
     pub fn failed() -> Self {
         Self {
             outcome: WalkOutcome::Unresponsive,
@@ -128,11 +128,11 @@ impl RunReport for WalkReport {
     }
 }
 
-/// What a run came to: what it said, how the container ended (nothing when we ended it for a
-/// breach), and the gateway's account, put together.
+/// The result of a run, from its events, how the container ended (`None` if we ended it for a
+/// breach), and the gateway's account.
 ///
 /// # Errors
-/// A fault, when one of the three says that it was us: nothing is remembered of the walk then.
+/// A fault, if one of the three shows that the failure was ours. Nothing of the walk is kept then.
 pub fn conclude(
     report: WalkReport,
     end: Option<End>,
@@ -160,7 +160,7 @@ pub fn conclude(
     }
     match report.end {
         None if end.is_some_and(|end| end.exit_code == 0) => Err(ReportFault::OutputLost),
-        // Killed, out of memory, or crashed: by what the host sent.
+        // Killed, out of memory, or crashed: what the host sent caused it.
         None => Ok(Walk::failed()),
         Some(told) if is_answered(&told) && account.connections == 0 => {
             Err(ReportFault::NoConnection)

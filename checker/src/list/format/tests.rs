@@ -1,4 +1,4 @@
-//! What each format's elements come to, however the body is cut.
+//! The names and dropped elements of each format, for every cut of the body.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn cut_at(text: &[u8], cut: usize) -> [Piece; 2] {
     [first, second].map(|part| Ok(Bytes::copy_from_slice(part)))
 }
 
-/// In whatever way it is cut in two.
+/// Checks every way to cut the text in two.
 fn check(format: ListFormat, text: &str, names: &str, dropped: u64) {
     let names = names.split_whitespace().map(str::to_owned).collect();
     let expect = (names, dropped, true);
@@ -81,7 +81,7 @@ fn json_lists_are_taken_at_the_top_and_in_objects() {
         "a.example",
         0,
     );
-    // pods.json: what is called `name` there is a title.
+    // In pods.json, `name` is a title.
     check(
         r#"{"pods":[{"id":7,"name":"x.example","host":"a.example"},{"host":"b.example","name":"My pod"}]}"#,
         "a.example b.example",
@@ -154,7 +154,7 @@ fn csv_is_read_by_its_header_or_from_its_first_column() {
     check("url,n\nhttps://a.example/,1\n", "a.example", 1);
     check("domain\n\"a.example\nb.example\n", "", 1);
     check("", "", 0);
-    // Only one byte order mark is passed over, and a second one is no part of a header.
+    // Only one byte order mark is skipped. A second one is no part of a header.
     check("\u{feff}\u{feff}domain\na.example\n", "a.example", 1);
     let long = format!(
         "n,domain\n{0},a.example\n1,{0}\n2,b.example\n",
@@ -165,7 +165,7 @@ fn csv_is_read_by_its_header_or_from_its_first_column() {
     assert_eq!(read, (names, 1, true));
 }
 
-/// `mastodon.so` is a name, but not the one that was about to come.
+/// `mastodon.so` is a valid name, but not the one that was cut.
 #[test]
 fn half_a_name_is_no_name_where_the_body_was_cut() {
     for (format, text) in [

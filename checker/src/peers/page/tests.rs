@@ -26,7 +26,7 @@ fn read(document: &[u8], shape: &'static Shape) -> (Option<Page>, String, u64) {
     (page, names.join(" "), dropped)
 }
 
-/// `expect` is the names, how many elements were dropped, and whether it was such a list.
+/// `expect` holds the names, the number of dropped elements, and whether it was such a list.
 fn check(document: &str, shape: &'static Shape, expect: (&str, u64, bool)) {
     let (page, names, dropped) = read(document.as_bytes(), shape);
     let is_list = page.is_some_and(|page| page.is_list);

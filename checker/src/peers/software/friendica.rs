@@ -1,6 +1,6 @@
-//! Friendica: Mastodon's list, and where that is missing, its own directory of servers.
+//! Friendica: Mastodon's list; where that is missing, its own directory of servers.
 //!
-//! In: `/poco/@server`: an array of objects with `url`, or an object that holds it as `entry`. Refused: as everywhere, what is no name.
+//! `/poco/@server` is an array of objects with `url`, or an object that holds the array as `entry`.
 
 use super::mastodon;
 use crate::peers::feed::{Session, Stop};
@@ -15,7 +15,7 @@ pub(in crate::peers) static SHAPE: Shape = Shape {
     without_list: WithoutList::NoAnswer,
 };
 
-/// Asks for the flat list, then for the directory.
+/// Requests the flat list, then the directory.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     match mastodon::collect(session).await {
         Err(Stop::Refused | Stop::Failed) if session.taken() == 0 => {}

@@ -1,7 +1,8 @@
-//! Funkwhale: the domains it knows, by page.
+//! Funkwhale: the domains that it knows, by page.
 //!
-//! In: `/api/v1/federation/domains?page=n`: `{"count":n,"next":…,"results":[{"name":…}]}`. Refused: the address in `next`, which could lead
-//! anywhere; that there is one is all that is taken from it.
+//! `/api/v1/federation/domains?page=n` is `{"count":n,"next":…,"results":[{"name":…}]}`. The
+//! address in `next` is never followed, because it could lead anywhere. It only shows that there is
+//! a next page.
 
 use crate::peers::feed::{Session, Stop};
 use crate::peers::page::{Shape, WithoutList};
@@ -15,7 +16,7 @@ pub(in crate::peers) static SHAPE: Shape = Shape {
     without_list: WithoutList::NoAnswer,
 };
 
-/// Asks for pages until one has no next, or is empty.
+/// Requests pages until one has no next page or is empty.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     let mut number: u64 = 1;
     loop {

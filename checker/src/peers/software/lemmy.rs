@@ -1,7 +1,9 @@
 //! Lemmy: the linked instances, in the three shapes that its versions send.
 //!
-//! In: `/api/v3/federated_instances` since 0.18, `/api/v3/site` before, `/api/v4/federated_instances` since 1.0; `linked` as names or objects, or
-//! pages of views with a cursor. Refused: the lists of allowed and blocked instances, which are no peers.
+//! The paths are `/api/v3/federated_instances` since 0.18, `/api/v3/site` before that, and
+//! `/api/v4/federated_instances` since 1.0. `linked` holds names or objects, or there are pages of
+//! views with a cursor. The lists of allowed and blocked instances are ignored, because these are
+//! no peers.
 
 use url::form_urlencoded;
 
@@ -18,7 +20,7 @@ pub(in crate::peers) static SHAPE: Shape = Shape {
     without_list: WithoutList::NoAnswer,
 };
 
-/// The same within the description of a site, which leaves the list out when federation is off.
+/// The list within the description of a site, which leaves the list out when federation is off.
 pub(in crate::peers) static SITE_SHAPE: Shape = Shape {
     lists: &["federated_instances", "linked"],
     cursors: &[],
@@ -26,7 +28,7 @@ pub(in crate::peers) static SITE_SHAPE: Shape = Shape {
     ..SHAPE
 };
 
-/// Asks the three addresses until one answers.
+/// Requests the three paths until one answers.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     for prefix in ["/api/v3", "/api/v4"] {
         let path = format!("{prefix}/federated_instances?kind=linked");
@@ -39,7 +41,7 @@ pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), S
     site.map(|_page| ())
 }
 
-/// Asks for `path` and for what its cursors lead to, until there is none or it is the same again.
+/// Requests `path` and follows its cursors, until there is none or the same one comes again.
 pub(in crate::peers) async fn pages(session: &mut Session<'_>, path: &str) -> Result<(), Stop> {
     let mut page = session.get(path, &SHAPE).await?;
     let mut last = None;

@@ -1,15 +1,16 @@
-//! Mastodon and all that speak its API: one flat list, never paged.
+//! Mastodon and all software that speaks its API: one flat list without pages.
 //!
-//! In: `/api/v1/instance/peers`: an array of names; GoToSocial and some proxies send objects with `domain`. Refused: names that are suspended
-//! there; obfuscated ones are no names anyway. The list is not there where limited federation or the operator says so.
+//! `/api/v1/instance/peers` is an array of names. GoToSocial and some proxies send objects with
+//! `domain`. Instances that are suspended there are left out, and obfuscated names are no valid
+//! names anyway. The list is missing in limited federation mode or if the operator hides it.
 
 use crate::peers::feed::{Session, Stop};
 use crate::peers::page::{Shape, WithoutList};
 
-/// Where the list stands.
+/// Path of the list.
 pub(in crate::peers) const PATH: &str = "/api/v1/instance/peers";
 
-/// How it looks.
+/// The list's shape.
 pub(in crate::peers) static SHAPE: Shape = Shape {
     lists: &[],
     names: &["domain"],
@@ -19,7 +20,7 @@ pub(in crate::peers) static SHAPE: Shape = Shape {
     without_list: WithoutList::NoAnswer,
 };
 
-/// Asks once.
+/// Requests the list once.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     session.get(PATH, &SHAPE).await.map(|_page| ())
 }

@@ -1,7 +1,7 @@
-//! Mbin and kbin: one list of objects, never paged.
+//! Mbin and kbin: one list of objects without pages.
 //!
-//! In: `/api/federated`: `{"instances":[{"domain":…}]}`. Refused: nothing beyond what every list is; the lists of defederated and dead instances are
-//! not asked for.
+//! `/api/federated` is `{"instances":[{"domain":…}]}`. The lists of defederated and dead instances
+//! are not requested.
 
 use crate::peers::feed::{Session, Stop};
 use crate::peers::page::{Shape, WithoutList};
@@ -15,7 +15,7 @@ pub(in crate::peers) static SHAPE: Shape = Shape {
     without_list: WithoutList::NoAnswer,
 };
 
-/// Asks once.
+/// Requests the list once.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     session.get("/api/federated", &SHAPE).await.map(|_page| ())
 }

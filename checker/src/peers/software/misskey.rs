@@ -1,7 +1,8 @@
-//! Misskey and its forks: Mastodon's flat list, and where that is missing, pages by POST.
+//! Misskey and its forks: Mastodon's flat list; where that is missing, pages by POST.
 //!
-//! In: `POST /api/federation/instances` with `{"limit":100,"offset":n,"sort":"+firstRetrievedAt"}`: arrays of objects with `host`.
-//! Refused: instances that are suspended or blocked there. The number of pages is bounded by the requests of a check.
+//! `POST /api/federation/instances` with `{"limit":100,"offset":n,"sort":"+firstRetrievedAt"}`
+//! gives arrays of objects with `host`. Instances that are suspended or blocked there are left out.
+//! The requests of a check bound the number of pages.
 
 use super::mastodon;
 use crate::peers::feed::{Session, Stop};
@@ -9,7 +10,7 @@ use crate::peers::page::{Shape, WithoutList};
 
 const PATH: &str = "/api/federation/instances";
 
-/// The largest page that Misskey gives.
+/// Misskey's largest page.
 const PAGE_ITEMS: u64 = 100;
 
 pub(in crate::peers) static SHAPE: Shape = Shape {
@@ -21,10 +22,10 @@ pub(in crate::peers) static SHAPE: Shape = Shape {
     without_list: WithoutList::NoAnswer,
 };
 
-/// Asks for the flat list, then for pages until one is not full.
+/// Requests the flat list, then pages until one is not full.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     match mastodon::collect(session).await {
-        // Older versions answer an unknown address with 404 or with the page of their user interface.
+        // Older versions answer an unknown path with 404 or with the page of their user interface.
         Err(Stop::Refused | Stop::Failed) if session.taken() == 0 => {}
         ended => return ended,
     }

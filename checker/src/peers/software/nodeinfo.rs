@@ -1,11 +1,10 @@
-//! Relays: their peers are in NodeInfo itself, as `metadata.peers`, so reading them costs no
-//! request.
+//! Relays: NodeInfo itself holds their peers as `metadata.peers`, so reading them costs no request.
 
 use crate::peers::feed::{Session, Stop};
 use crate::peers::page::{Shape, WithoutList};
 
-/// How the document looks. A list elsewhere on the way to `metadata.peers` is read as well: all its
-/// names are candidates at most.
+/// The document's shape. A list elsewhere on the way to `metadata.peers` is read as well, because
+/// all its names are only candidates.
 static SHAPE: Shape = Shape {
     lists: &["metadata", "peers"],
     names: &[],

@@ -1,12 +1,13 @@
-//! PeerTube: whom it follows and who follows it, by page.
+//! PeerTube: the instances that it follows and its followers, by page.
 //!
-//! In: `/api/v1/server/following` and `/followers`: `{"total":n,"data":[{"following":{"host":…},"follower":{"host":…}}]}`. One of the two is the
-//! host itself, which the sink leaves out. The number of pages is bounded by the requests of a check.
+//! `/api/v1/server/following` and `/followers` are
+//! `{"total":n,"data":[{"following":{"host":…},"follower":{"host":…}}]}`. One of the two hosts is
+//! the host itself, which the sink leaves out. The requests of a check bound the number of pages.
 
 use crate::peers::feed::{Session, Stop};
 use crate::peers::page::{Shape, WithoutList};
 
-/// The largest page that PeerTube gives.
+/// PeerTube's largest page.
 const PAGE_ITEMS: u64 = 100;
 
 pub(in crate::peers) static FOLLOWING: Shape = Shape {
@@ -23,7 +24,7 @@ pub(in crate::peers) static FOLLOWERS: Shape = Shape {
     ..FOLLOWING
 };
 
-/// Asks for both lists; the second is asked for even if the first is refused.
+/// Requests both lists, the second one even if the first is refused.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     let following = pages(session, "following", &FOLLOWING).await;
     if following == Err(Stop::Truncated) {

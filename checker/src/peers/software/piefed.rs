@@ -1,11 +1,12 @@
-//! PieFed: the shape of Lemmy under an address of its own.
+//! PieFed: Lemmy's shape under another path.
 //!
-//! In: `/api/alpha/federated_instances`. Refused: as in Lemmy's. An operator can switch the API off, which is a refusal.
+//! The path is `/api/alpha/federated_instances`. As with Lemmy, allowed and blocked instances are
+//! ignored. An operator can switch the API off, which counts as a refusal.
 
 use super::lemmy;
 use crate::peers::feed::{Session, Stop};
 
-/// Asks once, and for further pages if it ever gets some.
+/// Requests the list, and further pages if a version ever has some.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     lemmy::pages(session, "/api/alpha/federated_instances?kind=linked").await
 }

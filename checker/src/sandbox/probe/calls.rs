@@ -1,7 +1,8 @@
 //! Which system calls are refused: whether the filter in force is our own and not the engine's.
 //!
-//! In: an attempt at each of [`CALLS_TRIED`], and at the one by which our profile is known. Out: those that came back with `EPERM`, and its mark. Nothing comes of an attempt that is not refused: what it
-//! opens is closed again, what it names is not there.
+//! Tries each of [`CALLS_TRIED`] and the call that identifies our profile. Gives the calls that
+//! returned `EPERM`, and the profile's mark. A call that is allowed has no effect: what it opens is
+//! closed again, and what it names does not exist.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -13,13 +14,13 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind, socket};
 use rustix::process::{Pid, PidfdFlags, getpid, getsid, pidfd_open, test_kill_process};
 
-/// No process's number: the kernel gives out none above 2²² (`PID_MAX_LIMIT`, proc(5)).
+/// A number that no process has: the kernel gives out none above 2²² (`PID_MAX_LIMIT`, proc(5)).
 const NO_PROCESS: Option<Pid> = Pid::from_raw(i32::MAX);
 
-/// A path and a name at which there is nothing.
+/// A path and a name that do not exist.
 const NOTHING: &str = "/.fedicensus-probe-nothing";
 
-/// Of [`CALLS_TRIED`], those refused with `EPERM`.
+/// The calls of [`CALLS_TRIED`] that were refused with `EPERM`.
 pub(super) fn refused() -> Vec<String> {
     CALLS_TRIED
         .into_iter()
@@ -28,7 +29,7 @@ pub(super) fn refused() -> Vec<String> {
         .collect()
 }
 
-/// What every check needs and can't do.
+/// The calls that every check needs and that fail.
 pub(super) fn missing() -> Vec<String> {
     let unix = socket(AddressFamily::UNIX, SocketType::STREAM, None).is_ok();
     let thread = thread::Builder::new().name("probe".to_owned()).spawn(|| ());
@@ -40,9 +41,11 @@ pub(super) fn missing() -> Vec<String> {
         .collect()
 }
 
-/// What our profile answers to a call that nobody makes, and by which it is known. It only asks, so nothing comes of it elsewhere.
+/// Our profile's answer to a call that nobody makes, which identifies the profile. The call only
+/// asks, so under other profiles it has no effect.
 ///
-/// It asks for a process that is not there, because the kernel answers 0 where a session began outside of the container's processes, and 0 is no process.
+/// It asks about a process that does not exist. About a process whose session began outside the
+/// container, the kernel would answer 0, which is no process.
 pub(super) fn profile_mark() -> Option<u16> {
     match getsid(NO_PROCESS) {
         Ok(_) | Err(Errno::SRCH) => None,
@@ -68,7 +71,7 @@ fn attempt(call: &str) -> Result<(), Errno> {
         "memfd_create" => memfd_create("probe", MemfdFlags::CLOEXEC).map(drop),
         "inotify_init1" => inotify::init(inotify::CreateFlags::CLOEXEC).map(drop),
         "unlinkat" => unlinkat(CWD, NOTHING, AtFlags::empty()),
-        // Not tried is not refused: the launcher will say so.
+        // An untried call does not count as refused. The launcher reports it.
         _ => Ok(()),
     }
 }
@@ -77,10 +80,10 @@ fn open(family: AddressFamily, kind: SocketType) -> Result<(), Errno> {
     socket(family, kind, None).map(drop)
 }
 
-/// Where another check in the same network namespace could connect to.
+/// An address to which another check in the same network namespace could connect.
 fn bind_abstract() -> Result<(), Errno> {
     let Ok(socket) = socket(AddressFamily::UNIX, SocketType::STREAM, None) else {
-        // That says nothing of `bind`, and is told as missing.
+        // This proves nothing about `bind`, and is reported as missing.
         return Ok(());
     };
     bind(
@@ -89,7 +92,7 @@ fn bind_abstract() -> Result<(), Errno> {
     )
 }
 
-/// The standard library's answers, as the kernel gave them.
+/// The kernel's error number in an answer of the standard library.
 fn told<T>(answer: io::Result<T>) -> Result<(), Errno> {
     match answer {
         Ok(_) => Ok(()),

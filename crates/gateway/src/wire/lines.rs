@@ -1,4 +1,4 @@
-//! NDJSON on the control connection: a value a line, within a bound.
+//! NDJSON on the control connection: one value a line, within a bound.
 
 use std::time::Duration;
 
@@ -13,16 +13,16 @@ use crate::wire::control::{CONTROL_LINE_BYTES_MAX, REQUEST_LINE_BYTES_MAX};
 /// Why there is no next value.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// There is no line.
+    /// No line could be read.
     #[error("control connection: {0}")]
     Line(#[from] local_socket::LineError),
-    /// A line that is no such value.
+    /// The line is no such value.
     #[error("a control line was not understood")]
     NotUnderstood(#[source] serde_json::Error),
 }
 
 impl LineError {
-    /// Whether the other end is gone or silent, and not in error.
+    /// Whether the other end is gone or silent rather than wrong.
     pub fn is_end(&self) -> bool {
         use local_socket::LineError as Line;
         match self {
@@ -40,10 +40,10 @@ pub(crate) fn limits(time_max: Duration) -> LineLimits {
     }
 }
 
-/// The next line as a value. Not to be cancelled midway: what was read of a line is lost then.
+/// Reads the next line as a value. Not cancel-safe: a partly read line is lost.
 ///
 /// # Errors
-/// Why there is none. The connection is of no more use then.
+/// Why there is no value. The connection can't be used any more.
 pub(crate) async fn read<T, R>(reader: &mut R, time_max: Duration) -> Result<T, LineError>
 where
     T: DeserializeOwned,
@@ -52,10 +52,10 @@ where
     parse(&local_socket::read_line(reader, limits(time_max)).await?)
 }
 
-/// A connection's first line as a value: an order may be in it.
+/// Reads a connection's first line, which may hold an order, as a value.
 ///
 /// # Errors
-/// Why there is none. The connection is of no more use then.
+/// Why there is no value. The connection can't be used any more.
 pub(crate) async fn read_request<T, R>(reader: &mut R, time_max: Duration) -> Result<T, LineError>
 where
     T: DeserializeOwned,
@@ -68,10 +68,10 @@ where
     parse(&local_socket::read_line(reader, limits).await?)
 }
 
-/// A line's value.
+/// Parses a line.
 ///
 /// # Errors
-/// When it is none.
+/// When it is no such value.
 pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, LineError> {
     protocol::parse_line(line).map_err(LineError::NotUnderstood)
 }
@@ -79,7 +79,7 @@ pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, LineError> {
 /// Writes a value as a line.
 ///
 /// # Errors
-/// When the connection broke, or nobody reads.
+/// When the connection broke, or the other end does not read.
 pub(crate) async fn write<T, W>(
     writer: &mut W,
     value: &T,

@@ -1,6 +1,6 @@
-//! The names whose TXT records owners publish, and the bounds on what is kept of these records.
+//! The names whose TXT records owners publish, and the bounds on the records that are kept.
 //!
-//! All other names are refused, so that nobody can use the gateway to read DNS at large.
+//! All other names are rejected, so that nobody can use the gateway to read DNS at large.
 
 use std::fmt;
 
@@ -8,22 +8,22 @@ use protocol::Host;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A label below which owners publish.
+/// A label that owners publish records under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Label {
-    /// The census's own.
+    /// Fedicensus's label.
     Own,
-    /// Sigsum's.
+    /// Sigsum's label.
     Sigsum,
-    /// Sigsum's former one.
+    /// Sigsum's former label.
     SigsumOld,
 }
 
 impl Label {
-    /// All of them.
+    /// All labels.
     pub const ALL: [Self; 3] = [Self::Own, Self::Sigsum, Self::SigsumOld];
 
-    /// As it stands in a name.
+    /// The label as it is written in a name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Own => "_fedicensus",
@@ -33,16 +33,17 @@ impl Label {
     }
 }
 
-/// Records kept of an answer: ten are tried, and whoever publishes more should be told so.
+/// Records kept of an answer. Ten are tried, and an owner who publishes more should learn that.
 pub const RECORDS_MAX: usize = 16;
 
-/// Bytes kept of a record: a key has 64, a wish less. What is longer is neither, and stays so when it is cut.
+/// Bytes kept of a record: a key has 64, a wish less. A longer record is neither, and remains so
+/// when it is cut.
 pub const RECORD_BYTES_MAX: usize = 128;
 
 /// Longest name in DNS, in bytes, without the trailing dot (RFC 1035 §2.3.4).
 const NAME_BYTES_MAX: usize = 253;
 
-/// A name whose TXT records may be asked for: a [`Label`] before a host name.
+/// A name whose TXT records can be looked up: a [`Label`] before a host name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TextName {
@@ -50,7 +51,7 @@ pub struct TextName {
     domain: Host,
 }
 
-/// Why texts of a name are not asked for.
+/// Why the TXT records of a name are not looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TextNameError {
     /// Its first label is no [`Label`].
@@ -59,16 +60,16 @@ pub enum TextNameError {
     /// What follows the label is no host name.
     #[error("what follows its first label is no host name")]
     Domain,
-    /// It is over 253 bytes.
+    /// The name is over 253 bytes.
     #[error("it is longer than 253 bytes")]
     TooLong,
 }
 
 impl TextName {
-    /// Reads a whole name.
+    /// Parses a whole name.
     ///
     /// # Errors
-    /// Why it is not asked for.
+    /// Why its records are not looked up.
     pub fn parse(text: &str) -> Result<Self, TextNameError> {
         let (first, rest) = text.split_once('.').ok_or(TextNameError::Label)?;
         let label = Label::ALL
@@ -92,7 +93,7 @@ impl TextName {
         self.label
     }
 
-    /// Whose name it is.
+    /// The host name after the label.
     pub fn domain(&self) -> &Host {
         &self.domain
     }

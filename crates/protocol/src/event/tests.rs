@@ -16,7 +16,7 @@ fn the_wire_is_as_the_design_shows_it() {
     assert_eq!(parse(r#"{"opted_out":{}}"#), Some(Event::OptedOut {}));
 }
 
-/// What a program of protocol 1 reads as `alive`.
+/// The fields that a program of protocol 1 reads in `alive`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "only whether it is read matters")]
@@ -27,8 +27,8 @@ struct FormerAlive {
     private: Private,
 }
 
-/// It would count against the host what only our deployment did wrong. So it must refuse the
-/// `hello` already, which is a fault of ours.
+/// A mistake of our deployment would count against the host. So the program must reject the `hello`
+/// already, which is a fault of ours.
 #[test]
 fn an_alive_that_a_former_program_refuses_follows_a_hello_that_it_refuses() {
     let alive = |open_registrations| Event::Alive {

@@ -8,18 +8,18 @@ use thiserror::Error;
 use crate::limits;
 use crate::list::ListPath;
 
-/// Ready-made messages for one push service. With them in the order, nothing else is asked for.
+/// Ready-made messages for one push service. With them in the order, nothing else is requested.
 ///
-/// Invariant: 1 to [`limits::MESSAGES_MAX`], which take at most
+/// Invariant: 1 to [`limits::MESSAGES_MAX`] messages, which take at most
 /// [`limits::MESSAGES_BYTES_MAX`] as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Message>", into = "Vec<Message>")]
 pub struct DeliveryOrder(Vec<Message>);
 
-/// Messages that make no order.
+/// Why messages make no valid order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DeliveryError {
-    /// There is none, or there are too many.
+    /// There is no message, or there are too many.
     #[error("a delivery has 1 to {} messages", limits::MESSAGES_MAX)]
     Number,
     /// They are too long together.
@@ -34,7 +34,7 @@ impl DeliveryOrder {
     /// An order of these messages.
     ///
     /// # Errors
-    /// If there is none, or there is too much.
+    /// If there is no message, or they are too many or too long.
     pub fn new(messages: Vec<Message>) -> Result<Self, DeliveryError> {
         if !(1..=limits::MESSAGES_MAX).contains(&messages.len()) {
             return Err(DeliveryError::Number);
@@ -74,36 +74,36 @@ impl From<DeliveryOrder> for Vec<Message> {
 pub struct Message {
     /// The endpoint's path on its host, with its query.
     pub path: ListPath,
-    /// How long the push service keeps the message, in seconds: `TTL`.
+    /// `TTL`: how long the push service keeps the message, in seconds.
     pub ttl_s: u32,
-    /// A later message with the same one replaces this one: `Topic`.
+    /// `Topic`: a later message with the same topic replaces this one.
     pub topic: Topic,
-    /// Who sends it: `Authorization` (RFC 8292).
+    /// `Authorization` (RFC 8292), which identifies the sender.
     pub authorization: HeaderText,
     /// The encrypted body.
     pub body: MessageBody,
 }
 
 impl Message {
-    /// Bytes that it takes as JSON, its separator included.
+    /// Its size as JSON in bytes, its separator included.
     pub fn bytes(&self) -> usize {
         serde_json::to_vec(self).map_or(usize::MAX, |json| json.len().saturating_add(1))
     }
 }
 
-/// A text that can't be a part of a message.
+/// Why a text can't be a part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MessageError {
-    /// RFC 8030 §5.4.
+    /// The text is no topic (RFC 8030 §5.4).
     #[error("a topic is 1 to 32 characters of base64url")]
     Topic,
-    /// Anything else would end the header.
+    /// The text has other characters, which would end the header.
     #[error(
         "a header's value is 1 to {} bytes of visible ASCII",
         limits::MESSAGE_HEADER_BYTES_MAX
     )]
     Header,
-    /// RFC 8030 §7.2.
+    /// The text is no body (RFC 8030 §7.2).
     #[error("a body is base64 of at most {} bytes", limits::MESSAGE_BODY_BYTES_MAX)]
     Body,
 }
@@ -236,8 +236,8 @@ pub enum UnpostedReason {
     Http,
     /// No answer in time.
     Timeout,
-    /// It was not sent: the push service asked for a pause or had failed too often, or the time
-    /// was over.
+    /// It was not sent: the push service asked for a pause or had failed too often, or the time was
+    /// over.
     NotSent,
 }
 

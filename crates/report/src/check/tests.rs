@@ -12,7 +12,7 @@ fn host() -> Host {
     Host::parse("host.example").unwrap()
 }
 
-/// Feeds the lines; the breach, if any, is noted as `check` does it.
+/// Feeds the lines, and records a breach as `check` does.
 fn feed(lines: &[&str]) -> (Report, Vec<Host>) {
     let mut report = Report::new(host());
     let mut candidates = Vec::new();
@@ -166,7 +166,8 @@ fn after_hello_whatever_breaks_is_the_hosts() {
     assert_eq!(reason(&[HELLO], deadline), DeadReason::Deadline);
 }
 
-/// Podman's API may be restarted while its containers go on: their output ends in the middle, and they end well.
+/// Podman's API may be restarted while its containers continue: their output ends in the middle,
+/// and they exit with 0.
 #[test]
 fn a_finding_that_was_lost_on_the_way_is_not_the_hosts() {
     let stalled = Some(End {
@@ -196,8 +197,8 @@ fn before_hello_it_is_ours() {
     assert!(conclude(&feed(&["rubbish"]).0, None, &account(), "").is_err());
 }
 
-/// The image of a version before or after this one: whatever it found, only our deployment is
-/// wrong. It says nothing about the host, not even that it is alive.
+/// The image is of an older or newer version. Whatever it found, only our deployment is wrong. It
+/// proves nothing about the host, not even that it is alive.
 #[test]
 fn a_checker_of_another_protocol_says_nothing_about_its_host() {
     for protocol in [1, 3] {
@@ -312,7 +313,7 @@ fn the_list_ends_at_its_bound() {
 }
 
 proptest! {
-    /// Invariant I3: no order of lines makes a report speak of another host, and none panics.
+    /// Invariant I3: no order of lines makes a report about another host, and none panics.
     #[test]
     fn any_lines_in_any_order_are_survived(picks in prop::collection::vec(0usize..8, 0..12), noise in "\\PC{0,60}") {
         let lines: Vec<&str> = picks.iter().map(|&pick| [HELLO, ALIVE, PEERS, PEERS_END, TIMEOUT, DONE, "{}", noise.as_str()][pick]).collect();
@@ -320,7 +321,7 @@ proptest! {
         prop_assert!(candidates.is_empty() || report.is_alive());
         let verdict = conclude(&report, ended(1), &account(), "");
         prop_assert_eq!(lines.first() == Some(&HELLO), verdict.is_ok());
-        // With nothing after its hello, a checker that ended well was not heard to the end.
+        // With only a hello, the output of a checker that exited with 0 was cut off.
         let verdict = conclude(&report, ended(0), &account(), "");
         prop_assert_eq!(lines.first() == Some(&HELLO) && lines.len() > 1, verdict.is_ok());
     }
@@ -334,7 +335,7 @@ fn no_target_that_a_checker_tells_reaches_a_terminal_unescaped() {
         panic!("{verdict:?}");
     };
     assert_eq!(to, r"\x1b[2J\x07<b>\xc3\xa9");
-    // What is escaped already stays as it is.
+    // Escaped text stays unchanged.
     let dead = r#"{"dead":{"reason":"bad_redirect","to":"ftp://x\\x1b…"}}"#;
     let verdict = conclude(&feed(&[HELLO, dead, DONE]).0, ended(0), &account(), "").unwrap();
     let Verdict::Dead { to: Some(to), .. } = verdict else {

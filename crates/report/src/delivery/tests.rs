@@ -12,7 +12,7 @@ const LAST_UNSENT: &str = r#"{"unposted":{"message":2,"reason":"not_sent"}}"#;
 const LAST: &str = r#"{"posted":{"message":2,"status":201}}"#;
 const DONE: &str = r#"{"done":{"requests":3,"bytes":900,"millis":40}}"#;
 
-/// Events of the other modes, and more than this order has.
+/// Events of the other modes, and more outcomes than this order has messages.
 const OTHERS: [&str; 11] = [
     r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#,
     r#"{"dead":{"reason":"timeout"}}"#,
@@ -126,7 +126,7 @@ fn what_is_not_in_the_order_of_its_messages_makes_all_of_it_fail() {
     assert_eq!(late.breach(), Some(&Breach::OutOfBounds));
 }
 
-/// Neither may another mode say `posted`, nor a delivery what is theirs.
+/// Other modes may not print `posted` either, nor a delivery their events.
 #[test]
 fn a_delivery_may_say_nothing_of_its_host() {
     for other in OTHERS {
@@ -185,7 +185,7 @@ fn what_fails_on_our_side_is_a_fault() {
     let whole = [HELLO, FIRST, SECOND, LAST, DONE];
     let made_up = conclude(feed(&whole), end(0), &unconnected, "");
     assert_eq!(made_up, Err(ReportFault::NoConnection));
-    // What the host made of the checker is no fault of ours.
+    // A crash that the host caused is no fault of ours.
     let crashed = conclude(feed(&[HELLO, FIRST]), end(134), &account(), "");
     assert_eq!(crashed, Ok(Delivery::Failed));
     let stranger = Account {
@@ -197,7 +197,8 @@ fn what_fails_on_our_side_is_a_fault() {
 }
 
 proptest! {
-    /// Whatever a checker that was taken over prints: an outcome for each message, or none at all.
+    /// For any output of a compromised checker, there is an outcome for each message, or none at
+    /// all.
     #[test]
     fn no_lines_make_a_delivery_of_another_length(
         lines in proptest::collection::vec(

@@ -14,7 +14,7 @@ const TRUNCATED: &str = r#"{"listed":{"outcome":"truncated","dropped":2}}"#;
 const UNLISTED: &str = r#"{"unlisted":{"reason":"status","status":404}}"#;
 const DONE: &str = r#"{"done":{"requests":2,"bytes":900,"millis":40}}"#;
 
-/// One of each event that there is.
+/// One event of each kind.
 const EVENTS: [&str; 13] = [
     HELLO,
     ALIVE,
@@ -156,7 +156,7 @@ fn a_source_that_fails_is_told_with_its_reason() {
 #[test]
 fn what_fails_on_our_side_is_a_fault() {
     let lines = ListFormat::Lines;
-    // A checker from before there were lists refuses the order.
+    // A checker without list mode rejects the order.
     let former = conclude(
         feed(lines, &[]),
         end(70),
@@ -210,7 +210,7 @@ fn a_check_may_not_speak_of_lists_and_a_list_not_of_its_host() {
             let breach = report.accept(event.as_bytes());
             assert_eq!(breach, Err(Breach::OutOfOrder), "{event}");
         }
-        // It costs the host nothing that a word of its own would not have cost.
+        // It costs the host no more than any other breach.
         let mut report = Report::new(host.clone());
         report.accept(HELLO.as_bytes()).unwrap();
         report.broken_by(report_of(event));
@@ -255,7 +255,8 @@ fn more_than_was_asked_for_is_a_breach() {
 }
 
 proptest! {
-    /// Whatever a checker that was taken over prints: no more names than asked for, and none without a finding that says so.
+    /// For any output of a compromised checker, there are no more names than requested, and no
+    /// names without a finding.
     #[test]
     fn no_lines_hand_on_more_than_was_asked_for(
         lines in proptest::collection::vec(proptest::sample::select(&EVENTS[..]), 0..12),

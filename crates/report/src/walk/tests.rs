@@ -76,7 +76,7 @@ fn a_whole_walk_is_its_hosts() {
     );
 }
 
-/// Neither may a check or a list say `walked`, nor a walk what is theirs.
+/// Checks and lists may not print `walked` either, nor a walk their events.
 #[test]
 fn a_walk_may_say_nothing_of_its_host() {
     for other in OTHERS {
@@ -139,14 +139,13 @@ fn what_fails_on_our_side_is_a_fault() {
         "",
     );
     assert_eq!(made_up, Err(ReportFault::NoConnection));
-    // What the host made of the checker is no fault of ours.
+    // A crash that the host caused is no fault of ours.
     let crashed = conclude(feed(&[HELLO, PEERS]), end(134), &account(), "");
     assert_eq!(crashed, Ok(Walk::failed()));
 }
 
 proptest! {
-    /// Whatever a checker that was taken over prints, no host comes out without an end that says
-    /// so.
+    /// For any output of a compromised checker, there is no host without an end that reports it.
     #[test]
     fn no_lines_hand_on_hosts_of_a_walk_that_did_not_end(
         lines in proptest::collection::vec(
