@@ -3,7 +3,6 @@
 //! Takes some thousand files of a few folders. Replaces each by rename, after all of them are on
 //! disk. One call syncs the whole file system: syncing each of some thousand files would take
 //! longer than writing them. Files left by a crash are hidden, and deleted at start.
-//! system: one for each of some thousand files would take longer than making them. What a crash leaves beside them is hidden, and cleared at start.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
