@@ -50,7 +50,7 @@ pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::
     bring_in(config, names_in(file)?, json).await
 }
 
-/// The names in a file, `-` for standard input: one a line, or a JSON array.
+/// The names in a file, one per line or as a JSON array; `-` is standard input.
 pub(super) fn names_in(file: &Path) -> anyhow::Result<Vec<String>> {
     let shown = match file.to_str() {
         Some("-") => "standard input".to_owned(),

@@ -13,7 +13,7 @@ use crate::config::Config;
 /// daemon's writes grow the write-ahead log by some megabytes a minute.
 const WITHIN_S: u64 = 600;
 
-/// What there is to do.
+/// Maintenance commands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Db {
     /// Look whether the database is sound: its pages, its indexes, what belongs together, what the census takes for granted; writes nothing
