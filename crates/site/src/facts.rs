@@ -22,7 +22,7 @@ pub struct Facts {
     pub user_agent: String,
     /// The census's name, one line.
     pub title: String,
-    /// Who runs it, one line.
+    /// The operator's name, one line.
     pub operator: Option<String>,
     /// Contact of the operator: a URL or a mail address.
     pub contact: String,

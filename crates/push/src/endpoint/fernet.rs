@@ -150,7 +150,7 @@ mod tests {
         );
     }
 
-    /// Those of the specification's `invalid.json` that are not about time.
+    /// The tokens of the specification's `invalid.json` that are not about time.
     #[test]
     fn tokens_that_were_changed_are_refused() {
         for token in [

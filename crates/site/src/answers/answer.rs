@@ -2,8 +2,8 @@
 //!
 //! A key is a salted hash of the name. An entry of a shard is
 //! `["dying","failing","tls",true,1700000000,1700104400]`: the state, the reason, the last check's
-//! result, whether the host is listed, and the times of the last and the next check in seconds since
-//! 1970, with `null` for unknown values.
+//! result, whether the host is listed, and the times of the last and the next check in seconds
+//! since 1970, with `null` for unknown values.
 
 use std::fmt;
 

@@ -19,7 +19,7 @@ use crate::serve::clients::newcomers::address;
 use crate::serve::service::Service;
 use crate::storage::StorageError;
 
-/// Characters of an endpoint. Those of known push services have some 200.
+/// Longest endpoint, in characters. Endpoints of known push services have some 200.
 const ENDPOINT_CHARS_MAX: usize = 1000;
 
 /// Characters of a subject: a host's or a software's name.
