@@ -1,12 +1,14 @@
-# Finds the container engine and the compose tool, for the scripts beside and above this file, which source it.
+# Finds the container engine and the compose tool, for the scripts that source this file.
 #
-# Sets ENGINE, the program (docker or podman), ENGINE_IS, the engine that answers it (docker's program may speak to Podman), and the array COMPOSE.
-# Settable from outside: ENGINE=podman COMPOSE_TOOL="podman-compose" ENGINE_SOCKET=/path, and DOCKER_HOST as docker's own programs read it.
-# Docker comes first where both are there and answer. What is chosen is said; leaves by `fail` with what is missing and what to do.
+# Sets ENGINE, the program (docker or podman), ENGINE_IS, the engine behind it (docker's program may
+# use Podman), and the array COMPOSE. The environment may set ENGINE=podman
+# COMPOSE_TOOL="podman-compose" ENGINE_SOCKET=/path, and DOCKER_HOST as for docker's own programs.
+# Docker is preferred if both respond. Prints the choice. Otherwise calls `fail` with what is
+# missing and what to do.
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # what is set here is used by those who source it
 
-# A daemon that hangs must not hang whoever looks for it.
+# A hanging daemon must not block the scripts.
 ANSWER_SECONDS=${ENGINE_ANSWER_SECONDS:-30}
 
 fail() {
@@ -27,16 +29,17 @@ need() {
     have "$1" || fail "$1 is missing: install it (Debian: apt-get install $2)"
 }
 
-# is_podman PROGRAM: whether it is Podman itself, be it by another name
+# is_podman PROGRAM: whether it is Podman, under any name
 is_podman() {
     [[ $("$1" --version 2>/dev/null) == podman* ]]
 }
 
-# ask_engine PROGRAM: sets ENGINE_VERSION and ENGINE_IS when an engine answers it, else ENGINE_SILENT to the reason.
+# ask_engine PROGRAM: sets ENGINE_VERSION and ENGINE_IS if an engine answers, otherwise
+# ENGINE_SILENT to the reason
 ask_engine() {
     local answer
     if is_podman "$1"; then
-        # No daemon answers for Podman: that it can say who it is shows that this user may use it.
+        # Podman has no daemon: its answer shows that this user may use it.
         answer=$(timeout "$ANSWER_SECONDS" "$1" info --format '{{.Version.Version}}' 2>&1) && ENGINE_IS=podman
     else
         answer=$(timeout "$ANSWER_SECONDS" "$1" version --format '{{.Server.Version}} {{range .Server.Components}}{{.Name}},{{end}}' 2>&1) && ENGINE_IS=docker
@@ -62,7 +65,7 @@ find_engine() {
     fi
     for program in docker podman; do
         have "$program" || continue
-        # Debian's podman-docker puts Podman under Docker's name too.
+        # Debian's podman-docker also installs Podman under Docker's name.
         [[ $program == podman ]] || ! have podman || ! is_podman docker || continue
         if ask_engine "$program"; then
             [[ -z $reasons ]] || say "not used:$reasons"
@@ -71,7 +74,7 @@ find_engine() {
         fi
         reasons+=" $program does not answer ($ENGINE_SILENT);"
         if [[ $program == docker && -n ${DOCKER_HOST:-} ]]; then
-            # Whoever names a place wants no other one.
+            # If DOCKER_HOST is set, no other address is tried.
             fail "docker does not answer at DOCKER_HOST=$DOCKER_HOST ($ENGINE_SILENT): start what should answer there, or unset it"
         fi
     done
@@ -79,8 +82,8 @@ find_engine() {
     fail "no container engine: install Docker (Debian: apt-get install docker.io) or Podman (apt-get install podman)"
 }
 
-# podman_socket: sets PODMAN_SOCKET to where this user's Podman answers its API, or fails with what starts it. What Docker's programs are told by
-# DOCKER_HOST must be the same engine.
+# podman_socket: sets PODMAN_SOCKET to the API of this user's Podman, or fails with the command that
+# starts it. DOCKER_HOST, which Docker's programs use, must name the same engine.
 podman_socket() {
     local user=--user
     PODMAN_SOCKET=$(podman info --format '{{.Host.RemoteSocket.Path}}')
@@ -94,7 +97,7 @@ podman_socket() {
         fail "DOCKER_HOST is $DOCKER_HOST, and this user's Podman answers at unix://$PODMAN_SOCKET: unset it, or install the program docker"
 }
 
-# by_api TOOL…: a tool of Docker's, which reaches this user's Podman by its API.
+# by_api TOOL…: one of Docker's tools, which uses this user's Podman through its API
 by_api() {
     COMPOSE=("$@")
     podman_socket
@@ -120,10 +123,12 @@ find_compose() {
         fail "no compose tool for Podman: install one (Debian: apt-get install podman-compose)"
     fi
     if [[ ${COMPOSE[0]} == podman-compose ]]; then
-        # It would run them through a shell, which the images don't have; nothing here waits for them.
+        # podman-compose would run them through a shell, which the images don't have; nothing here
+        # waits for them.
         export FEDICENSUS_HEALTHCHECK=${FEDICENSUS_HEALTHCHECK:-NONE}
     fi
-    # BuildKit where its plugin is there; the Containerfiles build with either. Podman has its own way of building.
+    # Uses BuildKit if its plugin is installed; the Containerfiles build with either builder. Podman
+    # has its own builder.
     if [[ -z ${DOCKER_BUILDKIT:-} ]] && { [[ $ENGINE_IS == podman ]] || ! docker buildx version >/dev/null 2>&1; }; then
         export DOCKER_BUILDKIT=0 COMPOSE_DOCKER_CLI_BUILD=0
     fi
@@ -143,7 +148,7 @@ find_docker_compose() {
     fi
 }
 
-# Where the engine's API socket is, for the launcher: compose.yaml mounts ENGINE_SOCKET.
+# The engine's API socket, for the launcher: compose.yaml mounts ENGINE_SOCKET.
 find_socket() {
     if [[ -z ${ENGINE_SOCKET:-} ]]; then
         if [[ $ENGINE == podman ]]; then
@@ -160,16 +165,17 @@ find_socket() {
     export ENGINE_SOCKET
 }
 
-# lab_instance: sets INSTANCE to the lab's name, from FEDICENSUS_LAB_NAME, and has Compose call the
-# lab's images by it, so that no lab replaces the images of a census on the same engine.
-# The images are built with the cargo profile `ci`, unless FEDICENSUS_PROFILE names another one.
+# lab_instance: sets INSTANCE to the lab's name, from FEDICENSUS_LAB_NAME, and lets Compose tag the
+# lab's images with it, so that no lab replaces the images of a census on the same engine. The
+# images are built with the cargo profile `ci`, unless FEDICENSUS_PROFILE names another one.
 lab_instance() {
     INSTANCE=fedicensus-${FEDICENSUS_LAB_NAME:-lab}
     [[ $INSTANCE =~ ^fedicensus-[a-z0-9]{1,30}$ ]] || fail "FEDICENSUS_LAB_NAME is '${FEDICENSUS_LAB_NAME:-}'; it takes 1 to 30 small letters and digits"
     export FEDICENSUS_TAG=$INSTANCE FEDICENSUS_PROFILE=${FEDICENSUS_PROFILE:-ci}
 }
 
-# find_profile DEPLOY-FOLDER: for Podman, which takes the seccomp profile of checks from a file on its machine; here that is ours.
+# find_profile DEPLOY-FOLDER: for Podman, which reads the seccomp profile of checks from a file;
+# here that is ours
 find_profile() {
     if [[ $ENGINE_IS == podman && -z ${FEDICENSUS_SECCOMP_PATH:-} ]]; then
         FEDICENSUS_SECCOMP_PATH=$(cd "$1/../crates/launcher/src/container" && pwd)/seccomp.json
@@ -177,7 +183,7 @@ find_profile() {
     fi
 }
 
-# chosen: says what was found.
+# chosen: prints what was found
 chosen() {
     local behind=
     if [[ $ENGINE_IS != "$ENGINE" ]]; then
@@ -186,7 +192,8 @@ chosen() {
     say "engine: $ENGINE $ENGINE_VERSION$behind; compose tool: ${COMPOSE[*]}${DOCKER_HOST:+ at $DOCKER_HOST}"
 }
 
-# has_base_images DEPLOY-FOLDER: whether base images are named, here or to be had; else they are made.
+# has_base_images DEPLOY-FOLDER: whether base images are configured, present or available; otherwise
+# they are made
 has_base_images() {
     local public
     if [[ -n ${FEDICENSUS_BASE_RUST:-} && -n ${FEDICENSUS_BASE_NGINX:-} ]]; then
@@ -197,8 +204,9 @@ has_base_images() {
     "$ENGINE" image inspect "$public" >/dev/null 2>&1 || timeout 20 "$ENGINE" manifest inspect "$public" >/dev/null 2>&1
 }
 
-# find_base_images DEPLOY-FOLDER: the public base images where they are here or a registry answers, else our own, made when they aren't
-# there yet. Exports FEDICENSUS_BASE_RUST and FEDICENSUS_BASE_NGINX in the second case.
+# find_base_images DEPLOY-FOLDER: uses the public base images if they are present or a registry
+# answers. Otherwise uses our own, makes them if they are missing, and exports FEDICENSUS_BASE_RUST
+# and FEDICENSUS_BASE_NGINX.
 find_base_images() {
     local folder=$1
     if has_base_images "$folder"; then

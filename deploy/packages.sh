@@ -1,10 +1,10 @@
-# The one list of what the scripts and CI need beside an engine, and of the Debian packages that
-# have it. Sourced after deploy/engine.sh, for `fail`, `say` and `have`.
+# The one list of the tools that the scripts and CI need in addition to an engine, and of their
+# Debian packages. Sourced after deploy/engine.sh, for `fail`, `say` and `have`.
 # shellcheck shell=bash
 
-# A line each: group, command or file, package. `lab` is for lab/up and deploy/build, `bases` for
-# base images where no registry answers, `test` for the tests and CI, `full` for `cargo xtask ci
-# --full`, `machine` for its virtual machine with rootless Podman.
+# One line each: group, command or file, package. `lab` is for lab/up and deploy/build, `bases` for
+# base images without a registry, `test` for the tests and CI, `full` for `cargo xtask ci --full`,
+# `machine` for its virtual machine with rootless Podman.
 PACKAGES='
 lab      curl                                              curl
 bases    mmdebstrap                                        mmdebstrap
@@ -31,7 +31,7 @@ full     firefox-esr                                       firefox-esr
 machine  qemu-system-x86_64                                qemu-system-x86
 '
 
-# is_there COMMAND-OR-FILE: daemons lie outside an ordinary user's path.
+# is_there COMMAND-OR-FILE: daemons are outside an ordinary user's path
 is_there() {
     if [[ $1 == /* ]]; then
         [[ -e $1 ]]
@@ -40,7 +40,7 @@ is_there() {
     fi
 }
 
-# missing_packages GROUP…: sets MISSING to the packages of these groups that are not there.
+# missing_packages GROUP…: sets MISSING to the missing packages of these groups
 missing_packages() {
     local group thing package
     MISSING=()
@@ -51,15 +51,15 @@ missing_packages() {
     done <<<"$PACKAGES"
     [[ " $* " == *" lab "* ]] || return 0
     have docker || have podman || MISSING+=(docker.io)
-    # Any compose tool will do that fits the engine.
+    # Any compose tool that fits the engine suffices.
     if ! have docker-compose && ! have podman-compose && ! docker compose version >/dev/null 2>&1; then
         if have podman && ! have docker; then MISSING+=(podman-compose); else MISSING+=(docker-compose); fi
     fi
 }
 
-# install_missing MAY-INSTALL: installs MISSING from Debian's packages where the user may and
-# MAY-INSTALL is `yes`, and says so first; otherwise fails with one command that installs all.
-# An engine is never installed: it is a service, and which one is the operator's choice.
+# install_missing MAY-INSTALL: prints and installs MISSING from Debian's packages if the user has
+# the rights and MAY-INSTALL is `yes`. Otherwise fails with one command that installs all. Never
+# installs an engine: that is a service and the operator's choice.
 install_missing() {
     local root=() units=() command unit
     ((${#MISSING[@]})) || return 0
@@ -72,7 +72,7 @@ install_missing() {
     [[ $1 == yes && " ${MISSING[*]} " != *" docker.io "* ]] || fail "missing: ${MISSING[*]}; install them: $command"
     ((EUID == 0)) || sudo -n true 2>/dev/null || fail "missing: ${MISSING[*]}; install them: $command"
     say "installing from Debian's packages: ${MISSING[*]}"
-    # Of these only the programs are wanted: no service of theirs starts, now or with the machine.
+    # Only the programs are needed: their services must not start, now or at boot.
     for unit in prometheus nginx fail2ban; do
         if [[ " ${MISSING[*]} " == *" $unit"* && -d /run/systemd/system ]]; then
             units+=("$unit.service")
@@ -87,11 +87,11 @@ install_missing() {
     fi
 }
 
-# ready_for_images MAY-INSTALL BUILD DEPLOY-FOLDER: sees that all is there to run the images, and
-# with BUILD `yes` to build them.
+# ready_for_images MAY-INSTALL BUILD DEPLOY-FOLDER: installs or requests everything needed to run
+# the images, and with BUILD `yes` to build them
 ready_for_images() {
     local groups=(lab)
-    # Without an engine nobody knows whether a registry answers.
+    # Without an engine, it is unknown whether a registry answers.
     if [[ $2 == yes ]] && { ! { have docker || have podman; } || { find_engine && ! has_base_images "$3"; }; }; then
         groups+=(bases)
     fi

@@ -1,7 +1,7 @@
-//! Settings: from flags, environment, file and defaults to one checked [`Config`].
+//! Settings: merges flags, environment, file and defaults into one checked [`Config`].
 //!
-//! In: texts and where they come from. Out: typed values within their bounds. Refused, with the name, the place and what to write instead:
-//! unknown keys, values out of bounds, names that are none.
+//! Rejects unknown keys, values out of bounds and invalid names. The message gives the key, the
+//! value's origin and what to write instead.
 
 mod derived;
 pub mod input_file;
@@ -40,13 +40,14 @@ use value::{
 
 pub use table::{LAB_SETTINGS, SETTINGS, Setting, environment_name, flag_name, markdown};
 
-/// The launcher's places beyond the orchestrator's: a check that broke the wire's rules is over for the one before it is killed for the other.
+/// Container slots that the launcher has in addition to the orchestrator's. A check that violates
+/// the protocol ends for the orchestrator before the launcher has killed its container.
 const SPARE_PLACES: u64 = 2;
 
-/// Moderators' accounts, in the console's own data directory.
+/// Moderators' accounts, in the console's data directory.
 const ACCOUNTS_FILE: &str = "accounts.db";
 
-/// The setting that the daemon and the intake read alike.
+/// A setting that both the daemon and the intake read.
 const TEST_DOMAIN_KEY: &str = "lab.test_domain";
 
 /// Where a value comes from.
@@ -58,7 +59,7 @@ pub enum Origin {
     Environment,
     /// The settings file.
     File(PathBuf),
-    /// The table.
+    /// The default in the table.
     Default,
 }
 
@@ -77,10 +78,10 @@ impl fmt::Display for Origin {
 #[derive(Debug, Clone)]
 pub struct Values(BTreeMap<&'static str, (String, Origin)>);
 
-/// A setting that can't be used. One line: which, from where, what is wrong, what to write.
+/// An unusable setting, as one line: its key, its origin, the problem, and what to write.
 #[derive(Debug, Error)]
 pub enum ConfigError {
-    /// A value is out of its bounds or not of its kind.
+    /// A value is out of bounds or of the wrong type.
     #[error("setting `{key}` ({origin}): `{value}` {problem}")]
     Value {
         /// The setting.
@@ -89,7 +90,7 @@ pub enum ConfigError {
         origin: Origin,
         /// The value.
         value: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// The file can't be read.
@@ -97,20 +98,20 @@ pub enum ConfigError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
-    /// The list of public suffixes can't be used.
+    /// The list of public suffixes is unusable.
     #[error(
         "{error}. Replace it (before the last update it was {}.old), or remove it to use the built-in list", path.display()
     )]
     SuffixList {
         /// Its file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem.
         error: ListError,
     },
-    /// The file of sources can't be used.
+    /// The file of sources is unusable.
     #[error("setting `sources`: {0}")]
     Sources(#[from] SourcesError),
     /// The push service has no address.
@@ -125,42 +126,43 @@ pub enum ConfigError {
     NoContact,
 }
 
-/// Everything that the roles need to know, checked.
+/// The checked settings of all roles.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Hosts to begin with.
+    /// Hosts that the census starts with.
     pub seeds: Vec<Host>,
-    /// Hosts known to live.
+    /// Hosts known to be alive.
     pub canaries: Vec<Host>,
-    /// Containers at once.
+    /// Bounds of the number of concurrent containers.
     pub checks: Bounds,
-    /// Hosts being opened or checked at once.
+    /// Maximum number of hosts being opened or checked at once.
     pub opens_max: u32,
-    /// Hosts opened a second at least while any are due.
+    /// Hosts opened per second, at least, while any are due.
     pub starts_per_second: u32,
     /// Directory of the database.
     pub data_dir: PathBuf,
     /// Directory of the published files.
     pub public_dir: PathBuf,
-    /// What the published files say of the census itself.
+    /// The census's name, operator and licence in the published files.
     pub imprint: Imprint,
     /// The gateway's control socket.
     pub gateway_socket: PathBuf,
     /// The launcher's socket.
     pub launcher_socket: PathBuf,
-    /// The calendar that all intervals come from.
+    /// The calendar from which all intervals derive.
     pub calendar: Calendar,
-    /// What a name must be to enter.
+    /// The rule for names that may enter.
     pub reserved: Reserved,
-    /// Where the list of public suffixes is.
+    /// Path of the list of public suffixes.
     pub suffix_list: SuffixPlace,
-    /// File of the public lists that are read.
+    /// File that lists the public lists to read.
     pub sources: Option<PathBuf>,
-    /// What the gate goes by.
+    /// The files of the admission policy.
     pub admission: policy::Files,
-    /// More hosts than this below one registered domain are held until somebody has looked.
+    /// A group below one registered domain with more hosts than this is held until a moderator has
+    /// reviewed it.
     pub group_threshold: u32,
-    /// Walks through hosts' public conversations an hour at most; 0: none.
+    /// Maximum walks through hosts' public conversations per hour; 0: none.
     pub walks_per_hour: u32,
     /// The engine's API socket, for the launcher role.
     pub engine_socket: PathBuf,
@@ -168,17 +170,17 @@ pub struct Config {
     pub launcher_settings: launcher::Settings,
     /// For the gateway role.
     pub gateway_settings: gateway::Settings,
-    /// The daemon's socket for the intake, if there is one.
+    /// The daemon's socket for the intake; `None` if it is closed.
     pub intake_socket: Option<PathBuf>,
-    /// The daemon's socket for Prometheus, if there is one.
+    /// The daemon's socket for Prometheus; `None` if it is closed.
     pub metrics_socket: Option<PathBuf>,
     /// For the intake role.
     pub intake_settings: ::intake::Settings,
-    /// The daemon's socket for the console, if there is one.
+    /// The daemon's socket for the console; `None` if it is closed.
     pub console_socket: Option<PathBuf>,
     /// For the console role.
     pub console_settings: ::console::Settings,
-    /// The daemon's socket for the push service, if there is one.
+    /// The daemon's socket for the push service; `None` if it is closed.
     pub push_socket: Option<PathBuf>,
     /// Other push services. A name includes all names below it.
     pub push_services: Vec<Host>,
@@ -187,11 +189,11 @@ pub struct Config {
 }
 
 impl Values {
-    /// Puts the values together. `flags` and `environment` hold what was given, by key; `file` is
-    /// read when it is given. The lab's settings come from the file alone.
+    /// Merges the values. `flags` and `environment` hold the given values by key; `file` is read if
+    /// it is given. Only the file can set the lab's settings.
     ///
     /// # Errors
-    /// When the file can't be read, is no TOML of plain values, or holds an unknown key.
+    /// The file can't be read, is not TOML with plain values, or holds an unknown key.
     pub fn gather(
         flags: impl Fn(&str) -> Option<String>,
         environment: impl Fn(&str) -> Option<String>,
@@ -218,7 +220,7 @@ impl Values {
         Ok(Self(values))
     }
 
-    /// Key, value and origin of each, in the table's order.
+    /// Key, value and origin of each setting, in the table's order.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str, &Origin)> {
         table::all().filter_map(|setting| {
             self.0
@@ -248,7 +250,8 @@ impl Values {
     /// The filter of the log.
     ///
     /// # Errors
-    /// When it is no level and no filter of `module=level` parts: a mistyped level would otherwise silence everything.
+    /// It is neither a level nor a list of `module=level` parts. A mistyped level would otherwise
+    /// silence everything.
     pub fn log(&self) -> Result<tracing_subscriber::EnvFilter, ConfigError> {
         self.parse("log", |text| {
             let known = |part: &str| part.rsplit('=').next().unwrap_or(part).parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
@@ -262,7 +265,7 @@ impl Values {
     /// Whether the log is JSON.
     ///
     /// # Errors
-    /// When it is neither `text` nor `json`.
+    /// It is neither `text` nor `json`.
     pub fn log_is_json(&self) -> Result<bool, ConfigError> {
         self.parse("log_format", |text| {
             one_of(text, &[("text", false), ("json", true)])
@@ -274,7 +277,7 @@ impl Config {
     /// Checks all values.
     ///
     /// # Errors
-    /// The first value that is out of bounds or of the wrong kind.
+    /// Returns the first value that is out of bounds or of the wrong type.
     pub fn new(values: &Values) -> Result<Self, ConfigError> {
         let reserved = if values.parse("lab.reserved_suffixes", boolean)? {
             Reserved::AllowInLab
@@ -327,7 +330,7 @@ impl Config {
     /// The rule for names. Reads the suffix list's file, if there is one.
     ///
     /// # Errors
-    /// When that file is no suffix list.
+    /// The file is not a suffix list.
     pub fn names(&self) -> Result<Names, ConfigError> {
         Ok(Names {
             suffixes: self.suffixes()?,
@@ -338,21 +341,21 @@ impl Config {
     /// The census's own list of public suffixes. Reads its file, if there is one.
     ///
     /// # Errors
-    /// When that file is no suffix list.
+    /// The file is not a suffix list.
     pub fn suffixes(&self) -> Result<Suffixes, ConfigError> {
         self.suffix_list.list()
     }
 
-    /// The public lists that are read. Reads their file, if one is set.
+    /// The public lists to read. Reads their file, if one is set.
     ///
     /// # Errors
-    /// When the file can't be read or an entry is wrong.
+    /// The file can't be read or an entry is wrong.
     pub fn sources(&self) -> Result<Vec<Source>, ConfigError> {
         let path = self.sources.as_deref();
         Ok(path.map(lists::file::read).transpose()?.unwrap_or_default())
     }
 
-    /// Refuses to go on without a contact outside the lab.
+    /// Fails if there is no contact outside the lab.
     ///
     /// # Errors
     /// [`ConfigError::NoContact`].
@@ -363,7 +366,7 @@ impl Config {
         }
     }
 
-    /// Refuses to run a push service without an address.
+    /// Fails if the push service has no address.
     ///
     /// # Errors
     /// [`ConfigError::NoPushAddress`].
@@ -379,7 +382,7 @@ impl Config {
         self.data_dir.join("census.db")
     }
 
-    /// Where the census publishes, and as whom.
+    /// The directories and the imprint for publishing.
     pub fn publisher(&self) -> Publisher {
         Publisher {
             public_dir: self.public_dir.clone(),
@@ -388,7 +391,7 @@ impl Config {
         }
     }
 
-    /// What the pages say of the census.
+    /// The facts about the census for the pages.
     pub fn about(&self) -> About {
         About {
             imprint: self.imprint.clone(),
@@ -457,7 +460,7 @@ fn launcher_settings(
         } else {
             launcher::EgressSource::Volume(volume)
         },
-        // Where the file is concerns the gateway alone.
+        // Only the gateway needs the file's path.
         extra_roots: values.parse("lab.extra_ca", path_or_none)?.is_some(),
         checks_max: usize::try_from(checks_max.saturating_add(SPARE_PLACES)).unwrap_or(usize::MAX),
         instance: values.parse("instance", label)?,

@@ -1,18 +1,18 @@
-# For steps that look at a census under systemd: sourced after lib.sh.
+# For steps that test a census under systemd: sourced after lib.sh.
 # shellcheck shell=bash
 
 PARTS=(gateway launcher orchestrator web)
-# The lab's program, and what the steps hand on to each other over a boot.
+# The lab's program, and files that the steps pass on across a boot.
 LAB_PROGRAM=$PAYLOAD/pieces/quadlet/fedicensus-lab
 KEPT=$HOME/kept
 VOLUMES=$HOME/.local/share/containers/storage/volumes
 
-# census COMMAND…: as an operator asks it
+# census COMMAND…: runs a command as an operator does
 census() {
     podman exec --interactive fedicensus-orchestrator /fedicensus "$@"
 }
 
-# status FILTER: a figure of its status
+# status FILTER: a value of its status
 status() {
     # 3: a part does not answer.
     { census status --json </dev/null || (($? == 3)); } | jq -e -r "$1"
@@ -23,7 +23,7 @@ part_is_healthy() {
     [[ $(systemctl --user is-active "fedicensus-$1.service") == active ]] && podman healthcheck run "fedicensus-$1"
 }
 
-# all_healthy SECONDS: a finding for each part; ends the step when one is not, with what it had to say
+# all_healthy SECONDS: a finding for each part; if one is unhealthy, shows its log and ends the step
 all_healthy() {
     local part
     for part in "${PARTS[@]}"; do
@@ -45,14 +45,15 @@ more_ended() {
     (($(ended) > $1))
 }
 
-# checks_go_on SECONDS TEXT: a host that lives is checked anew
+# checks_go_on SECONDS TEXT: a live host is checked again
 checks_go_on() {
     local alive
     alive=$(status '.daemon.ended.alive // 0')
     within "$1" "$2" more_alive "$alive"
 }
 
-# checks_work SECONDS TEXT: a check that is asked for by name goes the whole way, which takes no waiting for somebody's turn
+# checks_work SECONDS TEXT: a check requested by name goes the whole way, without waiting for a
+# host's turn
 checks_work() {
     within "$1" "$2" one_found_alive
 }
@@ -65,13 +66,15 @@ more_alive() {
     (($(status '.daemon.ended.alive // 0') > $1))
 }
 
-# A persona that says by a file of its own who may take it out.
+# A persona with a file that states who may opt it out.
 OWNER=says-so-itself.lab.test
 
-# choose: the table of personas that are shown, to $KEPT/table.json, and the names to bring in, to $KEPT/names
+# choose: writes the table of the chosen personas to $KEPT/table.json, and the names to import to
+# $KEPT/names
 #
-# Without the one whose peers list names all others: a sample brings its names in itself. One of each kind of expectation is always in it, and
-# the one of $OWNER; the others are drawn by chance that the seed decides, with those whom another persona alone names.
+# Leaves out the persona whose peers list names all others: a sample imports its names itself.
+# Always includes one of each kind of expectation, and $OWNER. The seed selects the others randomly,
+# together with those that only another persona names.
 choose() {
     local number seed
     mkdir -p "$KEPT"
@@ -85,7 +88,7 @@ choose() {
         echo seed.lab.test >>"$KEPT/names"
         return
     fi
-    # The flood would bring two hundred names that aren't there.
+    # The flood would bring two hundred names that don't exist.
     awk -F'\t' -v seed="$seed" 'BEGIN { srand(seed) } $2 != "flood.lab.test" { print rand() "\t" $0 }' "$WORK/kinds" | sort -n | cut -f2- >"$WORK/drawn"
     awk -F'\t' -v number="$number" 'NR == FNR { if (!seen[$1]++) { first[$2]; print $2 } next }
         !($2 in first) && more++ < number - length(first) { print $2 }' "$WORK/drawn" "$WORK/drawn" >"$KEPT/names"
@@ -95,21 +98,23 @@ choose() {
         "$WORK/table.json" >"$KEPT/table.json"
 }
 
-# days_in_one: how many of the census's days pass in one of the machine's
+# days_in_one: the number of the census's days in one of the machine's
 #
-# Who lives is asked again each of these days while the others wait: a day has to be longer than asking all of them once takes, and short enough
-# that a step need not wait long for somebody's turn. Five minutes for a sample, an hour for all.
+# Live hosts are checked again on each of these days while the others wait. So a day must be longer
+# than one check of all of them, and short enough that a step does not wait long for a host's turn.
+# Five minutes for a sample, an hour for all.
 days_in_one() {
     if grep -qx all "$PAYLOAD/pieces/quadlet/sample"; then echo 30; else echo 350; fi
 }
 
-# living_one: a persona among them that lives, always, and shows nobody a file
+# living_one: a persona of the sample that is always alive, and shows no file
 living_one() {
     jq -r '.personas[] | select(.expectation.verdict == "alive" and .expectation.listed and (.expectation.changes | not)) | .host' "$KEPT/table.json" |
         grep -xFf "$KEPT/names" | awk -v owner="$OWNER" '$1 != "seed.lab.test" && $1 != owner && !said++'
 }
 
-# compare: what the census found against what the lab expects of the personas that it was shown; the report to $WORK/report
+# compare: compares the census's results with the lab's expectations of the chosen personas; writes
+# the report to $WORK/report
 compare() {
     jq -r '.personas[].host' "$KEPT/table.json" >"$WORK/hosts"
     census explain --json - <"$WORK/hosts" >"$WORK/found.json" || return 2
@@ -121,8 +126,9 @@ compare() {
 
 # all_as_expected SECONDS TEXT: a finding, and the report as $RESULTS/STEP-personas.txt
 #
-# A comparison takes an emulated processor half a minute, which the checks would use better while hosts are being checked for the first time. Some
-# never are: their name servers fail, or they stand in nobody's list.
+# A comparison takes half a minute on an emulated processor. During the first checks of hosts, the
+# checks need that time more. Some hosts are never checked: their name servers fail, or no list
+# names them.
 all_as_expected() {
     local begin=$SECONDS good=no left='' before
     while ((SECONDS - begin < $1)); do
@@ -148,14 +154,14 @@ all_as_expected() {
     fi
 }
 
-# remember: what a later boot is compared with
+# remember: saves the state for the comparison after a later boot
 remember() {
     cat /proc/sys/kernel/random/boot_id >"$KEPT/boot"
     status .hosts_total >"$KEPT/hosts_total"
     curl -fsS --max-time 60 -o "$KEPT/nodes.json" http://127.0.0.1:8080/nodes.json
 }
 
-# ours WHAT…: names of containers, networks or volumes that carry our label
+# ours WHAT…: names of containers, networks or volumes with our label
 ours() {
     podman "$@" --filter label=org.fedicensus
 }

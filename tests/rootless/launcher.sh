@@ -1,17 +1,19 @@
-# For the steps in which the launcher refuses to work: `. "$PAYLOAD/pieces/STEP/launcher.sh"` after lib.sh.
+# For steps in which the launcher refuses to work: `. "$PAYLOAD/pieces/STEP/launcher.sh"` after
+# lib.sh.
 # shellcheck shell=bash
 
 profile=$WORK/seccomp.json
 "$PAYLOAD/pieces/$STEP/fedicensus" seccomp-profile >"$profile"
 mkdir -p "$WORK/run/launcher" "$WORK/run/egress"
 
-# launcher [VARIABLE=VALUE…]: starts one, and shows the line in which it says whether checks can be launched
+# launcher [VARIABLE=VALUE…]: starts one, and prints the line that states whether checks can be
+# launched
 launcher() {
     local log=$WORK/log begin=$SECONDS pid
     env "FEDICENSUS_ENGINE_SOCKET=$ENGINE_SOCKET" "FEDICENSUS_RUN_DIR=$WORK/run" \
         "FEDICENSUS_SECCOMP_PATH=$profile" FEDICENSUS_INSTANCE=refusals "$@" "$PAYLOAD/pieces/$STEP/fedicensus" launcher >"$log" 2>&1 &
     pid=$!
-    # An engine that has just been restarted may be late once.
+    # An engine that has just been restarted may answer late once.
     until grep -E 'no check can be launched|the engine is fit' "$log" | grep -qv EngineDown || ((SECONDS - begin > 60)); do
         sleep 1
     done
@@ -32,7 +34,8 @@ works() {
     fi
 }
 
-# refuses TEXT WORDS [VARIABLE=VALUE…]: no check can be launched, in these words among others
+# refuses TEXT WORDS [VARIABLE=VALUE…]: no check can be launched, and the message contains these
+# words
 refuses() {
     local text=$1 words=$2 said
     shift 2

@@ -1,14 +1,17 @@
-# What every step below steps/ begins with: `. "$PAYLOAD/lib.sh"`. Runs in the virtual machine as the user `ci`.
+# Every step below steps/ begins with this: `. "$PAYLOAD/lib.sh"`. Runs in the virtual machine as
+# the user `ci`.
 #
-# PAYLOAD is the folder with this file, the steps and each step's pieces ($PAYLOAD/pieces/NAME); what a step leaves in RESULTS comes out of the
-# machine. A line that begins with `ok ` or `FAILED ` counts as one finding. A step ends with `finish`; one that stops before has failed.
-# The machine is emulated and some fifteen times slower than the real one: waits are generous, and no rate is ever asserted.
+# PAYLOAD is the folder with this file, the steps and each step's pieces ($PAYLOAD/pieces/NAME).
+# Files in RESULTS are copied out of the machine. A line that begins with `ok ` or `FAILED ` counts
+# as one finding. A step ends with `finish`; one that stops earlier has failed. The machine is
+# emulated and some fifteen times slower than a real one: waits are long, and no rate is ever
+# asserted.
 # shellcheck shell=bash
 set -euo pipefail
 
 STEP=$(basename "$0")
 export ENGINE_SOCKET=$XDG_RUNTIME_DIR/podman/podman.sock
-# Where a step may write.
+# The step's directory for temporary files.
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/$STEP.XXXXXX")
 trap 'rm -rf "$WORK"' EXIT
 trap 'echo "FAILED $STEP: line $LINENO, \`$BASH_COMMAND\`"' ERR
@@ -25,7 +28,7 @@ say() {
     printf '   %s\n' "$*"
 }
 
-# expect TEXT COMMAND…: one finding, by whether the command ends with 0. Its output is shown when it doesn't.
+# expect TEXT COMMAND…: one finding: the command exits with 0. Otherwise shows its output.
 expect() {
     local text=$1
     shift
@@ -37,7 +40,7 @@ expect() {
     fi
 }
 
-# within SECONDS TEXT COMMAND…: one finding, by whether the command ends with 0 at last
+# within SECONDS TEXT COMMAND…: one finding: the command exits with 0 within this time
 within() {
     local seconds=$1 text=$2 begin=$SECONDS
     shift 2
@@ -52,7 +55,7 @@ within() {
     ok "$text (after $((SECONDS - begin)) s)"
 }
 
-# none TEXT COMMAND…: one finding, that the command prints nothing
+# none TEXT COMMAND…: one finding: the command prints nothing
 none() {
     local text=$1 found
     shift

@@ -1,22 +1,23 @@
-# For steps that tell the stories of tests/scenarios: sourced after lib.sh. They run on Docker as well.
+# For steps that run the stories of tests/scenarios: sourced after lib.sh. They run on Docker as
+# well.
 # shellcheck shell=bash
 
-# What payload/suite gathered.
+# The files from payload/suite.
 piece=$PAYLOAD/pieces/suite
-# Nothing here may be skipped. Two stories at once would each take as long as both.
+# No story may be skipped. Two stories at once would each take as long as both.
 export FEDICENSUS_E2E=required RUST_TEST_THREADS=1
 export FEDICENSUS_TEST_STANDIN=$piece/standin FEDICENSUS_TEST_VICTIM=$piece/victim FEDICENSUS_TEST_PATIENCE=5
 mkdir -p "$RESULTS/tables"
 ln -sfn "$RESULTS/tables" "$piece/target/tables"
 
-# told SECONDS PROGRAM ARGUMENT…: each story of a program of tests as one finding
+# told SECONDS PROGRAM ARGUMENT…: runs stories of a test program, with one finding each
 told() {
     local seconds=$1 program=$2 log=$WORK/stories
     shift 2
     timeout "$seconds" "$piece/target/debug/deps/$program" "$@" >"$log" 2>&1 || true
     sed -n 's/^test \(.*\) \.\.\. ok$/ok \1/p; s/^test \(.*\) \.\.\. FAILED$/FAILED \1/p' "$log"
     cat "$log" >>"$RESULTS/$STEP-stories.txt"
-    # A name that nothing has is no success either.
+    # A name that matches no test is a failure too.
     if ! grep -q '^test result: ok' "$log" || ! grep -q '^test .* \.\.\. ok$' "$log"; then
         failed "$program $*"
         tail -n 60 "$log"
@@ -26,7 +27,7 @@ told() {
 export FEDICENSUS_LAB_ENGINE=$ENGINE_SOCKET FEDICENSUS_TEST_ENGINE=$ENGINE_SOCKET
 stays=$HOME/.config/systemd/user/podman.service.d/stories-stays.conf
 
-# An engine that ends when it is idle, as Podman's does, may take longer to start on an emulated machine than a launcher waits for it.
+# Podman exits when idle. On an emulated machine, its start may take longer than a launcher waits.
 stay() {
     mkdir -p "${stays%/*}"
     printf '[Service]\nExecStart=\nExecStart=/usr/bin/podman system service --time=0\n' >"$stays"

@@ -1,4 +1,4 @@
-//! nginx with the product's configuration over a public folder, for who looks at it as a reader does.
+//! nginx with the product's configuration over a public folder, for tests that read like a visitor.
 
 use std::fs::File;
 use std::net::{TcpListener, TcpStream};
@@ -12,12 +12,12 @@ use tokio::time::Instant;
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Where the configuration has the sockets of those that it passes requests on to.
+/// Paths of the sockets in the configuration to which nginx forwards requests.
 const INTAKE_SOCKET: &str = "/run/intake-http/http.sock";
 const CONSOLE_SOCKET: &str = "/run/console-http/http.sock";
 const PUSH_SOCKET: &str = "/run/push-http/http.sock";
 
-/// A server at a port of this machine alone. Ended when dropped.
+/// A server at a local port. Dropping it stops it.
 #[derive(Debug)]
 pub struct Web {
     nginx: Child,
@@ -27,7 +27,7 @@ pub struct Web {
     log: PathBuf,
 }
 
-/// Sockets that nginx passes requests on to.
+/// Sockets to which nginx forwards requests.
 #[derive(Default)]
 struct Behind<'p> {
     intake: Option<&'p Path>,
@@ -36,18 +36,19 @@ struct Behind<'p> {
 }
 
 impl Web {
-    /// Serves the files of `public`; `folder` is for what nginx writes itself, and may hold a `clients.conf`.
+    /// Serves the files of `public`. nginx writes its own files to `folder`, which may contain a
+    /// `clients.conf`.
     ///
     /// # Errors
-    /// When nginx is not installed, or does not come to listen.
+    /// nginx is not installed or does not start to listen.
     pub async fn start(folder: &Path, public: &Path) -> anyhow::Result<Self> {
         Self::start_with(folder, public, Behind::default()).await
     }
 
-    /// Passes submissions and opt-outs on to the intake behind this socket.
+    /// Forwards submissions and opt-outs to the intake at this socket.
     ///
     /// # Errors
-    /// When nginx is not installed, or does not come to listen.
+    /// nginx is not installed or does not start to listen.
     pub async fn start_with_intake(
         folder: &Path,
         public: &Path,
@@ -60,10 +61,10 @@ impl Web {
         Self::start_with(folder, public, behind).await
     }
 
-    /// Serves the console behind this socket as well, at a port of its own.
+    /// Also serves the console at this socket, at a separate port.
     ///
     /// # Errors
-    /// When nginx is not installed, or does not come to listen.
+    /// nginx is not installed or does not start to listen.
     pub async fn start_with_console(
         folder: &Path,
         public: &Path,
@@ -76,11 +77,11 @@ impl Web {
         Self::start_with(folder, public, behind).await
     }
 
-    /// Passes subscriptions on to the push service behind this socket, and serves its clients and
-    /// applications at a port of its own.
+    /// Forwards subscriptions to the push service at this socket, and serves its clients and
+    /// applications at a separate port.
     ///
     /// # Errors
-    /// When nginx is not installed, or does not come to listen.
+    /// nginx is not installed or does not start to listen.
     pub async fn start_with_push(
         folder: &Path,
         public: &Path,
@@ -111,7 +112,7 @@ impl Web {
             });
         std::fs::write(folder.join("nginx.conf"), text)?;
         std::fs::copy(own.join("headers.conf"), folder.join("headers.conf"))?;
-        // The metrics have a port of their own, of which nothing is asked here.
+        // The metrics have a separate port, which these tests don't need.
         std::fs::write(folder.join("metrics.conf"), "")?;
         let (console_port, push_port) = (free_port()?, free_port()?);
         let servers = [
@@ -168,8 +169,8 @@ impl Web {
         &self.address
     }
 
-    /// `http://localhost:PORT` of the console. Under this name browsers take cookies that need TLS
-    /// without it.
+    /// `http://localhost:PORT` of the console. With this name, browsers accept cookies that
+    /// otherwise need TLS.
     pub fn console_address(&self) -> &str {
         &self.console_address
     }
@@ -179,10 +180,10 @@ impl Web {
         &self.push_address
     }
 
-    /// The largest resident memory that its processes had, added up, in KiB.
+    /// The sum of the peak resident memory of its processes, in KiB.
     ///
     /// # Errors
-    /// When the kernel does not give it.
+    /// The kernel does not provide it.
     pub fn peak_memory_kib(&self) -> anyhow::Result<u64> {
         let master = self.nginx.id();
         let workers = std::fs::read_to_string(format!("/proc/{master}/task/{master}/children"))?;
@@ -199,17 +200,17 @@ impl Web {
         Ok(sum)
     }
 
-    /// Ends it as an engine does, and gives what it logged.
+    /// Stops it as an engine does, and returns its log.
     ///
     /// # Errors
-    /// When the log can't be read.
+    /// The log can't be read.
     pub fn logged(mut self) -> anyhow::Result<String> {
         self.end(Signal::QUIT);
         Ok(std::fs::read_to_string(&self.log)?)
     }
 
     fn end(&mut self, signal: Signal) {
-        // Its workers go with it when it is asked to end, and not when it is killed.
+        // Its workers end with it on SIGTERM, but not on SIGKILL.
         if let Ok(None) = self.nginx.try_wait() {
             let process = rustix::process::Pid::from_child(&self.nginx);
             rustix::process::kill_process(process, signal).ok();

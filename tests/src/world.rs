@@ -1,7 +1,8 @@
-//! A whole census: lab, gateway, launcher and daemon, each a process that can be killed, in a temporary directory.
+//! A whole census in a temporary directory: lab, gateway, launcher and daemon as processes that can
+//! be killed.
 //!
-//! With [`Engine::Process`] the launcher is the tests' own, over [`crate::ProcessEngine`]; with [`Engine::Socket`] it is the product's and starts
-//! real containers.
+//! With [`Engine::Process`], the launcher is a test program over [`crate::ProcessEngine`]. With
+//! [`Engine::Socket`], it is the product's launcher and starts real containers.
 
 mod commands;
 mod lock;
@@ -35,27 +36,27 @@ use settings::Settings;
 pub use settings::write_lab_file;
 pub use usage::Usage;
 
-/// How often a condition is looked at.
+/// Interval between two looks at a condition.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Lines of a log that are shown when a condition does not come about.
+/// Log lines that are shown when a condition is not met in time.
 const LOG_LINES_SHOWN: usize = 15;
 
-/// How often the engine is looked at for what a killed launcher left, and how long between: five
-/// minutes in all, ten times as long as a call to it may take.
+/// Number of looks at the engine for containers of a killed launcher, and the interval between
+/// them: five minutes in all, ten times the longest call.
 const LOOKS_MAX: u32 = 1000;
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
 
-/// A part that runs in a process of its own.
+/// A part that runs as a separate process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// The only way out.
+    /// The only connection to the network.
     Gateway,
     /// The holder of the engine's socket.
     Launcher,
     /// The daemon.
     Run,
-    /// The owners' submissions and opt-outs over HTTP.
+    /// The service for owners' submissions and opt-outs over HTTP.
     Intake,
     /// The moderators' console.
     Console,
@@ -76,7 +77,7 @@ impl Role {
     }
 }
 
-/// A running census. Dropping it kills all of it.
+/// A running census. Dropping it kills all parts.
 #[derive(Debug)]
 pub struct World {
     directory: TempDir,
@@ -85,7 +86,7 @@ pub struct World {
     settings: Settings,
     processes: BTreeMap<Role, Child>,
     disks: Vec<Disk>,
-    /// What goes before a part's own command line, as to enter a namespace.
+    /// Commands before a part's own command line, such as one that enters a namespace.
     wrappers: BTreeMap<Role, Vec<String>>,
 }
 
@@ -93,7 +94,7 @@ impl World {
     /// Starts everything.
     ///
     /// # Errors
-    /// When a part can't be started.
+    /// A part can't be started.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         let mut world = Self::prepare(options).await?;
         for role in [Role::Gateway, Role::Launcher, Role::Run] {
@@ -102,16 +103,16 @@ impl World {
         Ok(world)
     }
 
-    /// The lab and the directories, with no part of the census running yet.
+    /// Starts the lab and makes the directories, but starts no part of the census.
     ///
     /// # Errors
-    /// When the lab can't be started.
+    /// The lab can't be started.
     pub async fn prepare(options: Options) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("fedicensus-").tempdir()?;
         for name in ["lab", "data", "public"].iter().chain(&RUN_FOLDERS) {
             std::fs::create_dir_all(directory.path().join(name))?;
         }
-        // The checker's own user has to get through to its egress directory.
+        // The checker's user must be able to reach its egress directory.
         use std::os::unix::fs::PermissionsExt as _;
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755))?;
         let lab = lab::Lab::start(lab::Settings {
@@ -141,7 +142,7 @@ impl World {
         })
     }
 
-    /// A part that is started from now on is started by this command.
+    /// Starts a part through this command from now on.
     pub fn wrap(&mut self, role: Role, command: Vec<String>) {
         self.wrappers.insert(role, command);
     }
@@ -149,7 +150,7 @@ impl World {
     /// Starts a part.
     ///
     /// # Errors
-    /// When its program can't be started.
+    /// Its program can't be started.
     pub async fn begin(&mut self, role: Role) -> anyhow::Result<()> {
         if role == Role::Run {
             lock::until_free(&self.path("data/census.db.lock")).await?;
@@ -195,7 +196,7 @@ impl World {
     /// Kills a part as a power cut would.
     ///
     /// # Errors
-    /// When it does not run.
+    /// It is not running.
     pub fn kill(&mut self, role: Role) -> anyhow::Result<()> {
         let mut child = self
             .processes
@@ -206,18 +207,18 @@ impl World {
         Ok(())
     }
 
-    /// Holds a part still: it is there, and neither reads nor answers.
+    /// Stops a part with SIGSTOP: it neither reads nor answers.
     ///
     /// # Errors
-    /// When it does not run.
+    /// It is not running.
     pub fn freeze(&self, role: Role) -> anyhow::Result<()> {
         self.signal(role, rustix::process::Signal::STOP)
     }
 
-    /// Lets a part go on that was held still.
+    /// Continues a part after [`Self::freeze`].
     ///
     /// # Errors
-    /// When it does not run.
+    /// It is not running.
     pub fn thaw(&self, role: Role) -> anyhow::Result<()> {
         self.signal(role, rustix::process::Signal::CONT)
     }
@@ -225,7 +226,7 @@ impl World {
     /// Sends a part SIGHUP.
     ///
     /// # Errors
-    /// When it does not run.
+    /// It is not running.
     pub fn hang_up(&self, role: Role) -> anyhow::Result<()> {
         self.signal(role, rustix::process::Signal::HUP)
     }
@@ -239,10 +240,10 @@ impl World {
         Ok(rustix::process::kill_process(pid, signal)?)
     }
 
-    /// Whether a part runs.
+    /// Whether a part is running.
     ///
     /// # Errors
-    /// When that can't be found out.
+    /// The system does not report it.
     pub fn runs(&mut self, role: Role) -> anyhow::Result<bool> {
         match self.processes.get_mut(&role) {
             Some(child) => Ok(child.try_wait()?.is_none()),
@@ -250,10 +251,10 @@ impl World {
         }
     }
 
-    /// Waits until a part has ended by itself.
+    /// Waits until a part exits without a signal from the test.
     ///
     /// # Errors
-    /// When it did not run, or does not end.
+    /// It was not running, or does not exit.
     pub async fn until_it_ended(&mut self, role: Role, limit: Duration) -> anyhow::Result<()> {
         let mut child = self
             .processes
@@ -271,10 +272,10 @@ impl World {
         ended
     }
 
-    /// Mounts one of the world's small disks anew, as `ro` or `rw`.
+    /// Remounts one of the world's small disks, as `ro` or `rw`.
     ///
     /// # Errors
-    /// When there is none, or it is in use.
+    /// There is no such disk, or it is in use.
     pub fn remount(&self, name: &str, way: &str) -> anyhow::Result<()> {
         let directory = self.path(name);
         self.disks
@@ -284,10 +285,10 @@ impl World {
             .remount(way)
     }
 
-    /// Ends a part in order.
+    /// Stops a part gracefully.
     ///
     /// # Errors
-    /// When it does not run, or does not end.
+    /// It is not running, or does not exit.
     pub async fn stop(&mut self, role: Role) -> anyhow::Result<()> {
         let mut child = self
             .processes
@@ -301,10 +302,10 @@ impl World {
         .await
     }
 
-    /// What a part has used since it began.
+    /// A part's resource usage since its start.
     ///
     /// # Errors
-    /// When it does not run as a process of its own.
+    /// It is not running as a separate process.
     pub fn usage(&self, role: Role) -> anyhow::Result<Usage> {
         let child = self
             .processes
@@ -317,7 +318,7 @@ impl World {
         self.settings.environment(self.directory.path())
     }
 
-    /// Changes a variable of the environment for parts that are started from now on.
+    /// Sets an environment variable for parts that are started from now on.
     pub fn set_variable(&mut self, key: &str, value: &str) {
         self.settings.set_variable(key, value);
     }
@@ -340,13 +341,13 @@ impl World {
         Ok(command)
     }
 
-    /// Changes a setting for parts that are started from now on; a key of the lab's table begins
+    /// Changes a setting for parts that are started from now on. A key of the lab's table begins
     /// with `lab.`.
     pub fn set(&mut self, key: &str, value: &str) {
         self.settings.set(key, value);
     }
 
-    /// A setting that is in force for parts that are started now.
+    /// The value of a setting for parts that are started now. @359 The lab.
     pub fn setting(&self, key: &str) -> String {
         self.settings.get(key)
     }
@@ -361,26 +362,26 @@ impl World {
         &self.lab
     }
 
-    /// The database, for reading.
+    /// The database, opened for reading.
     ///
     /// # Errors
-    /// When it is not there yet.
+    /// It does not exist yet.
     pub fn reader(&self) -> anyhow::Result<Reader> {
         Ok(store::open_read_only(&self.path("data/census.db"))?)
     }
 
-    /// All that is known of a host.
+    /// The stored record of a host.
     ///
     /// # Errors
-    /// When the database can't be read.
+    /// The database can't be read.
     pub fn host(&self, name: &str) -> anyhow::Result<Option<Stored>> {
         Ok(self.reader()?.record(&Host::parse(name)?)?)
     }
 
-    /// The last verdict about a host and its reason.
+    /// A host's last verdict and its reason.
     ///
     /// # Errors
-    /// When the database can't be read.
+    /// The database can't be read.
     pub fn verdict(&self, name: &str) -> anyhow::Result<Option<(String, String)>> {
         let stored = self.host(name)?;
         Ok(stored.and_then(|stored| {
@@ -396,7 +397,7 @@ impl World {
     /// The published names.
     ///
     /// # Errors
-    /// When there are none, or the file is not whole.
+    /// There are none, or the file is incomplete.
     pub fn nodes(&self) -> anyhow::Result<Vec<String>> {
         Ok(serde_json::from_slice(&std::fs::read(
             self.path("public/nodes.json"),
@@ -406,7 +407,7 @@ impl World {
     /// `fedicensus status --json`.
     ///
     /// # Errors
-    /// When it fails.
+    /// The command fails.
     pub fn status(&self) -> anyhow::Result<Value> {
         let output = self.command(&["status", "--json"])?;
         // 3: a part does not answer.
@@ -416,10 +417,10 @@ impl World {
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
-    /// Waits until `holds`.
+    /// Waits until `holds` returns true.
     ///
     /// # Errors
-    /// When it does not within `limit`; the parts' logs are shown.
+    /// It does not within `limit`; prints the parts' logs.
     pub async fn until(
         &self,
         what: &str,
@@ -430,10 +431,10 @@ impl World {
             .await
     }
 
-    /// Waits until `holds`, which is looked at so often: for conditions that are dear.
+    /// Like [`Self::until`], with a given interval between calls: for expensive conditions.
     ///
     /// # Errors
-    /// When it does not within `limit`; the parts' logs are shown.
+    /// It does not hold within `limit`; prints the parts' logs.
     pub async fn until_each(
         &self,
         every: Duration,
@@ -461,7 +462,7 @@ impl World {
         );
     }
 
-    /// All that a part has logged.
+    /// A part's log.
     pub fn log(&self, role: Role) -> String {
         std::fs::read_to_string(self.path(&format!("{}.log", role.command()))).unwrap_or_default()
     }
@@ -474,7 +475,7 @@ impl World {
                 let from = lines.len().saturating_sub(LOG_LINES_SHOWN);
                 lines.get(from..).unwrap_or_default().join("\n")
             };
-            // What stopped everything may be long ago by now.
+            // The error that stopped everything may be far up in the log.
             let errors = log.lines().filter(|line| line.contains(" ERROR "));
             text.push_str(&format!(
                 "--- {role:?}, errors\n{}\n--- {role:?}, last lines\n{}\n",
@@ -488,13 +489,14 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        // The daemon first, so that nothing new is started; the launcher is asked, so that it removes its containers.
+        // The daemon first, so that it starts nothing new. The launcher gets SIGTERM, so that it
+        // removes its containers.
         for (role, mut child) in std::mem::take(&mut self.processes).into_iter().rev() {
             if role == Role::Launcher
                 && let Some(pid) = pid(&child)
                 && rustix::process::kill_process(pid, rustix::process::Signal::TERM).is_ok()
             {
-                // One that is held still would never hear it.
+                // A stopped process would not receive it.
                 rustix::process::kill_process(pid, rustix::process::Signal::CONT).ok();
                 child.wait().ok();
                 continue;
@@ -516,8 +518,9 @@ fn pid(child: &Child) -> Option<rustix::process::Pid> {
         .and_then(rustix::process::Pid::from_raw)
 }
 
-/// What a launcher that was killed left behind: no other comes after it to reap. What it had asked for goes on in the engine, so that containers
-/// come and go for a while: a look that finds none is asked for twice.
+/// Removes the containers of a killed launcher, since no other launcher removes them. Its pending
+/// requests continue in the engine, and containers appear and disappear for a while. Two looks must
+/// find none.
 fn remove_containers(socket: &Path, instance: &str) -> anyhow::Result<()> {
     let engine = EngineApi::connect(socket)?;
     let label = format!("org.fedicensus={instance}");
@@ -533,7 +536,8 @@ fn remove_containers(socket: &Path, instance: &str) -> anyhow::Result<()> {
             return Ok(());
         }
         for id in left {
-            // One that is under removal already is refused; the next look shows whether it went.
+            // The engine refuses if the removal is already in progress; the next look shows the
+            // result.
             engine.remove(&id).ok();
         }
         std::thread::sleep(LOOK_PAUSE);
@@ -541,14 +545,14 @@ fn remove_containers(socket: &Path, instance: &str) -> anyhow::Result<()> {
     bail!("containers of {instance} are left in the engine")
 }
 
-/// A program of the workspace, as built beside this test.
+/// A program of the workspace, built next to this test.
 ///
 /// # Errors
-/// When it is not built.
+/// It is not built.
 pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     let test = std::env::current_exe()?;
     let folder = test.parent().context("a program lies in a folder")?;
-    // Tests are in target/PROFILE/deps, benchmarks beside the programs.
+    // Tests are in target/PROFILE/deps, benchmarks next to the programs.
     let profile = match folder.parent() {
         Some(above) if folder.ends_with("deps") => above,
         Some(_) | None => folder,

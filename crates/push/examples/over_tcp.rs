@@ -20,7 +20,7 @@ use push::storage::sqlite::{Limits, Sqlite};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Between two looks at the broadcasts.
+/// Interval between two reads of the broadcasts.
 const BROADCASTS_EVERY: Duration = Duration::from_secs(1);
 
 #[tokio::main]
@@ -87,7 +87,7 @@ async fn listen(at: &str, router: Router) -> anyhow::Result<()> {
 /// Reads broadcasts from a URL, as autopush does.
 async fn poll(service: Arc<Service>, url: String) {
     loop {
-        // The tests' server may not be there yet.
+        // The tests' server may not be up yet.
         if let Ok(versions) = read(&url).await {
             service.broadcast(versions);
         }

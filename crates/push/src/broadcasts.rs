@@ -1,5 +1,5 @@
-//! Broadcasts: names with a version that changes, for everybody who asked for them. A client learns
-//! the new version and nothing else.
+//! Broadcasts: names with a changing version, for every client that subscribes to them. A client
+//! learns only the new version.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ struct Broadcast {
     change: u64,
 }
 
-/// What one client asked for, and how far it has been told.
+/// One client's subscriptions, and the last change that it was sent.
 #[derive(Debug, Clone, Default)]
 pub struct Subscriptions {
     ids: BTreeSet<String>,
@@ -28,7 +28,8 @@ pub struct Subscriptions {
 pub type Versions = BTreeMap<String, String>;
 
 impl Broadcasts {
-    /// Takes over what the source says now. Ids that it no longer has are forgotten.
+    /// Replaces all broadcasts by the source's current ones. Ids that are missing there are
+    /// forgotten.
     pub fn replace(&mut self, versions: Versions) {
         self.by_id.retain(|id, _| versions.contains_key(id));
         for (id, version) in versions {
@@ -44,8 +45,8 @@ impl Broadcasts {
         }
     }
 
-    /// Subscribes a client to what it asks for. Returns the versions that differ from the client's,
-    /// and the ids that there are none of.
+    /// Subscribes a client to broadcasts. Returns the versions that differ from the client's, and
+    /// the unknown ids.
     pub fn subscribe(
         &self,
         subscriptions: &mut Subscriptions,
@@ -72,7 +73,7 @@ impl Broadcasts {
         (changed, unknown)
     }
 
-    /// What has changed of a client's subscriptions since it was told last.
+    /// Changes of a client's subscriptions since the last ones that it was sent.
     pub fn news(&self, subscriptions: &mut Subscriptions) -> Versions {
         let news = subscriptions.ids.iter().filter_map(|id| {
             let known = self.by_id.get(id)?;

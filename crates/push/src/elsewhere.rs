@@ -1,8 +1,8 @@
-//! Subscriptions whose endpoint belongs to another push service: which services are served, what
-//! the daemon is asked to post, and when.
+//! Subscriptions with an endpoint at another push service: which services are allowed, the requests
+//! to the daemon, and their times.
 //!
-//! Strangers name these endpoints and answer at them, so this process never talks to one: a
-//! container does, which the daemon starts.
+//! Strangers choose these endpoints and control the answers, so this process never connects to one.
+//! A container that the daemon starts does that.
 
 mod fate;
 mod queue;
@@ -16,9 +16,9 @@ pub use services::{Endpoint, PushServices};
 /// Push services other than this one.
 #[derive(Debug)]
 pub struct Elsewhere {
-    /// Services that messages may go to.
+    /// Services to which messages may go.
     pub services: PushServices,
-    /// Has messages posted.
+    /// The daemon, which posts messages.
     pub daemon: wire::Daemon,
 }
 

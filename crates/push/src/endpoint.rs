@@ -1,8 +1,7 @@
-//! The side of applications: endpoints, who may send there, what a message may say, and what is
-//! answered.
+//! The applications' side: endpoints, permission to send, bounds of messages, and answers.
 //!
-//! Pure: bytes and headers in, a message or a refusal out. The order of the checks is that of
-//! autopush-rs, since applications go by the first refusal that they get.
+//! Takes bytes and headers, returns a message or a refusal, and does no I/O. The order of the
+//! checks is that of autopush-rs, since applications react to the first refusal.
 
 pub mod address;
 pub mod fernet;

@@ -1,4 +1,4 @@
-//! Who a user agent is, and which of its channels a message is for.
+//! Ids of user agents and of their channels.
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl ChannelId {
         Uuid::parse_str(text).ok().map(Self)
     }
 
-    /// The form that `register` asks for: lower case, with dashes. `None` for any other.
+    /// The form that `register` requires: lower case, with dashes. `None` for any other.
     pub fn parse_canonical(text: &str) -> Option<Self> {
         Self::parse(text).filter(|channel| channel.to_string() == text)
     }

@@ -2,7 +2,7 @@
 //! hold a WebSocket open, applications send messages to endpoints over HTTP.
 //!
 //! [`session`] decides what happens on a client's connection, [`endpoint`] what an application may
-//! send; both do nothing themselves. [`storage`] keeps users, channels and messages.
+//! send; neither does any I/O. [`storage`] keeps users, channels and messages.
 
 #![warn(
     clippy::as_conversions,

@@ -12,16 +12,16 @@ pub const TTL_SECONDS_MAX: u32 = 30 * 24 * 60 * 60;
 /// Characters of a topic, padding left out (RFC 8030 §5.4).
 pub const TOPIC_CHARS_MAX: usize = 32;
 
-/// `=` that base64 ends with at most.
+/// Most `=` at the end of base64.
 const PADDING_CHARS_MAX: usize = 2;
 
-/// A topic: of two messages with the same one that wait for a channel, the newer replaces the
+/// A topic: of two messages with the same topic that wait for a channel, the newer replaces the
 /// older.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Topic(String);
 
-/// Text that is no topic.
+/// The text is not a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoTopic;
 
@@ -89,25 +89,25 @@ pub struct PayloadHeaders {
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// For this channel.
+    /// The recipient's channel.
     pub channel: ChannelId,
-    /// Its id, by which the user agent acknowledges it: the same at every delivery.
+    /// Its id, with which the user agent acknowledges it: the same at every delivery.
     pub version: String,
-    /// How long it may wait. A message of 0 seconds is delivered at once or never.
+    /// Longest time in storage, in seconds. A message with 0 is delivered at once or never.
     pub ttl_s: u32,
     /// When it arrived, in seconds since 1970.
     pub arrived_s: i64,
     /// Its topic.
     pub topic: Option<Topic>,
-    /// What it says; `None` for one that only wakes its application.
+    /// The body; `None` for a message that only wakes its application.
     pub payload: Option<Payload>,
-    /// Its place among the messages of its user agent, in the order of their arrival: milliseconds
-    /// since 1970, or a little later where two arrive at once.
+    /// Its place among the messages of its user agent, in the order of arrival: milliseconds since
+    /// 1970, or a little later if two arrive at once.
     pub place_ms: i64,
 }
 
 impl Notification {
-    /// Bytes of its body and of what its encryption needs.
+    /// Bytes of its body and of the headers for its encryption.
     pub fn payload_bytes(&self) -> usize {
         self.payload.as_ref().map_or(0, |payload| {
             let headers = &payload.headers;
@@ -121,14 +121,14 @@ impl Notification {
         })
     }
 
-    /// When it is worth nothing any more, in seconds since 1970.
+    /// When it expires, in seconds since 1970.
     pub fn expires_s(&self) -> i64 {
         self.arrived_s.saturating_add(i64::from(self.ttl_s))
     }
 
-    /// The same for the storage, after it went straight to a client that did not acknowledge it: at
-    /// the end, since what was before may be done with. One with a topic keeps its place, since a
-    /// newer one may have replaced it.
+    /// The same message for the storage, after it went straight to a client that did not
+    /// acknowledge it. It goes to the end, since earlier places may already be read. One with a
+    /// topic keeps its place, since a newer one may have replaced it.
     pub fn arrived_again(self, place: impl FnOnce() -> i64) -> Self {
         let place_ms = match self.topic {
             Some(_) => self.place_ms,
@@ -137,7 +137,7 @@ impl Notification {
         Self { place_ms, ..self }
     }
 
-    /// Whether it is worth nothing any more.
+    /// Whether it has expired.
     pub fn is_expired(&self, now_s: i64) -> bool {
         now_s >= self.expires_s()
     }

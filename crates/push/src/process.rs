@@ -1,5 +1,5 @@
-//! The service as one process: a database of its own, keys that are made at the first start, and a
-//! socket that a web server in front passes requests on to.
+//! The service as one process: its own database, keys that it makes at the first start, and a
+//! socket to which a web server in front forwards requests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,13 +25,13 @@ const ENDPOINT_KEYS: &str = "endpoint_keys";
 const REGISTRATION_KEY: &str = "registration_key";
 const SIGNING_KEY: &str = "signing_key";
 
-/// Endpoint keys at most. Every key is tried for a token that none of them made.
+/// Most endpoint keys. A foreign token is tried with every key.
 const ENDPOINT_KEYS_MAX: usize = 8;
 
 /// Expired messages and users take room until they are removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// What a single node is called in users' records. Nothing connects to it.
+/// The name of a single node in users' records. Nothing connects to it.
 const ONLY_NODE: &str = "http://localhost";
 
 /// Settings of the process.
@@ -51,7 +51,7 @@ pub struct Settings {
     pub changes: PathBuf,
     /// Other push services to which notifications may go.
     pub services: PushServices,
-    /// The daemon's socket, at which messages to other push services are handed over.
+    /// The daemon's socket, which accepts messages to other push services.
     pub daemon: PathBuf,
 }
 
@@ -83,18 +83,18 @@ pub enum ProcessError {
     ManyKeys,
 }
 
-/// Serves until `shutdown`. Then clients are disconnected, and what they have not acknowledged is
-/// stored.
+/// Serves until `shutdown`. Then disconnects all clients and stores what they have not
+/// acknowledged.
 ///
 /// # Errors
-/// Why it could not begin.
+/// It could not start.
 pub async fn run(
     settings: Settings,
     now: Now,
     shutdown: CancellationToken,
 ) -> Result<(), ProcessError> {
     let storage = Arc::new(Sqlite::open(&settings.database, Limits::ORDINARY)?);
-    // Connections of a process that was killed are gone.
+    // A killed process's connections are gone.
     storage.forget_connections()?;
     let service = service(&settings, &storage, now)?;
     let router = serve::public(Arc::clone(&service));
@@ -109,7 +109,7 @@ pub async fn run(
     let (listened, ()) = tokio::join!(
         async {
             let listened = serve::listen(&settings.socket, router, &shutdown).await;
-            // Nothing is kept for a service that can't listen.
+            // No data is written for a service that can't listen.
             shutdown.cancel();
             listened
         },
@@ -150,20 +150,20 @@ fn service(
     Ok(Arc::new(service.map_err(ProcessError::Thread)?))
 }
 
-/// What becomes of the endpoint keys that were used so far.
+/// What happens to the former endpoint keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldKeys {
-    /// Their endpoints go on working.
+    /// Their endpoints stay valid.
     Keep,
     /// Their endpoints are gone: clients register again.
     Forget,
 }
 
-/// Makes a new key for endpoints. The process takes it at its next start. Returns how many keys
-/// there are.
+/// Makes a new key for endpoints, which the process uses from its next start. Returns the number of
+/// keys.
 ///
 /// # Errors
-/// If there is no database, it can't be written, or has [`ENDPOINT_KEYS_MAX`] keys.
+/// There is no database, it can't be written, or it has [`ENDPOINT_KEYS_MAX`] keys.
 pub fn rotate(database: &Path, old: OldKeys) -> Result<usize, ProcessError> {
     let storage = Sqlite::open(database, Limits::ORDINARY)?;
     let mut keys = vec![new_endpoint_key()?];

@@ -1,4 +1,4 @@
-//! The service at work: connections of clients, requests of applications and of other nodes.
+//! The running service: connections of clients, requests of applications and of other nodes.
 
 mod census;
 mod clients;
@@ -27,9 +27,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Looks for a new list `every` so often, [`LOOK_EVERY`] in a deployment, and notifies subscribers
-/// here and at other push services, until `shutdown`. Without a census, it only waits for
-/// `shutdown`.
+/// Checks for a new list at the interval `every`, [`LOOK_EVERY`] in a deployment, and notifies
+/// subscribers here and at other push services, until `shutdown`. Without a census, it only waits
+/// for `shutdown`.
 pub async fn tell(service: Arc<Service>, every: Duration, shutdown: CancellationToken) {
     let Some(census) = service.census.clone() else {
         return shutdown.cancelled().await;

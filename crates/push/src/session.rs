@@ -1,8 +1,8 @@
-//! What happens on a client's connection, as a value: an event in, actions out.
+//! A client's connection as a value: an event in, actions out.
 //!
-//! The session reads no clock, draws no random number and touches no storage. It asks for one
-//! [`Call`] at a time, always as the last of its actions, and gets the [`Answer`] before any other
-//! event. Delivery follows autopush-rs 1.83.1; [`Rules`] has what it can do otherwise.
+//! The session reads no clock, draws no random number and uses no storage. It requests one [`Call`]
+//! at a time, always as the last of its actions, and gets the [`Answer`] before any other event.
+//! Delivery follows autopush-rs 1.83.1; [`Rules`] lists the alternatives.
 
 mod calls;
 mod delivery;
@@ -22,19 +22,19 @@ use crate::wire::server::{Registered, ServerMessage};
 
 use self::delivery::Delivery;
 
-/// How a session goes about its work.
+/// The rules of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
-    /// Time for the client's hello. After it the connection is closed.
+    /// Time for the client's hello. After that, the connection is closed.
     pub hello_within: Duration,
-    /// Without anything to tell, the client is pinged this often.
+    /// Interval of pings while there is nothing to send.
     pub ping_every: Duration,
-    /// Time for the answer to a ping. After it the connection is closed.
+    /// Time for the answer to a ping. After that, the connection is closed.
     pub pong_within: Duration,
-    /// A client's own pings are at least this far apart.
+    /// Shortest interval between the client's own pings.
     pub client_pings_apart: Duration,
-    /// Stored messages that are sent to one client before the storage was empty once. A client for
-    /// which more wait is reset: it has not been there for too long.
+    /// Stored messages that are sent to one client before the storage was empty once. A client with
+    /// more waiting messages is reset: it was away too long.
     pub stored_messages_max: u32,
     /// When a stored message without a topic is removed.
     pub acks: Acks,
@@ -45,8 +45,8 @@ pub struct Rules {
 /// When a stored message without a topic is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acks {
-    /// When all of its batch are acknowledged, as in autopush-rs. A client that is cut off before
-    /// gets the whole batch again.
+    /// When all of its batch are acknowledged, as in autopush-rs. A client whose connection breaks
+    /// earlier gets the whole batch again.
     Batch,
     /// When it is acknowledged.
     Each,
@@ -66,7 +66,7 @@ pub enum Direct {
 }
 
 impl Rules {
-    /// Those of autopush-rs 1.83.1.
+    /// The rules of autopush-rs 1.83.1.
     pub const AUTOPUSH: Self = Self {
         hello_within: Duration::from_secs(5),
         ping_every: Duration::from_secs(300),
@@ -78,7 +78,7 @@ impl Rules {
     };
 }
 
-/// What happens.
+/// An input of the session.
 #[derive(Debug)]
 pub enum Event {
     /// A text frame.
@@ -87,11 +87,11 @@ pub enum Event {
     BadFrame,
     /// The answer to a ping frame.
     Pong,
-    /// The time that was last asked for is over.
+    /// The time of the last [`Action::Wait`] is over.
     TimeIsUp,
-    /// A message for the client, which nobody has stored.
+    /// A message for the client that is not stored.
     Direct(Notification),
-    /// Something was stored for the client.
+    /// A message was stored for the client.
     CheckStorage,
     /// The same client has connected again.
     Superseded,
@@ -99,20 +99,20 @@ pub enum Event {
     Answer(Answer),
 }
 
-/// What is to be done, in order.
+/// An output of the session, carried out in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send a message.
     Send(ServerMessage),
     /// Send a ping frame.
     Ping,
-    /// Send [`Event::TimeIsUp`] after this time, instead of any time asked for before.
+    /// Send [`Event::TimeIsUp`] after this time, instead of any earlier one.
     Wait(Duration),
-    /// Let others reach the client, under this id.
+    /// Register the connection under this id.
     Enter(Uaid),
-    /// Carry out a call. Nothing comes after it.
+    /// Carry out a call. It is the last action.
     Call(Call),
-    /// Hang up. Nothing comes after it.
+    /// Close the connection. It is the last action.
     Close(Close),
 }
 
@@ -121,24 +121,24 @@ pub enum Action {
 pub enum Call {
     /// Make an endpoint. Answer: [`Answer::Endpoint`].
     MakeEndpoint {
-        /// Of this user agent.
+        /// The user agent.
         uaid: Uaid,
-        /// For this channel.
+        /// The channel.
         channel: ChannelId,
-        /// For messages signed by this key alone.
+        /// The only key whose signatures are accepted.
         key: Option<String>,
     },
     /// Find a user. Answer: [`Answer::User`].
     GetUser(Uaid),
-    /// Add a user. Answer: [`Answer::Done`], false if somebody has that id.
+    /// Add a user. Answer: [`Answer::Done`], false if the id is in use.
     AddUser(User),
-    /// Replace a user's record, if it is as it was read. Answer: [`Answer::Done`].
+    /// Replace a user's record, if it is unchanged since it was read. Answer: [`Answer::Done`].
     UpdateUser(User),
     /// Remove a user with all that belongs to it. Answer: [`Answer::Done`].
     RemoveUser(Uaid),
     /// Add a channel. Answer: [`Answer::Done`].
     AddChannel(Uaid, ChannelId),
-    /// Remove a channel. Answer: [`Answer::Done`], false if it is not there.
+    /// Remove a channel. Answer: [`Answer::Done`], false if it does not exist.
     RemoveChannel(Uaid, ChannelId),
     /// Read messages with a topic. Answer: [`Answer::Messages`].
     FetchTopics(Uaid),
@@ -154,13 +154,13 @@ pub enum Call {
 /// The answer to a call.
 #[derive(Debug)]
 pub enum Answer {
-    /// The endpoint; `None` if the key is none.
+    /// The endpoint; `None` if the key is invalid.
     Endpoint(Option<String>),
     /// The user; `None` if there is none.
     User(Option<User>),
-    /// Whether it was done. What is not an error is said at the call.
+    /// Whether it was done. The calls list the cases of false.
     Done(bool),
-    /// Messages in order. None of them is expired.
+    /// Messages in order, without expired ones.
     Messages(Vec<Notification>),
     /// The storage failed.
     Failed,
@@ -173,9 +173,9 @@ pub enum Close {
     Reset,
     /// A frame that clients don't send.
     UnsupportedMessage,
-    /// Something that the state of the session has no place for.
+    /// A message that is invalid in the session's state.
     OutOfPlace,
-    /// A text that is no message.
+    /// A text that is not a message.
     Json,
     /// No hello in time.
     HandshakeTimeout,
@@ -214,15 +214,15 @@ pub struct Surroundings<'a> {
     pub broadcasts: &'a Broadcasts,
 }
 
-/// What a session leaves behind when its connection ends.
+/// The remaining data of a session whose connection has ended.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Leaving {
-    /// Who it was, once it has said so.
+    /// The client's id; `None` before hello.
     pub uaid: Option<Uaid>,
     /// When it connected, in milliseconds since 1970.
     pub connected_ms: i64,
-    /// Messages that were sent straight to the client and not acknowledged: they are to be stored
-    /// as if they came now.
+    /// Unacknowledged messages that went straight to the client: they must be stored as if they
+    /// arrived now.
     pub unacknowledged: Vec<Notification>,
 }
 
@@ -230,7 +230,7 @@ pub struct Leaving {
 #[derive(Debug)]
 pub struct Session {
     rules: Rules,
-    /// Where other nodes reach this one.
+    /// Address of this node for other nodes.
     node: String,
     /// The id for a client that has none.
     candidate: Uaid,
@@ -239,13 +239,13 @@ pub struct Session {
 
 #[derive(Debug)]
 enum Phase {
-    /// Nothing was said.
+    /// The client has sent nothing.
     AwaitsHello,
-    /// It said who it is, and the storage is asked.
+    /// The client has said hello, and the storage is being read.
     Greeting(hello::Greeting),
-    /// It is known.
+    /// The client is known.
     Open(Box<Open>),
-    /// It is over.
+    /// The session has ended.
     Closed(Leaving),
 }
 
@@ -278,7 +278,7 @@ enum Awaits {
 }
 
 impl Session {
-    /// A session of a connection that was just made, and what it wants at first.
+    /// A session of a new connection, and its first actions.
     pub fn new(rules: Rules, node: String, candidate: Uaid) -> (Self, Vec<Action>) {
         let session = Self {
             rules,
@@ -300,7 +300,7 @@ impl Session {
         }
     }
 
-    /// Messages that went straight to the client and are not acknowledged.
+    /// Unacknowledged messages that went straight to the client.
     pub fn unacknowledged(&self) -> &[Notification] {
         match &self.phase {
             Phase::Open(open) => open.delivery.unacknowledged(),
@@ -309,7 +309,7 @@ impl Session {
         }
     }
 
-    /// What follows from an event. After [`Action::Close`] nothing does.
+    /// The actions that follow from an event. None after [`Action::Close`].
     pub fn on(&mut self, event: Event, surroundings: Surroundings<'_>) -> Vec<Action> {
         let phase = std::mem::replace(&mut self.phase, Phase::Closed(Leaving::default()));
         match self.step(phase, event, surroundings) {
@@ -324,7 +324,7 @@ impl Session {
         }
     }
 
-    /// What is left to do when the connection has ended, on either side.
+    /// The remaining data after the connection has ended on either side.
     pub fn leave(self) -> Leaving {
         match self.phase {
             Phase::Open(open) => open.leave(),
@@ -365,7 +365,7 @@ impl Session {
         }
         match event {
             Event::Text(text) => {
-                // Whatever it was, it could not be read.
+                // Any unreadable text has the same reason.
                 let message = ClientMessage::parse(&text).or(Err(Close::Json))?;
                 self.message(open, message, surroundings)
             }
@@ -513,7 +513,7 @@ impl Open {
     }
 }
 
-/// The end of a session, and what it leaves behind.
+/// The end of a session, and its remaining data.
 #[derive(Debug)]
 struct End {
     close: Close,

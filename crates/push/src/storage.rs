@@ -1,6 +1,6 @@
-//! What a push service keeps: users, their channels, and messages that wait for them.
+//! The data of a push service: users, their channels, and messages that wait for them.
 //!
-//! [`Storage`] is the contract, [`sqlite`] its one implementation. A distributed store for several
+//! [`Storage`] is the contract, [`sqlite`] its only implementation. A distributed store for several
 //! machines would be another.
 
 pub mod sqlite;
@@ -10,31 +10,31 @@ use thiserror::Error;
 use crate::ids::{ChannelId, Uaid};
 use crate::notification::{Notification, Topic};
 
-/// Messages with a topic that are read at once, and messages without one.
+/// Most messages with a topic in one read. See [`MESSAGES_AT_ONCE`].
 pub const TOPICS_AT_ONCE: u32 = 11;
-/// See [`TOPICS_AT_ONCE`].
+/// Most messages without a topic in one read.
 pub const MESSAGES_AT_ONCE: u32 = 10;
 
-/// A user without a sign of life for so long is forgotten.
+/// A user that has not connected for this long is removed.
 pub const USER_SECONDS_MAX: i64 = 60 * 24 * 60 * 60;
 
 /// A user's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// Who it is.
+    /// The user agent's id.
     pub uaid: Uaid,
-    /// When it connected last, in milliseconds since 1970.
+    /// Time of its last connection, in milliseconds since 1970.
     pub connected_ms: i64,
     /// The node where it is connected.
     pub node: Option<String>,
-    /// All messages without a topic up to here are done with, in milliseconds since 1970.
+    /// All messages without a topic up to here are finished, in milliseconds since 1970.
     pub read_to_ms: i64,
-    /// Which state of the record this is. Only the storage changes it.
+    /// The record's revision. Only the storage changes it.
     pub revision: i64,
 }
 
 impl User {
-    /// A user that is new, and connected to a node.
+    /// A new user, connected to a node.
     pub fn connected(uaid: Uaid, node: String, connected_ms: i64) -> Self {
         Self {
             uaid,
@@ -46,19 +46,19 @@ impl User {
     }
 }
 
-/// Which of a user's messages one is. A message with the same key replaces it.
+/// Identifies one of a user's messages. A message with the same key replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// The one with this topic.
+    /// The message with this topic.
     Topic {
-        /// Of this channel.
+        /// The channel.
         channel: ChannelId,
         /// The topic.
         topic: Topic,
     },
-    /// The one at this place.
+    /// The message at this place.
     Time {
-        /// Of this channel.
+        /// The channel.
         channel: ChannelId,
         /// Its place among all messages, in milliseconds since 1970.
         place_ms: i64,
@@ -82,17 +82,17 @@ impl Key {
     }
 }
 
-/// One message and no other: a newer one with the same topic has the same key.
+/// Identifies exactly one message: a newer one with the same topic has the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Where it is.
+    /// The message's key.
     pub key: Key,
     /// Its version.
     pub version: String,
 }
 
 impl Stored {
-    /// That of a message from the storage.
+    /// Identifies a message from the storage.
     pub fn of(message: &Notification) -> Self {
         Self {
             key: Key::of(message),
@@ -101,24 +101,24 @@ impl Stored {
     }
 }
 
-/// Which limits count.
+/// The limits that apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// All of them.
+    /// All limits.
     Limited,
-    /// Those of the user, doubled: the messages were accepted before, and went straight to the
+    /// The user's limits, doubled: the messages were accepted earlier, and went straight to the
     /// client. One with a topic may have been replaced since.
     Promised,
 }
 
-/// What became of messages that were to be saved.
+/// The result of saving messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
     /// They are all stored.
     Stored,
-    /// There is no such user any more.
+    /// The user no longer exists.
     NoUser,
-    /// The user or the channel has too many messages or bytes, or there is no room. None of them is
+    /// The user or the channel has too many messages or bytes, or the file is full. No message is
     /// stored.
     Full,
 }
@@ -129,84 +129,85 @@ pub enum Saved {
 pub struct StorageError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl StorageError {
-    /// Of whatever an implementation met.
+    /// Wraps an implementation's error.
     pub fn new(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self(Box::new(error))
     }
 }
 
-/// The contract that every storage keeps. Each call is done entirely or not at all, and what a call
-/// returned survives the process.
+/// The contract of every storage. Each call is done entirely or not at all, and its result survives
+/// the process.
 pub trait Storage: Send + Sync {
-    /// Whether it can be read.
+    /// Checks that it can be read.
     ///
     /// # Errors
-    /// If not.
+    /// It can't be read.
     fn health(&self) -> Result<(), StorageError>;
 
     /// A user's record.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError>;
 
-    /// Adds a user; false if there is one with this id, or no room for more.
+    /// Adds a user; false if the id is in use or there is no room.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn add_user(&self, user: &User) -> Result<bool, StorageError>;
 
-    /// Replaces a record that is still as it was read; false if it is not, or not there.
+    /// Replaces a record that is unchanged since it was read; false if it has changed or is
+    /// missing.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn update_user(&self, user: &User) -> Result<bool, StorageError>;
 
-    /// Removes a user with its channels and messages; false if it is not there.
+    /// Removes a user with its channels and messages; false if it does not exist.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn remove_user(&self, uaid: Uaid) -> Result<bool, StorageError>;
 
-    /// Forgets where a user is connected, if the record is still as it was read; false if not. A
-    /// node that can't be reached does not undo a connection to another one.
+    /// Forgets where a user is connected, if the record is unchanged since it was read; otherwise
+    /// false. So an unreachable node does not undo a connection to another one.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn remove_node(&self, user: &User) -> Result<bool, StorageError>;
 
-    /// Adds a channel; false if the user is not there or has too many, or there is no room. One
-    /// that is there already counts as added.
+    /// Adds a channel; false if the user does not exist or has too many, or there is no room. An
+    /// existing channel counts as added.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn add_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError>;
 
     /// A user's channels.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn channels(&self, uaid: Uaid) -> Result<Vec<ChannelId>, StorageError>;
 
     /// Whether a user has a channel.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn has_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError>;
 
-    /// Removes a channel with its messages; false if it is not there.
+    /// Removes a channel with its messages; false if it does not exist.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn remove_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError>;
 
-    /// A place for a message that arrives now: later than every place given before.
+    /// A place for a message that arrives now: later than every earlier place.
     fn place(&self, now_ms: i64) -> i64;
 
-    /// Saves messages. One that would have no place of its own gets the next.
+    /// Saves messages. If a message's place is taken, it gets the next one.
     ///
     /// # Errors
-    /// The storage's; none is stored then.
+    /// The storage's errors; no message is stored then.
     fn save(
         &self,
         uaid: Uaid,
@@ -214,17 +215,17 @@ pub trait Storage: Send + Sync {
         room: Room,
     ) -> Result<Saved, StorageError>;
 
-    /// A user's messages with a topic that are not expired, [`TOPICS_AT_ONCE`] at most.
+    /// A user's unexpired messages with a topic, [`TOPICS_AT_ONCE`] at most.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn fetch_topics(&self, uaid: Uaid, now_s: i64) -> Result<Vec<Notification>, StorageError>;
 
-    /// A user's messages without a topic that come after a place and are not expired, in order,
-    /// [`MESSAGES_AT_ONCE`] at most.
+    /// A user's unexpired messages without a topic after a place, in order, [`MESSAGES_AT_ONCE`] at
+    /// most.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn fetch_after(
         &self,
         uaid: Uaid,
@@ -232,29 +233,27 @@ pub trait Storage: Send + Sync {
         now_s: i64,
     ) -> Result<Vec<Notification>, StorageError>;
 
-    /// Removes messages; those that are not there count as removed. One that has replaced them
-    /// stays.
+    /// Removes messages; missing ones count as removed. Newer messages with the same keys stay.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn remove(&self, uaid: Uaid, messages: &[Stored]) -> Result<(), StorageError>;
 
-    /// Removes the message with this version, whatever its key.
+    /// Removes the message with this version and any key.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn withdraw(&self, uaid: Uaid, version: &str) -> Result<(), StorageError>;
 
-    /// Removes all messages without a topic up to a place, and remembers it.
+    /// Removes all messages without a topic up to a place, and remembers the place.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn advance(&self, uaid: Uaid, to_ms: i64) -> Result<(), StorageError>;
 
-    /// Removes messages and users whose time is over, some at once. Returns whether there may be
-    /// more.
+    /// Removes expired messages and users, some at once. Returns whether there may be more.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     fn sweep(&self, now_s: i64) -> Result<bool, StorageError>;
 }

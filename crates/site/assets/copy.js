@@ -1,9 +1,9 @@
-// Examples: the address of this site where they don't know it, and a button that copies them.
+// Fills this site's address into examples that lack it, and adds a button that copies them.
 
 const UNKNOWN_ADDRESS = "https://census.example";
 
 for (const note of document.querySelectorAll(".fill-in")) {
-  // Not hidden, or what follows would move up while somebody reads it.
+  // Not hidden: otherwise the content below would move up while somebody reads it.
   note.textContent = "The commands have the address of this site as you reached it.";
   for (const code of document.querySelectorAll("pre code")) code.textContent = code.textContent.replaceAll(UNKNOWN_ADDRESS, location.origin);
 }

@@ -1,5 +1,5 @@
-// The list on the start page. The newest rows are in the page; the file with all of them is loaded
-// when the reader searches, filters or scrolls to their end. What is shown is in the address.
+// The list on the start page. The page itself contains the newest rows. The file with all rows is
+// loaded when the reader searches, filters or scrolls to their end. The address holds the query.
 
 import { canonical } from "./name.js";
 import { DEFAULT_SORT, SORTS, fields, found, inSight, narrows, parse, readQuery, writeQuery } from "./rows.js";
@@ -9,10 +9,10 @@ const SEARCH_DELAY_MS = 80;
 // Browsers stop drawing at some ten million pixels.
 const ROWS_SCROLLED_MAX = 150000;
 
-// A list up to this size is loaded as soon as it may be wanted.
+// A list up to this size is loaded as soon as the reader may need it.
 const UNASKED_BYTES_MAX = 2000000;
 
-// So few rows are drawn at once, in a view no taller than they are.
+// Up to this many rows are drawn at once, in a view as tall as they are.
 const ROWS_FEW = 10;
 
 const STATES = { alive: "up", dying: "failing", moving: "moving" };
@@ -92,7 +92,7 @@ function draw() {
   gap("list-before", sight.first);
   gap("list-after", count - sight.end);
   const first = made[0];
-  // What a row takes is known once one is drawn: it depends on the reader's font and screen.
+  // A row's height is known once one is drawn: it depends on the reader's font and screen.
   if (first !== undefined) {
     const height = first.getBoundingClientRect().height;
     if (height > 0 && Math.abs(height - rowHeight) > 0.5) {
@@ -102,7 +102,7 @@ function draw() {
   }
 }
 
-// The rows that are not drawn, as a body of their height.
+// Rows that are not drawn, as one body of the same height.
 function gap(id, count) {
   const body = element(id);
   body.hidden = count === 0;
@@ -130,7 +130,7 @@ function isolated(text) {
   return made;
 }
 
-// The same elements as the rows that are in the page.
+// The same elements as those of the rows in the page.
 function rowOf(values, index) {
   const made = document.createElement("tr");
   made.setAttribute("role", "row");
@@ -154,7 +154,7 @@ function rowOf(values, index) {
   return made;
 }
 
-/** Shows the query in the form. A software that the form does not offer is added to it. */
+/** Shows the query in the form. Adds a software that the form does not offer. */
 function fill() {
   const software = element("list-software");
   if (query.software !== "" && ![...software.options].some((option) => option.value === query.software)) {
@@ -216,7 +216,7 @@ function start() {
   if (narrows(query) || query.sort !== DEFAULT_SORT) refresh();
 }
 
-// The rows of the page are the first of the whole list, so it goes on where the reader is.
+// The page's rows are the first rows of the whole list, so the reader's position stays.
 async function more() {
   const top = view.scrollTop;
   await refresh();

@@ -1,18 +1,21 @@
-// Typed or pasted text → the host's canonical name, as the census writes it, or what is wrong with
-// it.
+// Turns typed or pasted text into the host's canonical name, as the census writes it, or reports
+// what is wrong with it.
 
 const NAME_BYTES_MAX = 253;
 const LABEL_BYTES_MAX = 63;
 const TYPED_MAX = 4096;
 
-/** `{ host }`, or `{ problem }` in words. Takes names, addresses of pages and of accounts, in any case, with umlauts or without. */
+/**
+ * `{ host }`, or `{ problem }` as text. Accepts names, addresses of pages and addresses of
+ * accounts, in any case, with or without umlauts.
+ */
 export function canonical(typed) {
   const text = typed.trim();
   if (text === "") return { problem: "Type a domain, such as mastodon.social." };
   if (text.length > TYPED_MAX) return { problem: "That is too long for a domain." };
   let host;
   try {
-    // An account's host stands behind its last @; a page's scheme does not matter.
+    // An account's host is behind its last @; a page's scheme does not matter.
     const rest = text.replace(/^[a-z][a-z0-9+.-]*:\/\//i, "").replace(/^@/, "");
     host = new URL(`https://${rest}`).hostname.replace(/\.$/, "");
   } catch {
@@ -29,7 +32,8 @@ export function canonical(typed) {
   return { host };
 }
 
-// Letters, digits, hyphens inside; two hyphens in the third and fourth place are for internationalised names alone.
+// Letters, digits and inner hyphens. Only internationalised names have hyphens as both their third
+// and fourth characters.
 function isLabel(label) {
   return (
     label.length <= LABEL_BYTES_MAX &&

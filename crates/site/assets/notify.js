@@ -1,17 +1,18 @@
 // The service worker: shows the census's messages and keeps this browser's subscription. A browser
-// has one subscription, and a filter for each button that is on. Pages ask for changes by message.
+// has one subscription, with a filter for each button that is on. Pages request changes by message.
 
-// A push service takes less.
+// A push service accepts less.
 const MESSAGE_CHARS_MAX = 4096;
 const TITLE_CHARS_MAX = 200;
 const BODY_CHARS_MAX = 1000;
 const TIMEOUT_MS = 20000;
 
-// The endpoint that the census knows, and the filters, where a restart of the browser leaves them.
+// The endpoint that the census knows, and the filters, so that they survive a restart of the
+// browser.
 const STORE = "notifications";
 const KEPT = "/notifications";
 
-/** What a message says, checked. One that can't be read is shown too: browsers require it. */
+/** The checked content of a message. An unreadable one is shown too: browsers require it. */
 function notification(text) {
   let message;
   try {
@@ -25,7 +26,7 @@ function notification(text) {
   return { title, body, url: pageUrl(page) };
 }
 
-/** A page below the site's root; the start page instead of one elsewhere. */
+/** A page below the site's root; the start page if the address is elsewhere. */
 function pageUrl(page) {
   const root = self.registration.scope;
   try {
@@ -48,14 +49,14 @@ async function keep(endpoint, filters) {
   await (filters.length === 0 ? store.delete(KEPT) : store.put(KEPT, new Response(JSON.stringify({ endpoint, filters }))));
 }
 
-/** Asks the census; fails in words. */
+/** Sends a request to the census; throws an error with a text for the reader. */
 async function call(method, asked) {
   const options = { method, cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(TIMEOUT_MS) };
   if (asked !== undefined) Object.assign(options, { headers: { "Content-Type": "application/json" }, body: JSON.stringify(asked) });
   const response = await fetch("/subscribe", options).catch((error) => {
     throw new Error(`this census could not be reached (${error.message}). Try again in a minute`);
   });
-  // An answer that is no JSON comes from the web server in front.
+  // An answer that is not JSON comes from the web server in front.
   const answer = response.status === 204 ? null : await response.json().catch(() => null);
   if (response.ok) return answer;
   if (response.status === 429) throw new Error("there were too many requests. Try again in a minute");
@@ -64,7 +65,7 @@ async function call(method, asked) {
 
 const base64url = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 
-/** This browser's subscription, made for the census's key: the one that is there, or a new one. */
+/** This browser's subscription for the census's key: the existing one, or a new one. */
 async function subscription() {
   const { key } = (await call("GET")) ?? {};
   if (typeof key !== "string") throw new Error("the census gave no key");
@@ -82,13 +83,13 @@ async function subscription() {
   }
 }
 
-/** Sends the census this browser's filters: all, or those added if it knows the subscription. */
+/** Sends the census all of this browser's filters, or only the added ones if it knows the rest. */
 async function ask(filters, added) {
   const { endpoint } = await kept();
   const made = await subscription();
   const { keys } = made.toJSON();
   try {
-    // The endpoint that it had before answers 410, so the census drops what is left there.
+    // The former endpoint answers 410, so the census drops its subscription.
     for (const filter of made.endpoint === endpoint ? added : filters) await call("POST", { endpoint: made.endpoint, keys, filter });
   } catch (error) {
     if ((await kept()).filters.length === 0) await made.unsubscribe();
@@ -111,22 +112,22 @@ async function remove(filter) {
     return;
   }
   const subscribed = await self.registration.pushManager.getSubscription();
-  // Its endpoint answers 410 from then on, so a census that can't be reached now learns of the end.
+  // The endpoint answers 410 from then on, so a census that is unreachable now notices later.
   if (endpoint !== null) await call("DELETE", { endpoint }).catch(() => {});
   await subscribed?.unsubscribe();
   await keep(null, []);
 }
 
-/** Moves the filters if the browser or the census has lost the subscription or its key. */
+/** Renews the filters if the browser or the census has lost the subscription or its key. */
 async function renew() {
   const { filters } = await kept();
   if (filters.length === 0) return;
   if (Notification.permission === "granted") await ask(filters, []);
-  // The browser ended the subscription with the permission.
+  // The browser ended the subscription when the permission was withdrawn.
   else await keep(null, []);
 }
 
-// One change at a time: each reads what the one before it has written.
+// One change at a time: each reads the result of the one before it.
 let last = Promise.resolve();
 function inTurn(change) {
   const done = last.then(change);
@@ -138,7 +139,7 @@ self.addEventListener("install", () => self.skipWaiting());
 
 self.addEventListener("push", (event) => {
   const { title, body, url } = notification(event.data?.text() ?? "");
-  // A newer message about the same takes the place of an unread one.
+  // A newer message about the same subject replaces an unread one.
   event.waitUntil(self.registration.showNotification(title, { body, tag: title, renotify: true, data: url }));
 });
 

@@ -1,12 +1,12 @@
-// The owner's buttons: submit a host, or opt it out. The proof is in the host's DNS or in a file of
-// it; the form sends the name alone.
+// The owner's buttons: submit a host, or opt it out. The proof is in the host's DNS or in a file on
+// the host; the form sends only the name.
 
 import { canonical } from "./name.js";
 
 const TIMEOUT_MS = 90000;
 const PATHS = { submit: "/submit", "opt-out": "/opt-out" };
 
-/** What the census answered, in words, and whether the proof is what is missing. */
+/** The census's answer as text, and whether the proof is missing. */
 export function outcome(status, answer) {
   const { words, detail, code } = answer !== null && typeof answer === "object" ? answer : {};
   if (status >= 200 && status < 300) return { done: true, text: typeof words === "string" ? `Done: ${words}.` : "Done." };
@@ -14,7 +14,7 @@ export function outcome(status, answer) {
   return { done: false, text: `Not done: ${why}.`, needsProof: code === "no_proof" };
 }
 
-/** The TXT record by which a host says what its owner wants, as a zone file has it. */
+/** The TXT record that states what the host's owner wants, in zone file format. */
 export function record(host, action) {
   return `_fedicensus.${host}. IN TXT "fedicensus-proof=${action}"`;
 }
@@ -27,7 +27,7 @@ async function send(host, action) {
     credentials: "omit",
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
-  // An answer that is no JSON comes from the web server in front.
+  // An answer that is not JSON comes from the web server in front.
   return outcome(response.status, await response.json().catch(() => null));
 }
 
@@ -61,5 +61,5 @@ function start() {
   });
 }
 
-// Tests read this file where there is no page.
+// Tests import this file without a page.
 if (typeof document !== "undefined") start();

@@ -1,9 +1,9 @@
-// Values of a plot under the pointer, or at the arrow keys. Without scripts the plots stand as they
-// are, and the tables below them have the numbers.
+// Shows a plot's values under the pointer or by arrow keys. Without scripts the plots stay static,
+// and the tables below them have the numbers.
 
 const DAY_MS = 86400000;
 
-/** Which of the days is nearest to a place across the plot, 0 to 1. */
+/** The index of the day nearest to a position across the plot, 0 to 1. */
 export function nearest(days, across) {
   const last = days[days.length - 1];
   if (last === 0) return 0;
@@ -15,7 +15,7 @@ export function nearest(days, across) {
   return best;
 }
 
-/** A day and the values of all lines on it, in words. */
+/** A day and the values of all lines on it, as text. */
 export function reading(first, day, lines) {
   const date = new Date(Date.parse(`${first}T00:00:00Z`) + day * DAY_MS);
   const when = date.toLocaleDateString("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
@@ -44,7 +44,7 @@ function follow(plot) {
     cursor.setAttribute("x1", x);
     cursor.setAttribute("x2", x);
     cursor.setAttribute("visibility", "visible");
-    // A line that is not known on the first days has its values at the end.
+    // A line that is unknown on the first days has its values at the end.
     const values = lines.map(({ name, values }) => ({ name, value: values[values.length - days.length + at] }));
     readout.textContent = reading(plot.dataset.first, days[at], values);
   };
@@ -68,5 +68,5 @@ function follow(plot) {
   plot.setAttribute("tabindex", "0");
 }
 
-// Tests read this file where there is no page.
+// Tests import this file without a page.
 if (typeof document !== "undefined") for (const plot of document.querySelectorAll("svg.plot")) follow(plot);

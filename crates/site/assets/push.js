@@ -1,10 +1,10 @@
-// The button that turns notifications on and off. notify.js, the service worker, does what it asks
-// for; the browser asks for permission when the button is pressed, and not before.
+// The button that turns notifications on and off. The service worker, notify.js, carries out its
+// requests. The browser asks for permission only when the reader presses the button.
 
-// The worker asks the census, and the browser its push service.
+// The worker waits for the census, and the browser for its push service.
 const TIMEOUT_MS = 90000;
 
-/** Why this page can turn no notifications on, in words; nothing if it can. */
+/** Why this page can't turn notifications on, as text; `undefined` if it can. */
 export function obstacle({ isSecureContext, navigator, PushManager, Notification }) {
   if (isSecureContext !== true) return "Browsers offer notifications over HTTPS only.";
   if (navigator.serviceWorker === undefined || PushManager === undefined || Notification === undefined) {
@@ -13,14 +13,14 @@ export function obstacle({ isSecureContext, navigator, PushManager, Notification
   return undefined;
 }
 
-/** Why a browser that was asked for permission will not notify, in words; nothing if it will. */
+/** Why a browser that was asked for permission will not notify; `undefined` if it will. */
 export function refusal(permission) {
   if (permission === "granted") return undefined;
   if (permission === "denied") return "your browser blocks notifications of this site. Allow them in its settings for this site; private windows have none";
   return "your browser asks for your permission first. Press again and allow it";
 }
 
-/** Whether what this page offers is on, and the words for it. */
+/** Whether this page's notification is on, and the text for the reader. */
 export function state(filters, filter, trouble) {
   const isOn = filters.some((other) => JSON.stringify(other) === JSON.stringify(filter));
   const words = isOn ? ["Notifications are on. Press again to stop."] : [];
@@ -28,7 +28,7 @@ export function state(filters, filter, trouble) {
   return { isOn, text: words.join(" ") };
 }
 
-/** The filters that are on after the worker did this. */
+/** Sends the worker a request; returns the filters that are on afterwards. */
 function ask(worker, request) {
   return new Promise((resolve, reject) => {
     const { port1, port2 } = new MessageChannel();
@@ -64,7 +64,7 @@ function start() {
   }
 
   async function turn(isWanted, filter) {
-    // First, while the browser still takes it for the reader's doing.
+    // First, while the browser still counts it as the reader's action.
     const refused = isWanted ? refusal(await Notification.requestPermission()) : undefined;
     if (refused !== undefined) return refused;
     status.textContent = isWanted ? "Turning notifications on …" : "Turning notifications off …";
@@ -74,14 +74,14 @@ function start() {
     return answer.problem;
   }
 
-  // The button is not disabled meanwhile, or the keyboard's focus would be lost.
+  // The button stays enabled during the request: otherwise the keyboard focus would be lost.
   button.addEventListener("click", async () => {
     const isWanted = button.getAttribute("aria-pressed") !== "true";
     const problem = await turn(isWanted, filter).catch((error) => error.message);
     show(problem === undefined ? undefined : `Not done: ${problem}`);
   });
 
-  /** What is on, of readers who have pressed such a button before. */
+/** Reads which filters are on, for readers who have pressed such a button before. */
   async function look() {
     const registration = await workers.getRegistration();
     if (!registration?.active) return undefined;
@@ -92,7 +92,7 @@ function start() {
 
   const looked = look().catch((error) => error.message);
   looked.then((problem) => show(problem === undefined ? undefined : `Notifications may not arrive: ${problem}`));
-  // A page that answers about one host.
+  // For a page with the answer about one host.
   addEventListener("answered", ({ detail: host }) => {
     filter = { host };
     show();
@@ -100,5 +100,5 @@ function start() {
   button.disabled = false;
 }
 
-// Tests read this file where there is no page.
+// Tests import this file without a page.
 if (typeof document !== "undefined") start();

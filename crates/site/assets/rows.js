@@ -1,22 +1,22 @@
-// The list without a page: its file → columns, a query from and to an address, what matches, in
-// which order, and which rows are drawn.
+// The list without a page: parses the file into columns, reads and writes the query in an address,
+// filters, sorts, and decides which rows are drawn.
 
 import { canonical } from "./name.js";
 
 /** The columns, in the file's order. */
 export const COLUMNS = ["host", "software", "version", "state", "open_registrations", "first_seen", "last_alive", "unicode"];
 
-/** Columns that rows can be sorted by; with a `-` before them, descending. */
+/** Columns that rows can be sorted by; a leading `-` means descending. */
 export const SORTS = COLUMNS.slice(0, -1);
 
-/** The order of the rows that are in the page itself. */
+/** The order of the rows in the page itself. */
 export const DEFAULT_SORT = "-first_seen";
 
 const NOTHING = { q: "", software: "", version: "", state: "", signup: "", since: "", sort: DEFAULT_SORT };
 const CHOICES = { state: ["alive", "dying", "moving"], signup: ["yes", "no", "unknown"], since: ["1", "7", "30", "365"] };
 const TYPED_MAX = 300;
 
-// Equal texts get one number, in the order in which they come.
+// Equal texts get one number, in order of their first appearance.
 function dictionary() {
   const texts = [];
   const numbers = new Map();
@@ -33,8 +33,8 @@ function dictionary() {
 }
 
 /**
- * The file as columns: `hosts` as texts, each other column as numbers into the texts of its
- * dictionary, so that a million rows take some 150 MB and a search does not read texts twice.
+ * The file as columns: `hosts` as texts, each other column as numbers into its dictionary of texts.
+ * A million rows take some 150 MB, and a search reads each text only once.
  */
 export function parse(text) {
   const header = `${COLUMNS.join("\t")}\n`;
@@ -69,7 +69,7 @@ export function fields(table, row) {
   return found;
 }
 
-/** What the address asks for; what it says wrongly is left out. */
+/** The query in an address; invalid parts are left out. */
 export function readQuery(search) {
   const query = { ...NOTHING };
   const given = new URLSearchParams(search);
@@ -82,7 +82,7 @@ export function readQuery(search) {
   return query;
 }
 
-/** The address's part for a query, without what is as usual: `?q=…`, or nothing. */
+/** The address's part for a query, without default values: `?q=…`, or an empty text. */
 export function writeQuery(query) {
   const given = new URLSearchParams();
   for (const [name, usual] of Object.entries(NOTHING)) {
@@ -92,12 +92,12 @@ export function writeQuery(query) {
   return text === "" ? "" : `?${text}`;
 }
 
-/** Whether a query leaves rows out. */
+/** Whether a query excludes rows. */
 export function narrows(query) {
   return Object.keys(NOTHING).some((name) => name !== "sort" && query[name].trim() !== "");
 }
 
-// How well a host fits a word: 0 is the host itself, 3 not at all.
+// How well a host matches a word: 0 means equal, 3 means no match.
 function fit(host, word) {
   if (host === word) return 0;
   const at = host.indexOf(word);
@@ -105,7 +105,7 @@ function fit(host, word) {
   return at === 0 || host.includes(`.${word}`) ? 1 : 2;
 }
 
-// Typed text as words: a name, page or account as its host, other text as it is.
+// Typed text as words. A name, page or account becomes its host; other text stays unchanged.
 function wordsOf(typed) {
   const { host } = canonical(typed);
   if (host !== undefined) return [{ ascii: host, typed: typed.trim().toLowerCase() }];
@@ -118,7 +118,7 @@ function wordsOf(typed) {
 
 /**
  * The rows that match, the best matches first, each group in the file's order; and how well each
- * fits. `made` is the list's day, `2026-11-22`.
+ * matches. `made` is the list's day, `2026-11-22`.
  */
 export function search(table, query, made) {
   const { software, version, state, open_registrations: signup, first_seen: firstSeen } = table.columns;
@@ -148,8 +148,8 @@ export function search(table, query, made) {
   return groups;
 }
 
-// Of the words, the worst fit counts; a word that only software or version hold is worse than any
-// host's.
+// The worst match of all words counts. A word that only the software or version contains counts as
+// worse than any match with a host.
 function grade(table, row, words) {
   let worst = 0;
   for (const { ascii, typed, inSoftware, inVersion } of words) {
@@ -163,8 +163,8 @@ function grade(table, row, words) {
 }
 
 /**
- * The rows in the order that is wanted. Equal ones stay in the file's order. Numbers within texts
- * count as numbers, so that 4.10 comes after 4.9.
+ * The rows in the requested order. Equal rows stay in the file's order. Numbers within texts
+ * compare as numbers, so that 4.10 comes after 4.9.
  */
 export function sorted(table, rows, sort) {
   const isDown = sort.startsWith("-");
@@ -180,7 +180,7 @@ export function sorted(table, rows, sort) {
 
 const collator = new Intl.Collator("en", { numeric: true });
 
-// What is not known comes last.
+// Unknown values come last.
 function compared(a, b) {
   if (a === "" || b === "") return a === b ? 0 : a === "" ? 1 : -1;
   return collator.compare(a, b);
@@ -197,14 +197,17 @@ function ranksOf(texts) {
   return ranks;
 }
 
-/** All rows that match a query, in its order; with the usual order, host matches come first. */
+/** All rows that match a query, in its order; in the default order, host matches come first. */
 export function found(table, query, made) {
   const groups = search(table, query, made);
   if (query.sort !== DEFAULT_SORT || query.q.trim() === "") return sorted(table, groups.flat(), query.sort);
   return groups.flatMap((rows) => [...sorted(table, rows, query.sort)]);
 }
 
-/** Which of `count` rows are drawn: those in sight and as many before and after, so that scrolling does not show gaps. */
+/**
+ * Which of `count` rows are drawn: the visible ones and as many before and after, so that scrolling
+ * shows no gaps.
+ */
 export function inSight(top, height, rowHeight, count) {
   const visible = Math.ceil(height / rowHeight);
   const first = Math.max(0, Math.min(Math.floor(top / rowHeight) - visible, count));

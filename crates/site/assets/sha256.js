@@ -1,6 +1,8 @@
-// SHA-256 (FIPS 180-4). The browser's own is there over https only, and a census may be read over http: so there is one way for both.
+// SHA-256 (FIPS 180-4). Browsers offer theirs over HTTPS only, and a census may be served over
+// HTTP. One implementation serves both cases.
 
-// The first 32 bits of the fractional parts of the cube roots and square roots of the first primes, as the standard derives them.
+// The first 32 bits of the fractional parts of the cube roots and square roots of the first primes,
+// derived as in the standard.
 const primes = [];
 for (let n = 2; primes.length < 64; n += 1) {
   if (primes.every((prime) => n % prime !== 0)) primes.push(n);

@@ -1,5 +1,5 @@
-// The answer to "is my instance listed?". The name stays in the browser: only the file that holds
-// its answer among many others is requested.
+// The answer to "is my instance listed?". The name stays in the browser: it requests only the file
+// that holds the answer among many others.
 
 import { canonical } from "./name.js";
 import { sha256 } from "./sha256.js";
@@ -18,7 +18,10 @@ export function place(host, { salt, digits }) {
   };
 }
 
-/** The salt and how many digits name a file, of `/why/index.json`; nothing when that is none of ours. */
+/**
+ * The salt and the number of digits that name a file, from `/why/index.json`; `undefined` if the
+ * file is invalid.
+ */
 export function indexOf(index) {
   if (index === null || typeof index !== "object") return undefined;
   const { salt, digits } = index;
@@ -27,7 +30,7 @@ export function indexOf(index) {
   return { salt, digits };
 }
 
-/** An entry of such a file, by name; nothing when there is none or it is none of ours. */
+/** An entry of such a file, with named fields; `undefined` if it is missing or invalid. */
 export function read(shard, key) {
   const hosts = shard !== null && typeof shard === "object" ? shard.hosts : undefined;
   if (hosts === null || typeof hosts !== "object" || !Object.hasOwn(hosts, key)) return undefined;
@@ -37,7 +40,7 @@ export function read(shard, key) {
   return { state, why, found, listed: listed === true, asked, next };
 }
 
-/** A moment in words, in UTC and beside it how long ago or ahead that is. */
+/** A moment as text: in UTC, and how long ago or ahead it is. */
 export function moment(seconds, nowSeconds) {
   const at = new Date(seconds * 1000).toISOString();
   const minutes = Math.round((seconds - nowSeconds) / 60);
@@ -51,8 +54,8 @@ export function moment(seconds, nowSeconds) {
 }
 
 /**
- * When it is checked next, in words. An answer stays until the next publication and does not know
- * what happened since; a waiting name has no time yet, and a withheld answer has none.
+ * The next check as text. An answer stays until the next publication and misses later changes. A
+ * waiting name has no time yet, and a withheld answer has none.
  */
 export function next(state, seconds, nowSeconds) {
   if (seconds === null) return state === "waiting" || state === "withheld" ? "" : "Not as long as this persists.";
@@ -60,14 +63,12 @@ export function next(state, seconds, nowSeconds) {
   return seconds <= nowSeconds ? `Due ${at} The next publication has its result.` : at;
 }
 
-/**
- * One advice: what the last check found where that says more, and otherwise what the reason says.
- */
+/** One advice: that of the last check's result if it is more specific, otherwise the reason's. */
 export function advice({ reason, found, foundTellsMore }) {
   return foundTellsMore && found !== "" ? found : reason;
 }
 
-// The words are on the page, one element each: for readers without scripts too.
+// The texts are in the page, one element each: readers without scripts see them too.
 function words(id) {
   const element = document.getElementById(id);
   return element === null ? "" : element.textContent.trim();
@@ -101,7 +102,7 @@ function show(host, entry, made) {
   dispatchEvent(new CustomEvent("answered", { detail: host }));
 }
 
-/** A file's content; nothing when there is no such file. */
+/** A file's content; `undefined` if there is no such file. */
 async function get(path, cache) {
   const response = await fetch(path, { cache, credentials: "omit", signal: AbortSignal.timeout(TIMEOUT_MS) });
   if (response.status === 404) return undefined;
@@ -111,7 +112,8 @@ async function get(path, cache) {
 
 /** A host's entry, if it has one, and when that was made. */
 export async function find(host) {
-  // Files go with their publication. One that is gone was replaced since its index was read: then there is a new index.
+  // A publication's files disappear with it. A missing file was replaced after its index was read,
+  // so there is a new index.
   for (let tries = 0; tries < TRIES; tries += 1) {
     const index = indexOf(await get("/why/index.json", "no-cache"));
     if (index === undefined) throw new Error("their index is missing or of another version");
@@ -132,8 +134,8 @@ async function ask(typed) {
     problem.textContent = name.problem;
     return;
   }
-  // Browsers keep what is behind the # to themselves, so the address can be sent to others and the
-  // server still learns no name.
+  // Browsers don't send the part behind the #. The address can be shared, and the server still
+  // learns no name.
   if (location.hash !== `#${name.host}`) history.pushState(null, "", `#${name.host}`);
   try {
     const { entry, made } = await find(name.host);
@@ -167,5 +169,5 @@ function start() {
   linked();
 }
 
-// Tests read this file where there is no page.
+// Tests import this file without a page.
 if (typeof document !== "undefined") start();

@@ -12,7 +12,7 @@ use jiff::{Span, civil::date};
 use site::facts::{ByState, Facts, Intake, Push, Reading};
 use site::{Answer, Day, Found, Place, Salt, Site, Why};
 
-/// When the site claims to be made: 2026-11-18.
+/// The invented publication time: 2026-11-18.
 const MADE_MS: i64 = 1_795_000_000_000;
 const DAY_MS: i64 = 86_400_000;
 
@@ -65,7 +65,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One of `all`, by a number without a pattern.
+/// One of `all`, chosen by a pseudorandom number.
 fn one_of<T: Copy>(all: &[T], chance: u64) -> Option<T> {
     let at = usize::try_from(chance)
         .unwrap_or(0)
@@ -73,7 +73,7 @@ fn one_of<T: Copy>(all: &[T], chance: u64) -> Option<T> {
     all.get(at).copied()
 }
 
-/// A number without a pattern (splitmix64).
+/// A pseudorandom number (splitmix64).
 fn mixed(number: u64) -> u64 {
     let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,5 @@
-//! Answers to "is my instance listed, and why not?": a shard of hashed names a file, and the words
-//! for each answer.
+//! Answers to "is my instance listed, and why not?": files with one shard of hashed names each, and
+//! the text for each answer.
 
 pub mod answer;
 pub(crate) mod shards;

@@ -1,41 +1,43 @@
-//! What can go wrong while the site is written: a variant a cause, each with the path.
+//! Errors of writing the site: a variant for each cause, with the path.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// Why there is no new site. Until [`crate::Staged::publish`] the one before stands untouched; from then on each file is the old one or the new one.
+/// Why there is no new site. The published one stays untouched until [`crate::Staged::publish`];
+/// from then on each file is either the old or the new one.
 #[derive(Debug, Error)]
 pub enum SiteError {
-    /// No room left, or over the quota.
+    /// The disk is full or the quota is used up.
     #[error("{}: no room left for the site; free some space", path.display())]
     DiskFull {
         /// The file that was being written.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Anything else that the system refused.
+    /// Any other error of the system.
     #[error("{}: {doing} failed ({source}); look whether whoever runs fedicensus may write there", path.display())]
     Failed {
         /// The file or folder.
         path: PathBuf,
-        /// What was being done.
+        /// The failed operation.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A name is not greater than the one before it: our own mistake, and the list is read in this order.
+    /// A name is not greater than the one before it: a bug of ours. Readers of the list rely on the
+    /// order.
     #[error("the rows for the site came out of order at `{name}`; please report this")]
     OutOfOrder {
-        /// The name.
+        /// The name out of order.
         name: String,
     },
-    /// A picture could not be drawn: our own mistake.
+    /// A picture could not be drawn: a bug of ours.
     #[error("a picture could not be drawn ({why}); please report this")]
     Picture {
-        /// What the library said.
+        /// The library's message.
         why: String,
     },
     /// [`dump::Cancel::cancel`] was called.
@@ -43,18 +45,18 @@ pub enum SiteError {
     Cancelled,
 }
 
-/// A page that could not be written. The rest of the site is published without it.
+/// A page that could not be written. The site is published without it.
 #[derive(Debug)]
 pub struct Skipped {
     /// Its path below the public folder.
     pub page: String,
-    /// Why.
+    /// The reason.
     pub why: SiteError,
 }
 
 impl SiteError {
-    /// Whether it is about this one name, which something else has taken or the file system does
-    /// not take, and not about the disk or the folder, which all files share.
+    /// Whether the error concerns only this name, which is taken or which the file system rejects.
+    /// Errors of the disk or the folder concern all files.
     pub(crate) fn is_about_the_name(&self) -> bool {
         match self {
             Self::Failed { source, .. } => matches!(
@@ -70,7 +72,7 @@ impl SiteError {
         }
     }
 
-    /// The variant for what the system said of `path`.
+    /// The variant for the system's error at `path`.
     pub(crate) fn from_io(path: &Path, doing: &'static str, source: io::Error) -> Self {
         if matches!(
             source.kind(),

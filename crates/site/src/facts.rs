@@ -1,4 +1,4 @@
-//! What the pages say of the census as a whole.
+//! The facts about the whole census that the pages show.
 
 use std::collections::BTreeMap;
 
@@ -11,22 +11,23 @@ use crate::history::Day;
 /// Hosts by state; a state that is missing has none.
 pub type ByState = BTreeMap<StateName, u64>;
 
-/// What the pages say of the census as a whole.
+/// The facts about the whole census that the pages show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// When the pages were made.
     pub made: Moment,
-    /// When the rows of the list were read: earlier, while a new one is held back.
+    /// When the rows of the list were read. Earlier than `made` while a new list is held back.
     pub rows_read: Moment,
-    /// The user agent that every checked host reads, contact included.
+    /// The user agent sent to every checked host, including the contact.
     pub user_agent: String,
     /// The census's name, one line.
     pub title: String,
-    /// Who runs it, one line.
+    /// The operator's name, one line.
     pub operator: Option<String>,
-    /// Where to write to: a URL or a mail address.
+    /// Contact of the operator: a URL or a mail address.
     pub contact: String,
-    /// Where the site is read, without a slash at its end: `https://census.example`. Examples name it; without it they let the reader fill it in.
+    /// The site's public address without a final slash: `https://census.example`. Examples contain
+    /// it; without it, the reader fills it in.
     pub address: Option<String>,
     /// Licence of the data, an SPDX expression.
     pub licence: String,
@@ -34,15 +35,15 @@ pub struct Facts {
     pub intake: Intake,
     /// Whether readers can be notified of changes.
     pub push: Push,
-    /// What is read of instances.
+    /// What the census reads from instances.
     pub reading: Reading,
-    /// All hosts that the census knows.
+    /// Number of all known hosts by state.
     pub known: ByState,
-    /// What the keys of the answers are made with; another one for each publication.
+    /// The salt of the answers' keys; different in each publication.
     pub salt: Salt,
     /// Daily counts, ascending by day.
     pub history: Vec<Day>,
-    /// The files of the list that the pages are made of.
+    /// The published files of the list from which the pages are made.
     pub published: dump::PublishedSet,
 }
 
@@ -51,7 +52,7 @@ pub struct Facts {
 pub enum Intake {
     /// `POST /submit` and `POST /opt-out` are answered.
     Open,
-    /// They are not.
+    /// They are not answered.
     Closed,
 }
 
@@ -60,21 +61,22 @@ pub enum Intake {
 pub enum Push {
     /// `/subscribe` is answered.
     Open,
-    /// It is not.
+    /// It is not answered.
     Closed,
 }
 
-/// What is read of instances beyond NodeInfo and peers lists.
+/// What the census reads from instances in addition to NodeInfo and peers lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// Nothing.
+    /// Nothing more.
     Instances,
-    /// Public posts, for the names of other servers (setting `walks_per_hour`).
+    /// Public posts, to find names of other servers (setting `walks_per_hour`).
     Conversations,
 }
 
 impl Facts {
-    /// The contact as a link's target; nothing when it is neither a web nor a mail address, for other schemes could run scripts.
+    /// The contact as a link's target. `None` unless it is a web or mail address: other schemes
+    /// could run scripts.
     pub(crate) fn contact_link(&self) -> Option<String> {
         let contact = self.contact.as_str();
         let is_web = ["https://", "http://"]
@@ -89,7 +91,7 @@ impl Facts {
         }
     }
 
-    /// Where the site is read, as it stands in examples.
+    /// The site's address as examples show it.
     pub(crate) fn address(&self) -> &str {
         self.address.as_deref().unwrap_or("https://census.example")
     }

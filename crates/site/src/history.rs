@@ -1,47 +1,50 @@
-//! Daily counts, and how they become points of a plot.
+//! Daily counts, and the points that plots make of them.
 //!
-//! In: a day's counts, at most three years of them. Out: a bounded number of points. Refused: nothing; older days are left out.
+//! Takes the counts of at most three years and returns a bounded number of points. Older days are
+//! left out.
 
 use jiff::civil::Date;
 
 use crate::facts::ByState;
 use crate::text::shown;
 
-/// Days that are drawn: three years, as many as the database keeps; a test where both are known holds that. Older ones are left out.
+/// Days that are drawn: three years, as many as the database keeps. A test in a crate that knows
+/// both numbers compares them. Older days are left out.
 pub const DAYS_MAX: usize = 3 * 366;
 
-/// Kinds of software that a day should name: twice as many as are drawn, so that who rises to the top has a past.
+/// Kinds of software that a day should name: twice as many as are drawn, so that software that
+/// becomes frequent has a past.
 pub const SOFTWARE_A_DAY_MAX: usize = 20;
 
-/// Points of a line: a week each over three years, which is finer than a plot's width on a phone.
+/// Points of a line: one for each week of three years, finer than a plot's width on a phone.
 pub(crate) const POINTS_MAX: usize = 157;
 
-/// The counts of one day, as they were at its last dump.
+/// The counts of one day, at its last dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Day {
     /// The day in UTC.
     pub day: Date,
     /// Known hosts by state.
     pub by_state: ByState,
-    /// Listed hosts by software, the most frequent [`SOFTWARE_A_DAY_MAX`].
+    /// Listed hosts by software, for the [`SOFTWARE_A_DAY_MAX`] most frequent.
     pub by_software: Vec<(String, u64)>,
     /// Listed hosts of other or unknown software.
     pub others: u64,
     /// Hosts that came onto the list on this day.
     pub appeared: u64,
-    /// Hosts that left it, for whatever reason.
+    /// Hosts that left the list on this day, for any reason.
     pub left: u64,
 }
 
 impl Day {
-    /// Listed hosts.
+    /// Number of listed hosts.
     pub fn listed(&self) -> u64 {
         self.by_software
             .iter()
             .fold(self.others, |sum, (_, count)| sum.saturating_add(*count))
     }
 
-    /// Listed hosts of one software; nothing when it was not among the most frequent.
+    /// Listed hosts of one software; `None` if it was not among the most frequent.
     pub(crate) fn software(&self, name: &str) -> Option<u64> {
         self.by_software
             .iter()
@@ -50,7 +53,7 @@ impl Day {
     }
 }
 
-/// The newest days that are drawn, with the names of software as they are shown.
+/// The newest days that are drawn, with software names shortened for display.
 pub(crate) fn fit(mut days: Vec<Day>) -> Vec<Day> {
     let older = days.len().saturating_sub(DAYS_MAX);
     days.drain(..older);
@@ -70,16 +73,16 @@ pub(crate) struct Point {
     pub(crate) value: f64,
 }
 
-/// Days in spans of as few of them as give no more than `points_max`; the last day ends the last span.
+/// Splits days into at most `points_max` spans of equal length. The last day ends the last span.
 fn spans(days: &[Day], points_max: usize) -> impl Iterator<Item = &[Day]> {
     let span = days.len().div_ceil(points_max.max(1)).max(1);
-    // From the end, so that the newest span is a whole one.
+    // From the end, so that the newest span is complete.
     let mut spans: Vec<_> = days.rchunks(span).collect();
     spans.reverse();
     spans.into_iter()
 }
 
-/// A line of what there was: of each span its last day that has a count.
+/// A line of a total: the count of each span's last day that has one.
 pub(crate) fn stock(days: &[Day], count: impl Fn(&Day) -> Option<u64>) -> Vec<Point> {
     spans(days, POINTS_MAX)
         .filter_map(|span| {
@@ -95,8 +98,8 @@ pub(crate) fn stock(days: &[Day], count: impl Fn(&Day) -> Option<u64>) -> Vec<Po
         .collect()
 }
 
-/// A line of what happened per day, without the noise of single days: at the end of each span the
-/// mean of `days_at_least` days, or of the span if that is longer.
+/// A line of daily events without the noise of single days: at the end of each span, the mean of
+/// `days_at_least` days, or of the span if that is longer.
 pub(crate) fn mean(days: &[Day], days_at_least: usize, count: impl Fn(&Day) -> u64) -> Vec<Point> {
     let mut end = 0_usize;
     spans(days, POINTS_MAX)
@@ -113,7 +116,7 @@ pub(crate) fn mean(days: &[Day], days_at_least: usize, count: impl Fn(&Day) -> u
         .collect()
 }
 
-/// What happened on each day.
+/// A line with a point for each day.
 pub(crate) fn daily(days: &[Day], count: impl Fn(&Day) -> u64) -> Vec<Point> {
     days.iter()
         .map(|day| Point {
@@ -123,12 +126,12 @@ pub(crate) fn daily(days: &[Day], count: impl Fn(&Day) -> u64) -> Vec<Point> {
         .collect()
 }
 
-/// Days for a table: as many as can be read, the last among them.
+/// Days for a table: at most `rows_max`, including the last day.
 pub(crate) fn table(days: &[Day], rows_max: usize) -> Vec<&Day> {
     spans(days, rows_max).filter_map(<[Day]>::last).collect()
 }
 
-/// A count as a plot's number. Counts stay far below the 2^32 from which this would say less than there is.
+/// A count as a plot's number. Counts stay far below 2^32; larger ones would be cut.
 fn float(count: u64) -> f64 {
     f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }

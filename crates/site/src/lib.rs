@@ -1,10 +1,12 @@
-//! Rows to static pages, plots, and answers to "is my instance listed, and why not?".
+//! Builds the static pages, plots, and answers to "is my instance listed, and why not?".
 //!
-//! In: [`Facts`], then each listed host, sorted by name, and an answer for each host that the census knows. Out: pages, scripts, one style, a compact
-//! list and shards of answers in the public folder, each file whole; nothing of ours answers a visitor. Refused: rows out of order. Memory doesn't
-//! grow with the rows: what is needed again lies in unnamed files meanwhile.
+//! Takes [`Facts`], each listed host, sorted by name, and an answer for each known host. Writes
+//! pages, scripts, one style sheet, a compact list and shards of answers to the public folder, each
+//! file atomically. No program of ours answers visitors. Rejects rows out of order. Memory does not
+//! grow with the rows: data that is read again is kept in unnamed files.
 //!
-//! Software names and versions come from strangers: they are cut and rid of control characters by [`text`], and escaped by the templates.
+//! Software names and versions come from strangers. [`text`] shortens them and removes control
+//! characters; the templates escape them.
 #![warn(clippy::as_conversions, clippy::arithmetic_side_effects)]
 #![cfg_attr(
     test,

@@ -1,6 +1,6 @@
-//! The list as the start page's script reads it, `list.txt`: one tab-separated line per listed
-//! host, sorted by name. The same lines can be read back for the pages of each software, and the
-//! newest of them are kept for the start page itself.
+//! The list for the start page's script, `list.txt`: one tab-separated line per listed host, sorted
+//! by name. The same lines can be read back for the pages of each software. The newest lines are
+//! kept for the start page itself.
 
 mod least;
 
@@ -16,33 +16,32 @@ use crate::staging::{Gzip, Staging, gzip};
 use crate::text::{shown, unicode};
 pub(crate) use least::Least;
 
-/// The file.
 pub(crate) const FILE: &str = "list.txt";
 const GZIP_FILE: &str = "list.txt.gz";
 
 /// Rows in the start page itself: some screens of them, 2 kB on the wire.
 pub(crate) const NEWEST_MAX: usize = 50;
 
-/// Its first line: the names of its columns. `unicode` is empty for names that are ASCII anyway.
+/// The first line: the column names. `unicode` is empty for ASCII names.
 const HEADER: &str =
     "host\tsoftware\tversion\tstate\topen_registrations\tfirst_seen\tlast_alive\tunicode\n";
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// A listed host as a page shows it.
+/// A listed host for a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row<'a> {
     pub(crate) host: &'a str,
-    /// Empty when it is not known.
+    /// Empty if unknown.
     pub(crate) software: &'a str,
-    /// Empty when it is not known.
+    /// Empty if unknown.
     pub(crate) version: &'a str,
     pub(crate) state: &'a str,
-    /// `yes`, `no`, or empty if the instance does not say.
+    /// `yes`, `no`, or empty if the instance does not publish it.
     pub(crate) open_registrations: &'a str,
     pub(crate) first_seen: &'a str,
     pub(crate) last_alive: &'a str,
-    /// The name with its Unicode letters; empty if it is the same.
+    /// The name in Unicode; empty if it is the same.
     pub(crate) unicode: &'a str,
 }
 
@@ -63,7 +62,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The list while it grows.
+/// The list during writing.
 #[derive(Debug)]
 pub(crate) struct List {
     folder: PathBuf,
@@ -76,16 +75,16 @@ pub(crate) struct List {
     cancel: Cancel,
 }
 
-/// The list when it is whole.
+/// The complete list.
 #[derive(Debug)]
 pub(crate) struct Listed {
     folder: PathBuf,
     again: File,
-    /// Hosts in all.
+    /// Number of listed hosts.
     pub(crate) rows: u64,
-    /// Bytes of the list as it goes over the wire, gzipped.
+    /// Size of the gzipped list on the wire, in bytes.
     pub(crate) wire_bytes: u64,
-    /// The [`NEWEST_MAX`] lines that were first seen last.
+    /// The [`NEWEST_MAX`] lines of the hosts that were first seen last.
     pub(crate) newest: Vec<String>,
     cancel: Cancel,
 }
@@ -111,7 +110,7 @@ impl List {
         Ok(list)
     }
 
-    /// Takes a host, and gives the name of its software as it is counted by and shown.
+    /// Adds a host; returns its software's name as counted and shown.
     pub(crate) fn push(&mut self, instance: &Instance) -> Result<Option<String>, SiteError> {
         if self.rows > 0 && instance.host <= self.last {
             return Err(SiteError::OutOfOrder {
@@ -187,7 +186,7 @@ impl List {
 }
 
 impl Listed {
-    /// Hands each line to `each`, in order, and the instance as JSON, until it is cancelled.
+    /// Passes each line and the instance as JSON to `each`, in order, until cancelled.
     pub(crate) fn read(
         &mut self,
         mut each: impl FnMut(&str, Row<'_>, &str),
@@ -196,12 +195,12 @@ impl Listed {
         self.again.rewind().map_err(failed)?;
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, &self.again);
         let mut line = String::new();
-        // As many lines as were written, each of bounded length.
+        // Ends after the last line; each line has a bounded length.
         while reader.read_line(&mut line).map_err(failed)? > 0 {
             self.cancel
                 .check()
                 .map_err(|_cancelled| SiteError::Cancelled)?;
-            // JSON has no tab: it is escaped there.
+            // JSON contains no tab: it is escaped.
             if let Some((columns, json)) = line.trim_end_matches('\n').rsplit_once('\t')
                 && let Some(row) = Row::parse(columns)
             {

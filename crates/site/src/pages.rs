@@ -1,4 +1,5 @@
-//! The pages. Each is a function from facts to a whole document; what strangers wrote is escaped by the templates.
+//! The pages. Each is a function from facts to a whole document. The templates escape what
+//! strangers wrote.
 
 pub(crate) mod assets;
 mod data;

@@ -1,12 +1,12 @@
-//! What robots read: this site's own `robots.txt` and `sitemap.xml`, and the examples of
-//! `robots.txt` on the page for owners. A test gives the examples to the checker's own reader.
+//! Files for robots: this site's `robots.txt` and `sitemap.xml`, and the examples of `robots.txt`
+//! on the page for owners. A test runs the checker's own parser on the examples.
 
 use std::fmt::Write as _;
 
 use crate::facts::Facts;
 use crate::software::Software;
 
-/// Pages that a sitemap names besides those of software.
+/// Pages in the sitemap, in addition to those of software.
 const PAGES: [&str; 5] = [
     "/",
     "/why.html",
@@ -15,7 +15,7 @@ const PAGES: [&str; 5] = [
     "/data.html",
 ];
 
-/// This site's `robots.txt`: everybody may read everything.
+/// This site's `robots.txt`: all robots may read everything.
 pub(crate) fn robots_txt(facts: &Facts) -> String {
     let mut text = "User-agent: *\nAllow: /\n".to_owned();
     if let Some(address) = &facts.address {
@@ -25,14 +25,14 @@ pub(crate) fn robots_txt(facts: &Facts) -> String {
     text
 }
 
-/// The sitemap (sitemaps.org); `None` without an address, since it needs whole URLs.
+/// The sitemap (sitemaps.org); `None` without an address, since it needs complete URLs.
 pub(crate) fn sitemap(facts: &Facts, pages: &[Software]) -> Option<String> {
     let address = facts.address.as_deref()?;
     let mut xml = String::from(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n",
     );
     let paths = PAGES.into_iter().map(str::to_owned);
-    // Addresses and slugs have no character that XML escapes.
+    // Addresses and slugs contain no character that XML escapes.
     for path in paths.chain(pages.iter().map(Software::path)) {
         writeln!(xml, "<url><loc>{address}{path}</loc></url>").ok();
     }
@@ -40,18 +40,18 @@ pub(crate) fn sitemap(facts: &Facts, pages: &[Software]) -> Option<String> {
     Some(xml)
 }
 
-/// A file to paste.
+/// An example file to copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Example {
-    /// What it does, for its heading.
+    /// The effect, as a heading.
     pub title: &'static str,
-    /// What follows from it.
+    /// The consequences.
     pub says: &'static str,
     /// The file.
     pub text: &'static str,
-    /// Paths that it has us not ask for.
+    /// Paths that the checker does not request.
     pub refuses: &'static [&'static str],
-    /// Paths that it lets us ask for.
+    /// Paths that the checker still requests.
     pub allows: &'static [&'static str],
 }
 
@@ -59,7 +59,7 @@ const WELL_KNOWN: &str = "/.well-known/nodeinfo";
 const DOCUMENT: &str = "/nodeinfo/2.0";
 const PEERS: &str = "/api/v1/instance/peers";
 
-/// All of them, in the order in which they are shown.
+/// All examples, in the order of the page.
 pub const EXAMPLES: &[Example] = &[
     Example {
         title: "Stay away, Fedicensus",

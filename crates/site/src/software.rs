@@ -1,7 +1,7 @@
-//! Which software is counted, which gets a page of its own, and what is on it.
+//! Which software is counted and which gets a page, and the content of that page.
 //!
 //! Takes the software of each listed host, then reads the list back twice. Memory is bounded,
-//! whatever instances call their software, and the counts that are shown are exact all the same.
+//! whatever names instances use for their software. The counts on the pages are still exact.
 
 pub(crate) mod files;
 mod versions;
@@ -16,16 +16,17 @@ use crate::list::{Least, Listed, Row};
 use versions::Counted;
 pub(crate) use versions::Versions;
 
-/// Software that gets a page of its own. The most that any list of the Fediverse tells apart is below this.
+/// Kinds of software that get a page. No list of the Fediverse distinguishes more.
 pub(crate) const PAGES_MAX: usize = 200;
 
-/// Names that are counted: what runs on more than one in this many listed hosts is among them for certain, however many names are made up.
+/// Names that are counted. Software on more than one in this many listed hosts is certainly
+/// counted, however many names are invented.
 const COUNTED_MAX: usize = 4096;
 
-/// Names on the page of all software, those with pages of their own included.
+/// Names on the page of all software, including those with a page.
 pub(crate) const NAMES_SHOWN_MAX: usize = 1000;
 
-/// Hosts on a page at each end: the newest, and those that are known for the longest time.
+/// Hosts on a page in each table: the newest, and those that have been known longest.
 pub(crate) const ROWS_SHOWN_MAX: usize = 15;
 
 /// Letters of a name in its page's address.
@@ -34,7 +35,7 @@ const SLUG_CHARS_MAX: usize = 40;
 /// Hex digits of a name's hash in its page's address.
 const SLUG_HASH_DIGITS: usize = 32;
 
-/// The hash that [`Slugs`] goes by. Tests put in one that gives every name the same.
+/// The hash that [`Slugs`] uses. Tests replace it with one that maps all names to the same value.
 pub(crate) type Hash = fn(&str) -> [u8; 32];
 
 /// SHA-256.
@@ -42,7 +43,8 @@ pub(crate) fn sha256(text: &str) -> [u8; 32] {
     Sha256::digest(text.as_bytes()).into()
 }
 
-/// Names that may be frequent, by Misra and Gries: a full table takes one from every count instead of a new name.
+/// Possibly frequent names, by the algorithm of Misra and Gries: if the table is full, a new name
+/// lowers every count by one instead of being added.
 #[derive(Debug, Default)]
 pub(crate) struct Candidates(HashMap<String, u64>);
 
@@ -61,58 +63,58 @@ impl Candidates {
     }
 }
 
-/// One software that has a page.
+/// A software with a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Software {
     pub(crate) name: String,
-    /// Its page's name, without folder and ending.
+    /// The file name of its page, without folder and extension.
     pub(crate) slug: String,
-    /// Listed hosts.
+    /// Number of listed hosts.
     pub(crate) count: u64,
     pub(crate) versions: Versions,
     /// The newest hosts, as lines of the list.
     pub(crate) newest: Vec<String>,
-    /// The hosts that are known for the longest time, as lines of the list.
+    /// The hosts that have been known longest, as lines of the list.
     pub(crate) oldest: Vec<String>,
 }
 
 impl Software {
-    /// Where its page is.
+    /// Path of its page.
     pub(crate) fn path(&self) -> String {
         format!("/software/{}.html", self.slug)
     }
 
-    /// Where the list shows its hosts alone.
+    /// Address of the list with only its hosts.
     pub(crate) fn query(&self) -> String {
         format!("/?software={}", encoded(&self.name))
     }
 }
 
-/// All software.
+/// All software, ranked.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ranking {
-    /// Those with pages, the most frequent first.
+    /// Software with pages, the most frequent first.
     pub(crate) pages: Vec<Software>,
-    /// The next ones.
+    /// The next most frequent names and their counts.
     pub(crate) rest: Vec<(String, u64)>,
-    /// Listed hosts of what is in neither.
+    /// Listed hosts of all other software.
     pub(crate) others: u64,
 }
 
 impl Ranking {
-    /// Software that has a name here.
+    /// Number of software names in the ranking.
     pub(crate) fn named(&self) -> u64 {
         let names = self.pages.len().saturating_add(self.rest.len());
         u64::try_from(names).unwrap_or(u64::MAX)
     }
 
-    /// Keeps software without a page of its own, among the next ones.
+    /// Moves software without a page to the next most frequent names.
     pub(crate) fn without_page(&mut self, software: Software) {
         self.rest.insert(0, (software.name, software.count));
     }
 }
 
-/// Ranks the candidates by the list itself.
+/// Ranks the candidates by their exact counts in the list.
 pub(crate) fn rank(
     candidates: Candidates,
     listed: &mut Listed,
@@ -140,7 +142,7 @@ pub(crate) fn rank(
     })
 }
 
-/// What a page gathers while the list is read.
+/// Data for a page, collected while the list is read.
 struct Gathered {
     versions: Counted,
     newest: Least<Reverse<String>>,
@@ -195,7 +197,7 @@ impl Gathered {
     }
 }
 
-/// A text as the value in an address's query (RFC 3986): all but unreserved characters escaped.
+/// A text as a value in an address's query (RFC 3986): all but unreserved characters are escaped.
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -209,12 +211,12 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// The most frequent first, and by name among equals.
+/// The most frequent first; equal counts sort by name.
 fn by_count(one: &(String, u64), other: &(String, u64)) -> std::cmp::Ordering {
     other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0))
 }
 
-/// Addresses of pages, no two the same.
+/// Unique addresses of pages.
 #[derive(Debug)]
 struct Slugs {
     hash: Hash,
@@ -229,14 +231,14 @@ impl Slugs {
         }
     }
 
-    /// A name as part of an address: lower-case letters, digits and hyphens. A name that this
-    /// changes ends in a `_` and a piece of its hash. A slug that is taken already gets `-2`, `-3`
-    /// and so on.
+    /// A name as part of an address: lower-case letters, digits and hyphens. If that changes the
+    /// name, it ends in `_` and a part of its hash. A slug that is already used gets `-2`, `-3` and
+    /// so on.
     fn take(&mut self, name: &str) -> String {
         let first = self.slug(name);
         let mut slug = first.clone();
         let mut number = 1_u64;
-        // As many rounds as there are slugs, at most.
+        // At most as many rounds as there are slugs.
         while !self.used.insert(slug.clone()) {
             number = number.saturating_add(1);
             slug = format!("{first}-{number}");

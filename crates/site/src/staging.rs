@@ -1,7 +1,8 @@
-//! Files written beside their places and put there one after the other (invariant I6).
+//! Files that are written next to their final paths and then renamed one by one (invariant I6).
 //!
-//! In: bytes for some thousand files of a few folders. Out: each replaced by rename, after all of them are on the disk. One call syncs the whole file
-//! system: one for each of some thousand files would take longer than making them. What a crash leaves beside them is hidden, and cleared at start.
+//! Takes some thousand files of a few folders. Replaces each by rename, after all of them are on
+//! disk. One call syncs the whole file system: syncing each of some thousand files would take
+//! longer than writing them. Files left by a crash are hidden, and deleted at start.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -17,25 +18,27 @@ use flate2::{Compression, GzBuilder};
 
 use crate::error::{SiteError, Skipped};
 
-/// How a file's name ends until it is published. nginx shows nothing that ends in `.new` or begins with a dot.
+/// Suffix of a file's name until it is published. nginx serves no file that ends in `.new` or
+/// begins with a dot.
 const UNPUBLISHED: &str = ".site.new";
 
-/// Published folders: everybody reads them, nginx among them as another user; nobody else writes.
+/// Mode of published folders: everybody may read them, since nginx runs as another user; only the
+/// owner writes.
 const FOLDER_MODE: u32 = 0o755;
 
-/// Bytes below which a file is not gzipped: it goes into one packet as it is.
+/// A smaller file is not gzipped: it fits into one packet.
 const GZIP_BYTES_MIN: usize = 1024;
 
-/// Names that are looked at in one folder.
+/// Maximum number of names read in one folder.
 const FOLDER_NAMES_MAX: usize = 100_000;
 
 /// The gzip header's code for "unknown" (RFC 1952 §2.3.1).
 const GZIP_SYSTEM_UNKNOWN: u8 = 255;
 
-/// What is compressed once and read often.
+/// The encoder: files are compressed once and read often.
 pub(crate) type Gzip<W> = GzEncoder<W>;
 
-/// Gzips into `to`; equal bytes give equal bytes, for the header holds no time and no system.
+/// Gzips into `to`. Equal input gives equal output, since the header contains no time or system.
 pub(crate) fn gzip<W: Write>(to: W) -> Gzip<W> {
     GzBuilder::new()
         .mtime(0)
@@ -43,22 +46,21 @@ pub(crate) fn gzip<W: Write>(to: W) -> Gzip<W> {
         .write(to, Compression::default())
 }
 
-/// Files that wait beside their places. Dropped, it removes them.
+/// Unpublished files next to their final paths. Dropping it removes them.
 #[derive(Debug)]
 pub(crate) struct Staging {
     folder: PathBuf,
-    /// In the order in which they take their places. The tag is the path of a page that the rest
-    /// can do without.
+    /// In the order of publication. The tag is the path of a page that may be skipped.
     waiting: Waiting<SystemDisk, Option<String>>,
-    /// Folders below the public one that files were made in.
+    /// Folders below the public one that contain new files.
     folders: Vec<PathBuf>,
-    /// Pages that the rest is published without.
+    /// Pages that are skipped.
     skipped: Vec<Skipped>,
     cancel: Cancel,
 }
 
 impl Staging {
-    /// Nothing waits in `folder` yet. No file is begun any more once `cancel` is called.
+    /// A staging area for `folder` without files. After `cancel` is called, no file is created.
     pub(crate) fn new(folder: &Path, cancel: Cancel) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -73,34 +75,33 @@ impl Staging {
         &self.cancel
     }
 
-    /// Whether what is being made is still wanted.
+    /// Fails if the work is cancelled.
     pub(crate) fn check(&self) -> Result<(), SiteError> {
         self.cancel
             .check()
             .map_err(|_cancelled| SiteError::Cancelled)
     }
 
-    /// Makes a folder below the public one, if it is not there.
+    /// Makes a folder below the public one, if it does not exist.
     pub(crate) fn make_folder(&mut self, name: &str) -> Result<(), SiteError> {
         let path = self.folder.join(name);
         SystemDisk
             .make_folder(&path)
             .map_err(|error| SiteError::from_io(&path, "creating", error))?;
-        // A crash between making it and opening it up may have left it closed.
+        // A crash before this call may have left the folder unreadable.
         fs::set_permissions(&path, Permissions::from_mode(FOLDER_MODE))
             .map_err(|error| SiteError::from_io(&path, "opening up", error))?;
         self.folders.push(path);
         Ok(())
     }
 
-    /// Makes the file that is to be called `name`, a path below the public folder, beside its place.
+    /// Makes the file for the path `name` below the public folder, next to that path.
     pub(crate) fn create(&mut self, name: &str) -> Result<File, SiteError> {
         self.create_as(name, None)
     }
 
-    /// Makes the folder that is to be called `name`, a path below the public folder, beside its
-    /// place, which no earlier one may have. Gives its path until then: files are made in it by
-    /// [`Self::new_file`].
+    /// Makes the folder for the path `name` below the public folder, next to that path, which must
+    /// not exist yet. Returns the temporary path; [`Self::new_file`] makes files in it.
     pub(crate) fn create_folder(&mut self, name: &str) -> Result<PathBuf, SiteError> {
         let place = self.folder.join(name);
         let beside = self.waiting.beside(&place);
@@ -113,7 +114,7 @@ impl Staging {
         Ok(beside)
     }
 
-    /// Makes a file at this path, which is not published yet.
+    /// Makes an unpublished file at this path.
     pub(crate) fn new_file(&self, path: &Path) -> Result<File, SiteError> {
         self.check()?;
         SystemDisk
@@ -121,27 +122,27 @@ impl Staging {
             .map_err(|error| SiteError::from_io(path, "creating", error))
     }
 
-    /// Writes a whole file and, unless it is short, the same gzipped, which comes first: whoever was told of the new one gets no older one gzipped.
+    /// Writes a whole file and, unless it is short, its gzipped twin. The twin is published first,
+    /// so that a client that knows of the new file gets no older gzipped one.
     pub(crate) fn write(&mut self, name: &str, bytes: &[u8]) -> Result<(), SiteError> {
         self.write_as(name, bytes, None)
     }
 
-    /// Writes a whole file that gains nothing from being gzipped.
+    /// Writes a whole file that does not profit from gzip.
     pub(crate) fn write_plain(&mut self, name: &str, bytes: &[u8]) -> Result<(), SiteError> {
         self.create_with(name, bytes, None)
     }
 
-    /// Like [`Self::write`], for a page that the rest can do without: if its name can't be used,
-    /// the page is skipped and the result is `false`. What concerns the whole site is an error as
-    /// ever.
+    /// Like [`Self::write`], for a page that may be skipped: if its name can't be used, the page is
+    /// skipped and the result is `false`. Other problems are errors.
     pub(crate) fn write_page(&mut self, page: &str, bytes: &[u8]) -> Result<bool, SiteError> {
         let before = self.waiting.len();
         let written = self.write_as(page, bytes, Some(page));
         self.made_or_skipped(page, before, written)
     }
 
-    /// Whether a page was made. One whose name can't be used is skipped, with all that waits since
-    /// there were `before` files.
+    /// Whether a page was made. A page whose name can't be used is skipped, with all files that
+    /// were made after the first `before`.
     fn made_or_skipped<T>(
         &mut self,
         page: &str,
@@ -161,8 +162,8 @@ impl Staging {
         }
     }
 
-    /// Makes two empty files that the rest can do without, and their compressed twins, for
-    /// [`Self::append`] and [`Self::pack`]. `false`, and none is made, if a name can't be used.
+    /// Makes two empty files that may be skipped, and their compressed twins, for [`Self::append`]
+    /// and [`Self::pack`]. If a name can't be used, it makes none and returns `false`.
     pub(crate) fn begin_pages(&mut self, pages: [&str; 2]) -> Result<bool, SiteError> {
         let before = self.waiting.len();
         let [first, _] = pages;
@@ -173,7 +174,7 @@ impl Staging {
         self.made_or_skipped(first, before, made)
     }
 
-    /// Appends to a file that was made by [`Self::begin_pages`].
+    /// Appends to a file made by [`Self::begin_pages`].
     pub(crate) fn append(&self, page: &str, bytes: &[u8]) -> Result<(), SiteError> {
         let path = self.waiting.beside(&self.folder.join(page));
         OpenOptions::new()
@@ -183,7 +184,7 @@ impl Staging {
             .map_err(|error| SiteError::from_io(&path, "writing", error))
     }
 
-    /// Fills the compressed twin of a file that is complete.
+    /// Fills the compressed twin of a complete file.
     pub(crate) fn pack(&self, page: &str) -> Result<(), SiteError> {
         self.check()?;
         let from = self.waiting.beside(&self.folder.join(page));
@@ -200,7 +201,7 @@ impl Staging {
         let zipped_name = format!("{name}.gz");
         let failed = |error| SiteError::from_io(&self.folder.join(name), "writing", error);
         if bytes.len() < GZIP_BYTES_MIN {
-            // A twin of a former, longer file would be served in its place.
+            // Otherwise nginx would serve the gzipped twin of a former, longer file.
             let place = self.folder.join(&zipped_name);
             self.waiting.retire(place, None);
         } else {
@@ -233,15 +234,15 @@ impl Staging {
             .map_err(|error| SiteError::from_io(&self.waiting.beside(&place), "creating", error))
     }
 
-    /// Removes these files, after all others took their places. A missing one is no error.
+    /// Removes these files after all others are published. A missing file is no error.
     pub(crate) fn retire(&mut self, names: &[&str]) {
         for name in names {
             self.waiting.retire(self.folder.join(name), None);
         }
     }
 
-    /// Removes all files and folders of `folder` that are not made again, after all others took
-    /// their places.
+    /// Removes all files and folders of `folder` that are not made again, after all others are
+    /// published.
     pub(crate) fn retire_others(&mut self, folder: &str) -> Result<(), SiteError> {
         let folder = self.folder.join(folder);
         let made: BTreeSet<&Path> = self.waiting.places().collect();
@@ -258,8 +259,7 @@ impl Staging {
         Ok(())
     }
 
-    /// Waits until all that was written is on the disk, as long as the disk takes: `cancel` is
-    /// checked after it.
+    /// Waits until all written data is on disk. Checks `cancel` only afterwards.
     pub(crate) fn sync(&self) -> Result<(), SiteError> {
         let failed = |error| SiteError::from_io(&self.folder, "syncing", error);
         let folder = File::open(&self.folder).map_err(failed)?;
@@ -267,8 +267,8 @@ impl Staging {
         self.check()
     }
 
-    /// Puts all files in their places, and waits until that is on the disk. Gives the pages that
-    /// were skipped.
+    /// Renames all files to their final paths, and waits until that is on disk. Returns the skipped
+    /// pages.
     pub(crate) fn publish(mut self) -> Result<Vec<Skipped>, SiteError> {
         while let Some(put) = self.waiting.put_next() {
             let Err(error) = put.result else {
@@ -290,8 +290,8 @@ impl Staging {
     }
 }
 
-/// Removes what a crash left beside the published files of `folder`, and gives how many files and
-/// folders that were. A folder that is not there holds none.
+/// Removes files that a crash left next to the published ones in `folder`. Returns the number of
+/// removed files and folders; 0 if the folder does not exist.
 pub(crate) fn clear(folder: &Path) -> Result<u32, SiteError> {
     match files::clear(&SystemDisk, folder, |name| name.ends_with(UNPUBLISHED)) {
         Err(ClearError::List(error)) if error.kind() == io::ErrorKind::NotFound => Ok(0),
@@ -406,7 +406,7 @@ mod tests {
     fn a_page_that_no_disk_has_room_for_costs_the_whole_site() {
         let folder = tempfile::tempdir().unwrap();
         let mut staging = Staging::new(folder.path(), Cancel::default());
-        // As with a full disk: what is wrong is not about this page's name.
+        // Like a full disk: the problem does not concern this page's name.
         staging.write_page("nowhere/a", b"x").unwrap_err();
         assert!(staging.publish().unwrap().is_empty());
         for kind in [io::ErrorKind::StorageFull, io::ErrorKind::PermissionDenied] {

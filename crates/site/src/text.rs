@@ -1,14 +1,15 @@
-//! What strangers call their software, made fit to be shown.
+//! Shortens and cleans software names and versions, which come from strangers.
 //!
-//! In: any text. Out: a short line of text. Refused: nothing. It is not escaped here; the templates do that.
+//! Any text becomes one short line. The templates escape it.
 
 use dump::text::steers;
 
 /// Characters of a name or version that are shown. The longest in use are below 60.
 pub const SHOWN_CHARS_MAX: usize = 64;
 
-/// The text as it is shown: at most [`SHOWN_CHARS_MAX`] characters, the last of them `…` when it was cut; blanks at its ends are left out, and
-/// characters that steer instead of being seen become `U+FFFD`. Nothing when nothing is left.
+/// The text for display: at most [`SHOWN_CHARS_MAX`] characters, with `…` as the last one if it was
+/// cut. Blanks at its ends are removed, and control and format characters become `U+FFFD`. `None`
+/// if nothing is left.
 pub fn shown(text: &str) -> Option<String> {
     let mut out = String::new();
     for (at, letter) in text.trim().chars().enumerate() {
@@ -23,8 +24,8 @@ pub fn shown(text: &str) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// A canonical name with its Unicode letters; `None` for a name without any. Punycode that names no
-/// valid label stays as it is.
+/// A canonical name in Unicode; `None` if that is the same. Punycode of an invalid label stays
+/// unchanged.
 pub(crate) fn unicode(host: &str) -> Option<String> {
     if !host.contains("xn--") {
         return None;
@@ -33,7 +34,8 @@ pub(crate) fn unicode(host: &str) -> Option<String> {
     (valid.is_ok() && name != host).then_some(name)
 }
 
-/// A number with thin groups of three digits, as `1 234 567` (no-break spaces): read alike in every language.
+/// A number in groups of three digits with no-break spaces, `1 234 567`: readable in every
+/// language.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
@@ -56,7 +58,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// A share of a whole in percent with one digit, rounded to the nearest: `33.3 %`.
+/// A share in percent, rounded to one decimal: `33.3 %`.
 pub(crate) fn share(part: u64, whole: u64) -> String {
     let tenths = u128::from(part)
         .saturating_mul(2000)
@@ -136,7 +138,7 @@ mod tests {
             if let Some(shown) = shown(&text) {
                 prop_assert!(shown.chars().count() <= SHOWN_CHARS_MAX);
                 prop_assert!(!shown.chars().any(steers));
-                // Shown again, it is the same: what is counted by is what is seen.
+                // Shortening twice changes nothing: counts use the shown text.
                 prop_assert_eq!(super::shown(&shown), Some(shown.clone()));
             }
         }

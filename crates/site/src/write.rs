@@ -1,4 +1,4 @@
-//! The whole site, from rows to files.
+//! Writes the whole site, from rows to files.
 
 use std::path::Path;
 
@@ -17,17 +17,17 @@ use crate::robots;
 use crate::software::{self, Candidates, Ranking};
 use crate::staging::{self, Staging};
 
-/// The folder of the pages of each software.
+/// The folder with the pages of each software.
 const SOFTWARE_FOLDER: &str = "software";
 
-/// The sitemap. There is none without an address.
+/// The sitemap, which exists only with an address.
 const SITEMAP: &str = "sitemap.xml";
 const SITEMAP_GZIP: &str = "sitemap.xml.gz";
 
-/// The picture for links to the site, as [`crate::pages`] name it.
+/// The preview picture for links to the site; [`crate::pages`] use the same name.
 const CARD: &str = "card.png";
 
-/// A site that is being written beside the published one. Dropped, it is taken away again.
+/// A site that is being written next to the published one. Dropping it removes its files.
 #[derive(Debug)]
 pub struct Site {
     facts: Facts,
@@ -37,7 +37,7 @@ pub struct Site {
     shards: Shards,
 }
 
-/// A site that is written, complete and on the disk, and not yet published. Dropped, it is taken away again.
+/// A complete site on disk that is not yet published. Dropping it removes its files.
 #[derive(Debug)]
 pub struct Staged {
     staging: Staging,
@@ -45,10 +45,11 @@ pub struct Staged {
     answers: u64,
 }
 
-/// Removes what a crash left beside the published pages in `folder`, and tells how many files that were. For the start, before anything is written.
+/// Removes files that a crash left next to the published pages in `folder`, and returns their
+/// number. Call it at start, before anything is written.
 ///
 /// # Errors
-/// When a folder can't be read or such a file can't be removed.
+/// A folder can't be read, or such a file can't be removed.
 pub fn clear_stale(folder: &Path) -> Result<u32, SiteError> {
     [
         Path::new(""),
@@ -62,11 +63,11 @@ pub fn clear_stale(folder: &Path) -> Result<u32, SiteError> {
 }
 
 impl Site {
-    /// Begins a site in the public folder. It ends with [`SiteError::Cancelled`] once `cancel` is
-    /// called, up to [`Staged::publish`].
+    /// Begins a site in the public folder. After `cancel` is called, all steps before
+    /// [`Staged::publish`] fail with [`SiteError::Cancelled`].
     ///
     /// # Errors
-    /// When the folder is not there or can't be written.
+    /// The folder does not exist or can't be written.
     pub fn begin(folder: &Path, mut facts: Facts, cancel: &Cancel) -> Result<Self, SiteError> {
         facts.history = history::fit(facts.history);
         let mut staging = Staging::new(folder, cancel.clone());
@@ -79,10 +80,10 @@ impl Site {
         })
     }
 
-    /// Takes a listed host, strictly ascending by name.
+    /// Adds a listed host, strictly ascending by name.
     ///
     /// # Errors
-    /// When it is out of order or can't be written.
+    /// It is out of order or can't be written.
     pub fn instance(&mut self, instance: &Instance) -> Result<(), SiteError> {
         if let Some(software) = self.list.push(instance)? {
             self.candidates.add(software);
@@ -90,19 +91,19 @@ impl Site {
         Ok(())
     }
 
-    /// Takes the answer for a host that the census knows, listed or not, in any order.
+    /// Adds the answer for a known host, listed or not, in any order.
     ///
     /// # Errors
-    /// When it can't be written, or is no longer wanted.
+    /// It can't be written, or the work is cancelled.
     pub fn answer(&mut self, host: &Host, answer: &Answer) -> Result<(), SiteError> {
         self.staging.check()?;
         self.shards.push(Key::of(self.facts.salt, host), answer)
     }
 
-    /// Writes all pages and waits until they are on the disk.
+    /// Writes all pages and waits until they are on disk.
     ///
     /// # Errors
-    /// Why that failed. Nothing is left behind then.
+    /// A page can't be written, or the work is cancelled. No files are left.
     pub fn finish(self) -> Result<Staged, SiteError> {
         let Self {
             facts,
@@ -149,8 +150,8 @@ impl Site {
     }
 }
 
-/// Writes the page of each software in the ranking. One whose page can't be written for its name's
-/// sake stays in the ranking without a page.
+/// Writes the page of each software in the ranking. Software whose page can't be written because of
+/// its name stays in the ranking without a page.
 fn write_software(
     staging: &mut Staging,
     facts: &Facts,
@@ -170,7 +171,8 @@ fn write_software(
     Ok(())
 }
 
-/// Writes the scripts of the button for notifications, or removes those of a census that had push.
+/// Writes the scripts of the notification button, or removes them if the census has no push
+/// service.
 fn write_push(staging: &mut Staging, push: Push) -> Result<(), SiteError> {
     for (name, script) in PUSH_ASSETS {
         match push {
@@ -182,21 +184,22 @@ fn write_push(staging: &mut Staging, push: Push) -> Result<(), SiteError> {
 }
 
 impl Staged {
-    /// Listed hosts in it.
+    /// Number of listed hosts.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Hosts that it has an answer for.
+    /// Number of answers.
     pub fn answers(&self) -> u64 {
         self.answers
     }
 
-    /// Puts all files in the places of the last site's, one after the other. Gives the pages that
-    /// the site is published without.
+    /// Publishes all files, one after the other, in place of the last site's. Returns the skipped
+    /// pages.
     ///
     /// # Errors
-    /// When one can't take its place or can't be made to stay there. Each file is then the old one or the new one, whole.
+    /// A file can't be renamed or the rename can't be synced. Each file is then either the complete
+    /// old or the complete new one.
     pub fn publish(self) -> Result<Vec<Skipped>, SiteError> {
         self.staging.publish()
     }

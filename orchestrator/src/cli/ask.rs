@@ -50,7 +50,7 @@ pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::
     bring_in(config, names_in(file)?, json).await
 }
 
-/// The names in a file, `-` for standard input: one a line, or a JSON array.
+/// The names in a file, one per line or as a JSON array; `-` is standard input.
 pub(super) fn names_in(file: &Path) -> anyhow::Result<Vec<String>> {
     let shown = match file.to_str() {
         Some("-") => "standard input".to_owned(),
@@ -165,7 +165,7 @@ fn parse_list(text: &str) -> anyhow::Result<Vec<String>> {
         .collect())
 }
 
-/// Asks the daemon, or uses the database if no daemon runs.
+/// Sends the daemon a request, or uses the database if no daemon runs.
 pub(super) async fn either(config: &Config, request: Request) -> anyhow::Result<u8> {
     let mut way = Way::open(config).await?;
     let answer = way.ask(request).await?;
@@ -227,7 +227,7 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-/// The steps of a check: printed as they come, or one JSON object at the end.
+/// The steps of a check: printed as they arrive, or one JSON object at the end.
 struct Steps {
     collected: Option<Vec<String>>,
 }

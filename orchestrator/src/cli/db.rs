@@ -13,7 +13,7 @@ use crate::config::Config;
 /// daemon's writes grow the write-ahead log by some megabytes a minute.
 const WITHIN_S: u64 = 600;
 
-/// What there is to do.
+/// Maintenance commands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Db {
     /// Check pages, indexes, references and the census's own rules; writes nothing

@@ -130,7 +130,7 @@ fn now() -> UnixSeconds {
     UnixSeconds(u64::try_from(SystemClock.now().0 / 1000).unwrap_or(0))
 }
 
-/// A key as it is shown.
+/// A key for display.
 #[derive(Serialize)]
 struct ShownKey {
     public_key: String,

@@ -1,8 +1,10 @@
-//! The pages, made anew of the set that stands and of all that the database knows.
+//! Rebuilds the pages from the current published list and the database.
 //!
-//! In: the set's rows, and every host with what decides about it, both sorted by name and read side by side. Out: the site in the public folder, each
-//! file whole. Refused: to show a row whose host has withdrawn since the set was written (invariant I7): the answer to "why is it not listed?" is made in
-//! the same moment and says the same. Whether a host is listed is said by the row that stands. Memory doesn't grow with the hosts.
+//! Reads the list's rows and every host in the database, both sorted by name, in parallel. Writes
+//! the site to the public folder, each file atomically. Shows no row whose host has withdrawn since
+//! the list was written (invariant I7). The answer to "why is it not listed?" is made at the same
+//! moment and agrees with that. Whether a host is listed depends on the published row. Memory does
+//! not grow with the hosts.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -22,26 +24,26 @@ use thiserror::Error;
 
 use super::{Imprint, Occasion, moment};
 
-/// What the pages say of the census.
+/// The facts about the census for the pages.
 #[derive(Debug, Clone)]
 pub struct About {
-    /// Its name, operator and so on.
+    /// Name, operator and so on.
     pub imprint: Imprint,
     /// Whether owners can submit hosts and opt out over HTTP.
     pub intake: Intake,
     /// Whether readers can be notified of changes.
     pub push: Push,
-    /// What is read of instances.
+    /// What the census reads from instances.
     pub reading: Reading,
 }
 
-/// Why there are no new pages.
+/// Why the pages were not rebuilt.
 #[derive(Debug, Error)]
 pub enum PagesError {
     /// The database could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The rows of the set could not be read back.
+    /// The rows of the list could not be read back.
     #[error(transparent)]
     Rows(#[from] DumpError),
     /// The pages could not be written.
@@ -49,7 +51,7 @@ pub enum PagesError {
     Site(#[from] SiteError),
 }
 
-/// Makes the pages of the set that stands in `folder` and puts them in their places. Blocks.
+/// Rebuilds the pages of the published list in `folder`. Blocks.
 pub(super) fn publish(
     reader: &Reader,
     folder: &Path,
@@ -117,7 +119,7 @@ fn by_state(counts: Vec<(StateName, u64)>) -> BTreeMap<StateName, u64> {
     counts.into_iter().collect()
 }
 
-/// A day that no calendar has is left out.
+/// Skips a day that no calendar has.
 fn day(counts: DayCounts) -> Option<Day> {
     let span = Span::new().try_days(counts.day).ok()?;
     Some(Day {
@@ -130,7 +132,7 @@ fn day(counts: DayCounts) -> Option<Day> {
     })
 }
 
-/// A site under way.
+/// A site during writing.
 struct Making<'a> {
     site: Site,
     rows: Standing,
@@ -153,7 +155,7 @@ impl Making<'_> {
                         .answer(host, &answer(known, beside(why, row.as_ref())))?;
                 }
             }
-            // Nobody can be told of it, and it stays nowhere.
+            // No answer can name it, and no file shows it.
             HostAnswer::Unreadable(name) => {
                 self.rows_up_to(name)?;
             }
@@ -166,7 +168,8 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// Passes on the rows before this name, of which the database knows nothing any more, and gives the name's own.
+    /// Passes on the rows before this name, which the database no longer knows. Returns the row of
+    /// this name.
     fn rows_up_to(&mut self, name: &str) -> Result<Option<Instance>, PagesError> {
         while let Some(row) = self.rows.next_before(Some(name))? {
             pass(&mut self.site, &row, self.occasion.deny)?;
@@ -211,7 +214,7 @@ fn answer(known: &KnownHost, why: Why) -> Answer {
     Answer {
         place: Place::Known(record.state.name()),
         why,
-        // That a host opted out is withheld, also once it came back: it may be parked or listed
+        // An opt-out is withheld, even after the host has come back: it may be parked or listed
         // again before its next check.
         found: found(known).filter(|found| *found != Found::OptedOut),
         last_checked: record.last_checked.map(moment),
@@ -219,7 +222,8 @@ fn answer(known: &KnownHost, why: Why) -> Answer {
     }
 }
 
-/// What the database says, beside the row that stands: a list may be older than that, as when the last one was held back or could not be written.
+/// The database's reason, adjusted to the published row. A list may be older than the database if
+/// the last one was held back or could not be written.
 fn beside(why: Why, row: Option<&Instance>) -> Why {
     match (row, why.is_listed()) {
         (Some(_), false) => Why::LeavesNext,
@@ -228,7 +232,7 @@ fn beside(why: Why, row: Option<&Instance>) -> Why {
     }
 }
 
-/// A row of a host that the database does not know, as when it was put back to what it was before.
+/// A row of a host that the database does not know, such as after a restored backup.
 fn pass(site: &mut Site, row: &Instance, deny: &DomainList) -> Result<(), PagesError> {
     if deny.covers_text(&row.host).is_some() {
         return Ok(());
@@ -264,7 +268,7 @@ fn waiting(why: Why) -> Answer {
     }
 }
 
-/// The rows of the set that stands, those alone that a disk has not damaged: whole, and in their order.
+/// The rows of the published list, without damaged or unordered ones.
 struct Standing {
     rows: Option<Peekable<Rows>>,
     last: String,
@@ -283,7 +287,7 @@ impl Standing {
         self.next_if(|host| name.is_none_or(|name| host < name))
     }
 
-    /// The next row, if it is this name's.
+    /// The next row, if it has this name.
     fn next_of(&mut self, name: &str) -> Result<Option<Instance>, PagesError> {
         self.next_if(|host| host == name)
     }
@@ -295,7 +299,7 @@ impl Standing {
         let Some(rows) = &mut self.rows else {
             return Ok(None);
         };
-        // As many rows as there are.
+        // Ends after the last row.
         while let Some(row) = rows.next_if(|row| match row {
             Ok(row) => row.host <= self.last || is_wanted(&row.host),
             Err(_) => true,

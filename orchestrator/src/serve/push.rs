@@ -34,13 +34,13 @@ const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 /// The push process waits for its answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// From one delivery's start to the next one's, at least: a container is started for each.
+/// Shortest interval between the starts of two deliveries: each starts a container.
 const EVERY: Duration = Duration::from_secs(2);
 
 /// Wait after a failure of ours, or while another request is served.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// The socket, and who answers at it.
+/// The socket and its handler.
 #[derive(Debug)]
 pub struct PushServer {
     listener: Listener,
@@ -57,10 +57,10 @@ pub struct PushHandler {
 }
 
 impl PushServer {
-    /// Makes the socket.
+    /// Opens the socket.
     ///
     /// # Errors
-    /// When it can't be made.
+    /// It can't be opened.
     pub fn open(path: &Path, handler: PushHandler) -> anyhow::Result<Self> {
         Ok(Self {
             listener: socket::listen(path, socket::OWN_USER)?,
@@ -68,10 +68,10 @@ impl PushServer {
         })
     }
 
-    /// Serves it until `shutdown`.
+    /// Serves requests until `shutdown`.
     ///
     /// # Errors
-    /// None; it is a `Result` so that it can be joined with the loop.
+    /// None; a `Result` so that it can be joined with the loop.
     pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
         let handler = self.handler;
         let talk = move |stream| {
@@ -93,7 +93,7 @@ async fn converse(stream: UnixStream, handler: &PushHandler) -> anyhow::Result<(
 }
 
 impl PushHandler {
-    /// A handler that has messages posted to these push services.
+    /// A handler that delivers messages to these push services.
     pub fn new(services: Services, push_services: PushServices) -> Self {
         Self {
             services,
@@ -102,7 +102,7 @@ impl PushHandler {
         }
     }
 
-    /// Serves one request.
+    /// Handles one request.
     pub async fn answer(&self, request: Request) -> Answer {
         let Request::Deliver { host, messages } = request;
         match self.may_be_asked(&host).await {

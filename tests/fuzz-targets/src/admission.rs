@@ -1,4 +1,4 @@
-//! Who may enter the census: rules, names and suffix lists.
+//! Admission to the census: rules, names and suffix lists.
 
 pub mod admission_rules;
 pub mod host;

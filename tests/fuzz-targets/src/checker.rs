@@ -1,4 +1,4 @@
-//! What the checker parses: documents, lists and robots.txt of other people's servers.
+//! Input that the checker parses: documents, lists and robots.txt of other servers.
 
 pub mod flags;
 pub mod json;

@@ -1,5 +1,4 @@
-//! What the moderators' console reads from browsers, and what it and the daemon read from each
-//! other.
+//! Input of the moderators' console from browsers, and the protocol between console and daemon.
 
 pub mod console_form;
 pub mod console_wire;

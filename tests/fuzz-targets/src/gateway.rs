@@ -1,4 +1,4 @@
-//! What the gateway reads: control requests, a connection's first bytes, the lab's names file.
+//! Input of the gateway: control requests, a connection's first bytes, the lab's names file.
 
 pub mod client_hello;
 pub mod gateway_control;

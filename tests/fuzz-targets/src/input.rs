@@ -1,4 +1,5 @@
-//! What the targets share: inputs cut into pieces, readers that give a piece at a time, and looking at JSON in another way than the product does.
+//! Common parts of the targets: inputs cut into pieces, readers that return one piece at a time,
+//! and JSON parsed independently of the product.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,13 +12,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// The host that every target's check is about.
+/// The host that every target checks.
 pub(crate) static OWN: LazyLock<Host> =
     LazyLock::new(|| Host::parse("own.example").expect("a name"));
 
-/// The input cut into pieces, none of them empty. Where it is cut hangs on its content alone: a finding is found again, and seeds stay plain text.
+/// Cuts the input into non-empty pieces. The cuts depend only on its content, so that findings are
+/// reproducible and seeds stay plain text.
 pub(crate) fn pieces(data: &[u8]) -> Vec<&[u8]> {
-    // FNV-1a, then xorshift: good enough to cut everywhere, and no dependency.
+    // FNV-1a, then xorshift: random enough to cut everywhere, without a dependency.
     let mut chance = data.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     }) | 1;
@@ -36,12 +38,11 @@ pub(crate) fn pieces(data: &[u8]) -> Vec<&[u8]> {
     pieces
 }
 
-/// A stream that gives one piece a reading and takes whatever is written.
+/// A stream that returns one piece per read and accepts all writes.
 #[derive(Debug)]
 pub(crate) struct Trickle(VecDeque<Vec<u8>>);
 
 impl Trickle {
-    /// The stream of these pieces.
     pub(crate) fn new(pieces: &[&[u8]]) -> Self {
         Self(
             pieces
@@ -93,12 +94,12 @@ thread_local! {
         .expect("a runtime");
 }
 
-/// Runs a future to its end.
+/// Runs a future to completion.
 pub(crate) fn run<F: Future>(future: F) -> F::Output {
     RUNTIME.with(|runtime| runtime.block_on(future))
 }
 
-/// What was accepted has one form on the wire, and that form is accepted as the same.
+/// Accepted input has one form on the wire, which parses to the same value.
 #[track_caller]
 pub(crate) fn survives_the_way<T>(value: &T)
 where
@@ -113,14 +114,14 @@ where
     assert_eq!(again, *value);
 }
 
-/// Printable ASCII, but for the mark of a cut at its end.
+/// Printable ASCII, except for a mark of a cut at the end.
 pub(crate) fn is_printable(text: &str) -> bool {
     let text = text.strip_suffix('…').unwrap_or(text);
     text.bytes()
         .all(|byte| byte == b' ' || byte.is_ascii_graphic())
 }
 
-/// A name that is in canonical form.
+/// Asserts that a name is in canonical form.
 #[track_caller]
 pub(crate) fn is_canonical(host: &Host) {
     let name = host.as_str();

@@ -1,4 +1,4 @@
-//! What the launcher and its clients read from each other, and from a probe container.
+//! Input of the launcher and its clients from each other, and from a probe container.
 
 pub mod launcher_frames;
 pub mod launcher_request;

@@ -1,6 +1,6 @@
-//! What the fuzz targets assert: each module has a function `check`, which panics if a property
-//! does not hold for an input. `fuzz/` calls these functions with made-up inputs; the test `seeds`
-//! calls them with the committed ones.
+//! Assertions of the fuzz targets: each module has a function `check`, which panics if a property
+//! does not hold for an input. `fuzz/` calls these functions with generated inputs; the test
+//! `seeds` calls them with the committed ones.
 #![allow(
     missing_docs,
     reason = "each module has one function, and its first lines say what it asserts"

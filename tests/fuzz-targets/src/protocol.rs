@@ -1,4 +1,4 @@
-//! What the orchestrator and a checker read from each other.
+//! The protocol between the orchestrator and a checker.
 
 pub mod delivery;
 pub mod event;

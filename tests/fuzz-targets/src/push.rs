@@ -1,5 +1,5 @@
-//! What the push service reads: frames of clients, messages of applications, bodies of other nodes
-//! and subscribers, and the published changes.
+//! Input of the push service: clients' frames, applications' messages, bodies from other nodes and
+//! subscribers, and the published changes.
 
 pub mod push_bodies;
 pub mod push_client;

@@ -1,10 +1,10 @@
-//! How a world is made: its directories, and the settings that follow.
+//! The options of a world: its directories, and the settings that follow.
 
 use std::path::{Path, PathBuf};
 
 use super::settings::Settings;
 
-/// The gateway's socket, in a world's directory.
+/// The gateway's socket in a world's directory.
 pub const GATEWAY_SOCKET: &str = "run/gateway/gateway.sock";
 /// The launcher's socket.
 pub const LAUNCHER_SOCKET: &str = "run/launcher/launcher.sock";
@@ -26,8 +26,8 @@ pub const RUN_FOLDERS: [&str; 11] = [
     EGRESS,
 ];
 
-/// The image that real engines run, and that stand-ins are laid over: `FEDICENSUS_LAB_CHECKER`'s,
-/// or the one that a census would run.
+/// The image for real engines and the base of test images: that in `FEDICENSUS_LAB_CHECKER`, or the
+/// product's.
 pub fn checker_image() -> String {
     std::env::var_os("FEDICENSUS_LAB_CHECKER")
         .and_then(|image| image.into_string().ok())
@@ -44,36 +44,39 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// The engine that the environment names in `FEDICENSUS_LAB_ENGINE`; plain processes when it names none.
+    /// The engine in the environment variable `FEDICENSUS_LAB_ENGINE`; plain processes if it is not
+    /// set.
     pub fn from_environment() -> Self {
         std::env::var_os("FEDICENSUS_LAB_ENGINE")
             .map_or(Self::Process, |socket| Self::Socket(socket.into()))
     }
 }
 
-/// How a world is made.
+/// The options of a world.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// What runs the checks.
     pub engine: Engine,
-    /// Living instances beside the personas.
+    /// Responding instances in addition to the personas.
     pub crowd: u32,
-    /// Names to begin with.
+    /// Names that the census starts with.
     pub seeds: Vec<String>,
-    /// Names known to live.
+    /// Names known to be alive.
     pub canaries: Vec<String>,
-    /// All intervals are divided by it.
+    /// Divides all intervals.
     pub interval_divisor: u32,
-    /// The checker's program (plain processes) or image (an engine), when it is not the product's.
+    /// The checker's program (plain processes) or image (an engine); `None` for the product's.
     pub checker: Option<String>,
     /// Further settings; keys of the lab's table begin with `lab.`.
     pub settings: Vec<(&'static str, String)>,
-    /// Directories that get a disk of their own, of so many KiB: see [`crate::disks`]. With plain processes only, since no engine would see them.
+    /// Directories that get separate disks, with their sizes in KiB: see [`crate::disks`]. Only
+    /// with plain processes, since an engine would not see the disks.
     pub disks: Vec<(&'static str, u32)>,
 }
 
 impl Options {
-    /// Two days an hour, and whatever engine and checker the environment names (`FEDICENSUS_LAB_ENGINE`, `FEDICENSUS_LAB_CHECKER`).
+    /// Two days an hour, and the engine and checker that the environment names
+    /// (`FEDICENSUS_LAB_ENGINE`, `FEDICENSUS_LAB_CHECKER`).
     pub fn new(seeds: &[&str]) -> Self {
         Self {
             engine: Engine::from_environment(),
@@ -102,7 +105,8 @@ pub(super) fn settings(directory: &Path, options: &Options) -> Settings {
         .iter()
         .find_map(|(key, value)| (*key == "checks_max").then(|| value.clone()));
     let ordinary = [
-        // As many at once as the world says: worlds beside each other make a machine that is busy by chance.
+        // Equal to the highest limit: concurrent worlds load the machine unpredictably, and the
+        // limit would follow.
         (
             "lab.checks_min",
             checks_max.unwrap_or_else(|| "4".to_owned()),
@@ -116,17 +120,17 @@ pub(super) fn settings(directory: &Path, options: &Options) -> Settings {
         ("engine_socket", engine_socket),
         ("checker_image", checker_image),
         ("instance", instance(directory)),
-        // For Podman, whose machine is this one; Docker is sent it.
+        // For Podman, which runs on this machine. Docker receives the profile itself.
         ("seccomp_path", path("seccomp.json")),
         ("lab.names_file", path("lab/names")),
         ("lab.extra_ca", path("lab/ca.pem")),
         ("lab.allow_private", "true".to_owned()),
         ("lab.reserved_suffixes", "true".to_owned()),
-        // All of the lab lies below few registered domains.
+        // All lab hosts are below a few registered domains.
         ("source_limit", "1000000".to_owned()),
         ("admissions_limit", "1000000".to_owned()),
         ("group_threshold", "1000000".to_owned()),
-        // As for all other paces.
+        // High, like all other paces.
         ("lab.starts_per_second", "1000".to_owned()),
         ("lab.pace_divisor", "1000000".to_owned()),
         ("lab.interval_divisor", options.interval_divisor.to_string()),
@@ -138,7 +142,7 @@ pub(super) fn settings(directory: &Path, options: &Options) -> Settings {
     settings
 }
 
-/// Worlds beside each other must not reap each other's containers.
+/// Concurrent worlds must not remove each other's containers.
 fn instance(directory: &Path) -> String {
     directory.file_name().map_or_else(
         || "fedicensus-test".to_owned(),

@@ -1,5 +1,5 @@
-//! The push service as a process, with clients and applications at the socket that the web server in
-//! front uses.
+//! The push service as a process, with clients and applications at the socket of the web server in
+//! front.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -20,13 +20,13 @@ use crate::PATIENCE;
 /// The address of its endpoints.
 pub const ORIGIN: &str = "https://push.test";
 
-/// Bytes that a client holds for reading: some tests have thousands of clients.
+/// Size of a client's read buffer: some tests have thousands of clients.
 const READ_BUFFER_BYTES: usize = 1024;
 
-/// Between two looks whether it listens.
+/// Interval between two looks whether it listens.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// The process, in a folder that outlives it. Killed when dropped.
+/// The process, in a folder that outlives it. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Push {
     child: Child,
@@ -34,10 +34,10 @@ pub struct Push {
 }
 
 impl Push {
-    /// Starts it over the data in `folder`, and waits until it listens.
+    /// Starts the service with the data in `folder`, and waits until it listens.
     ///
     /// # Errors
-    /// When it can't be started, or ends.
+    /// It can't be started, or it exits.
     pub async fn start(folder: &Path, delivery: &str) -> anyhow::Result<Self> {
         for name in ["data", "run/push-http"] {
             std::fs::create_dir_all(folder.join(name))?;
@@ -72,7 +72,7 @@ impl Push {
         Ok(push)
     }
 
-    /// Where it listens.
+    /// The socket at which it listens.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
@@ -85,7 +85,7 @@ impl Push {
     /// Kills it as a power cut would.
     ///
     /// # Errors
-    /// When it has ended before.
+    /// It has already exited.
     pub fn kill(mut self) -> anyhow::Result<()> {
         ensure!(self.child.try_wait()?.is_none(), "it has ended by itself");
         self.child.kill()?;
@@ -109,10 +109,10 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects and says hello, as a client that was here before if there is a `uaid`.
+    /// Connects and says hello. With a `uaid`, it is a returning client.
     ///
     /// # Errors
-    /// When the connection ends before the answer.
+    /// The connection ends before the answer.
     pub async fn connect(socket: &Path, uaid: Option<&str>) -> anyhow::Result<Self> {
         let stream = UnixStream::connect(socket).await?;
         let config = WebSocketConfig::default()
@@ -132,7 +132,7 @@ impl Client {
         Ok(client)
     }
 
-    /// Who it is.
+    /// The id that the service gave the client.
     pub fn uaid(&self) -> &str {
         &self.uaid
     }
@@ -140,7 +140,7 @@ impl Client {
     /// Registers a channel. Returns the path of its endpoint.
     ///
     /// # Errors
-    /// When the connection ends, or the registration fails.
+    /// The connection ends, or the registration fails.
     pub async fn register(&mut self, channel: &str) -> anyhow::Result<String> {
         self.say(&json!({"messageType": "register", "channelID": channel}))
             .await?;
@@ -153,7 +153,7 @@ impl Client {
     /// Acknowledges messages: channels and versions.
     ///
     /// # Errors
-    /// When the connection ends.
+    /// The connection ends.
     pub async fn acknowledge(&mut self, messages: &[Value]) -> anyhow::Result<()> {
         let update = |message: &Value| json!({"channelID": message.get("channelID"), "version": message.get("version")});
         let updates: Vec<_> = messages.iter().map(update).collect();
@@ -161,11 +161,11 @@ impl Client {
             .await
     }
 
-    /// Asks for an answer that comes after everything that was done so far: a message with the type
+    /// Requests an answer that arrives after the results of everything so far: a message of type
     /// `broadcast`.
     ///
     /// # Errors
-    /// When the connection ends.
+    /// The connection ends.
     pub async fn ask_for_mark(&mut self) -> anyhow::Result<()> {
         self.say(&json!({"messageType": "broadcast_subscribe", "broadcasts": {"none": ""}}))
             .await
@@ -174,7 +174,7 @@ impl Client {
     /// The next message.
     ///
     /// # Errors
-    /// When the connection ends.
+    /// The connection ends.
     pub async fn next(&mut self) -> anyhow::Result<Value> {
         loop {
             match self.socket.next().await.context("the connection ended")?? {
@@ -190,22 +190,22 @@ impl Client {
     }
 }
 
-/// What an application sends.
+/// A message of an application.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent<'s> {
-    /// Seconds that it may wait.
+    /// Longest time in storage, in seconds.
     pub ttl_s: u32,
     /// Its topic.
     pub topic: Option<&'s str>,
-    /// Its body; empty for none.
+    /// The body; empty if there is none.
     pub body: &'s [u8],
 }
 
-/// Sends a message to the endpoint at `path`, over a connection of its own, as the web server in
-/// front does. Returns its version; `None` if it is refused.
+/// Sends a message to the endpoint at `path` over a separate connection, as the web server in front
+/// does. Returns its version; `None` if it is refused.
 ///
 /// # Errors
-/// When there is no answer.
+/// There is no answer.
 pub async fn send(socket: &Path, path: &str, sent: Sent<'_>) -> anyhow::Result<Option<String>> {
     let mut head = format!(
         "POST {path} HTTP/1.1\r\nhost: push\r\nconnection: close\r\nttl: {}\r\ncontent-length: {}\r\n",

@@ -1,4 +1,4 @@
-//! How much of the machine a part of a world has used.
+//! Resource usage of a world's part.
 
 use anyhow::Context as _;
 

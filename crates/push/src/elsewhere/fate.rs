@@ -5,18 +5,18 @@ use protocol::MessageOutcome;
 /// What to do with a message and its subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// The push service has it.
+    /// The push service has accepted it.
     Taken,
-    /// The subscription is gone for good.
+    /// The subscription has ended permanently.
     Ended,
-    /// The push service will never take it.
+    /// The push service will never accept it.
     Dropped,
     /// It is posted again later.
     Later,
 }
 
 impl Fate {
-    /// What an outcome means.
+    /// The meaning of an outcome.
     pub fn of(outcome: &MessageOutcome) -> Self {
         match outcome {
             MessageOutcome::Answered { status, .. } => match status {

@@ -1,4 +1,4 @@
-//! Which push service gets its next messages, and when: a value without I/O, clock or randomness.
+//! Which push service gets its next messages, and when. No I/O, clock or randomness.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,10 +10,10 @@ use protocol::{Host, MessageOutcome};
 
 use super::fate::Fate;
 
-/// A service's messages are read in the order of endpoints and subscriptions: after this one.
+/// Position in a service's messages, which are read in the order of endpoints and subscriptions.
 pub type Cursor = (String, i64);
 
-/// Push services with messages that wait.
+/// Push services with waiting messages.
 #[derive(Debug, Clone, Default)]
 pub struct Queue {
     waiting: BTreeMap<Host, Waiting>,
@@ -23,10 +23,10 @@ pub struct Queue {
 struct Waiting {
     /// Messages that are not posted yet.
     left: u64,
-    /// The first ones come next if `None`.
+    /// `None`: the first messages come next.
     cursor: Option<Cursor>,
     backoff: Backoff,
-    /// Our own side has no turn for it before.
+    /// Our own side has no slot for it before this time.
     not_before: Timestamp,
     last: Option<Timestamp>,
 }
@@ -42,20 +42,19 @@ pub enum Next {
     Nothing,
 }
 
-/// How an attempt to post messages to a host went.
+/// Result of an attempt to post messages to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt<'a> {
     /// A container ran: an outcome for each message.
     Ran(&'a [MessageOutcome]),
     /// The host could not be reached, or the container failed.
     Failed,
-    /// There was no turn, or something of ours failed. This says nothing about the host.
+    /// There was no slot, or our own side failed. This implies nothing about the host.
     NotNow(Duration),
 }
 
 impl Queue {
-    /// Takes over how many messages wait for each host, in place of all before. Hosts that are left
-    /// alone for a while are remembered.
+    /// Replaces the numbers of waiting messages per host. Hosts with a pause are remembered.
     pub fn replace(&mut self, counts: BTreeMap<Host, u64>, now: Timestamp) {
         let mut former = std::mem::take(&mut self.waiting);
         for (host, left) in counts {
@@ -68,7 +67,7 @@ impl Queue {
             };
             self.waiting.insert(host, waiting);
         }
-        // Without messages, but they may get some before their pause is over.
+        // Hosts without messages, which may get some before their pause is over.
         former.retain(|_, waiting| waiting.backoff.is_paused(now));
         for (host, kept) in former {
             let waiting = Waiting { left: 0, ..kept };
@@ -76,9 +75,9 @@ impl Queue {
         }
     }
 
-    /// What to do now. Hosts that answered the last time come first, then those that were never
-    /// asked: names that somebody made up keep nobody waiting. Among equals the one that was asked
-    /// longest ago comes first, then the one with most messages.
+    /// The next step. Hosts that answered the last request come first, then those that never got
+    /// one: invented names delay nobody. Among equals, the host with the oldest request comes
+    /// first, then the one with most messages.
     pub fn next(&self, now: Timestamp) -> Next {
         let waiting = || self.waiting.iter().filter(|(_, waiting)| waiting.left > 0);
         let rank = |waiting: &Waiting| {
@@ -97,7 +96,7 @@ impl Queue {
         soonest.map_or(Next::Nothing, Next::Wait)
     }
 
-    /// Notes how an attempt went. `settled` messages no longer wait, and the next ones come after
+    /// Records an attempt's result. `settled` messages no longer wait, and the next ones come after
     /// `cursor`.
     pub fn after(
         &mut self,
@@ -120,12 +119,12 @@ impl Queue {
                 let is_settled = |outcome: &&MessageOutcome| Fate::of(outcome) != Fate::Later;
                 let settled = outcomes.iter().filter(is_settled).count();
                 let settled = u64::try_from(settled).unwrap_or(u64::MAX);
-                // One stays until it is found that there is none.
+                // One stays until a read finds none.
                 waiting.left = waiting.left.saturating_sub(settled).max(1);
                 waiting.cursor = cursor;
                 match outcomes.iter().find_map(pause) {
                     Some(stated) => (Answer::Unresponsive, stated),
-                    // Errors of some messages alone say nothing about the others.
+                    // Errors of some messages imply nothing about the others.
                     None if settled > 0 => (Answer::Answered, None),
                     None => (Answer::Unresponsive, None),
                 }
@@ -135,8 +134,8 @@ impl Queue {
         waiting.backoff = waiting.backoff.after(answer, stated, now, Some(jitter));
     }
 
-    /// No message comes after the cursor. Those before it that were not settled come next; without
-    /// a cursor, none is left.
+    /// No message comes after the cursor. Unsettled ones before it come next; without a cursor,
+    /// none is left.
     pub fn at_end(&mut self, host: &Host) {
         if let Some(waiting) = self.waiting.get_mut(host)
             && waiting.cursor.take().is_none()
@@ -153,7 +152,7 @@ impl Waiting {
     }
 }
 
-/// The pause that a push service asks for; the inner value is `None` if it does not say how long.
+/// The pause that a push service requests; the inner value is `None` if it gives no duration.
 fn pause(outcome: &MessageOutcome) -> Option<Option<Duration>> {
     match outcome {
         MessageOutcome::Answered {

@@ -7,7 +7,7 @@ use protocol::{Host, ListPath};
 pub struct PushServices(Vec<Host>);
 
 impl PushServices {
-    /// Whether messages may go to this host.
+    /// Whether messages may be sent to this host.
     pub fn covers(&self, host: &Host) -> bool {
         self.0.iter().any(|name| host.is_within(name.as_str()))
     }
@@ -29,7 +29,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint in this text; `None` if it is none.
+    /// Parses an endpoint; `None` if the text is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let rest = text.strip_prefix("https://")?;
         let (name, path) = rest.split_at_checked(rest.find('/')?)?;

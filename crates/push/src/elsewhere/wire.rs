@@ -1,9 +1,9 @@
-//! The wire between the push process and the daemon: one request a connection, a line of JSON, and
-//! one line back.
+//! The protocol between the push process and the daemon: one request per connection, a line of
+//! JSON, and one line back.
 //!
-//! A compromised push process can have messages posted to the services that the daemon's
-//! own settings name, within the bounds of their types and at the daemon's and the gateway's paces.
-//! Nothing else can be said here.
+//! A compromised push process can post messages to the services that the daemon's own settings
+//! name, within the bounds of their types and at the daemon's and the gateway's paces. It can
+//! request nothing more.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,11 +19,11 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 /// Longest line either way: the messages of an order, and a host.
 pub const LINE_BYTES_MAX: usize = limits::MESSAGES_BYTES_MAX + 4 * 1024;
 
-/// Longest wait for the answer: the gateway's way, a container's slot and the container take some
-/// six minutes at most.
+/// Longest wait for the answer: the gateway's connection, a container's slot and the container take
+/// some six minutes at most.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_mins(10);
 
-/// What the push process asks.
+/// A request of the push process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
@@ -36,7 +36,7 @@ pub enum Request {
     },
 }
 
-/// What the daemon answers.
+/// An answer of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
@@ -45,18 +45,18 @@ pub enum Answer {
         /// An outcome for each message, in their order.
         outcomes: Vec<MessageOutcome>,
     },
-    /// The host could not be reached, or broke the container. Any message may have arrived.
+    /// The host could not be reached, or the container failed. Any message may have arrived.
     Unreachable {
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// The daemon's settings do not name this host, or it must not be asked.
+    /// The daemon's settings do not name this host, or it must not be contacted.
     NotAPushService {},
-    /// There was no turn, no network, or something failed on the census's side.
+    /// There was no slot or no network, or the census's side failed.
     NotNow {
-        /// Why.
+        /// The reason.
         why: String,
-        /// When to ask again, in seconds.
+        /// When to try again, in seconds.
         retry_after_s: u64,
     },
 }
@@ -64,10 +64,10 @@ pub enum Answer {
 /// A line that can't be read or written.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// There is none.
+    /// The line can't be read.
     #[error(transparent)]
     Line(#[from] local_socket::LineError),
-    /// It is no such value.
+    /// The line is not such a value.
     #[error("the line was not understood")]
     NotUnderstood(#[from] serde_json::Error),
 }
@@ -75,7 +75,7 @@ pub enum LineError {
 /// Reads one line.
 ///
 /// # Errors
-/// Why there is none.
+/// The line can't be read or is not such a value.
 pub async fn read<T: DeserializeOwned>(
     from: impl AsyncRead + Unpin,
     time_max: Duration,
@@ -87,7 +87,7 @@ pub async fn read<T: DeserializeOwned>(
 /// Writes one line.
 ///
 /// # Errors
-/// When the connection broke, or nobody reads.
+/// The connection broke, or the other side does not read.
 pub async fn write<T: Serialize + Sync>(
     mut to: impl AsyncWrite + Unpin,
     value: &T,
@@ -104,7 +104,7 @@ fn limits(time_max: Duration) -> LineLimits {
     }
 }
 
-/// Speaks to the daemon.
+/// A client of the daemon.
 #[derive(Debug, Clone)]
 pub struct Daemon {
     path: PathBuf,
@@ -113,7 +113,7 @@ pub struct Daemon {
 /// The daemon did not answer.
 #[derive(Debug, Error)]
 pub enum Away {
-    /// Nobody answers at its socket.
+    /// No daemon listens at its socket.
     #[error(
         "the daemon's socket {} can't be reached ({source}); is the daemon running, with the setting push_socket?",
         path.display()
@@ -121,10 +121,10 @@ pub enum Away {
     NotThere {
         /// The socket.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The connection broke off, or the answer is none.
+    /// The connection broke, or the answer is invalid.
     #[error("the daemon's answer could not be read")]
     Line(#[from] LineError),
     /// No answer in time.
@@ -138,10 +138,10 @@ impl Daemon {
         Self { path }
     }
 
-    /// Asks.
+    /// Sends a request.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// There is no answer.
     pub async fn ask(&self, request: &Request) -> Result<Answer, Away> {
         let line = serde_json::to_vec(request).map_err(LineError::from)?;
         let asked = local_socket::ask(&self.path, line, limits(ANSWER_TIME_MAX)).await;
@@ -194,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Otherwise a batch that the push process may make would never be taken.
+    /// Otherwise the daemon would never accept a batch that the push process may make.
     #[tokio::test]
     async fn the_largest_request_and_its_answer_fit_their_lines() {
         let message = |body| Message {

@@ -8,17 +8,17 @@ use crate::notification::Topic;
 use super::fernet::Keys;
 use super::pairs::base64_any;
 
-/// Which kind of endpoint.
+/// The version of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
-    /// Anybody who knows it may send.
+    /// Anyone who knows it may send.
     V1,
-    /// Only the holder of one key may.
+    /// Only the holder of one key may send.
     V2,
 }
 
 impl Version {
-    /// By the segment of a path.
+    /// Parses the segment of a path.
     pub fn parse(segment: &str) -> Option<Self> {
         match segment {
             "v1" => Some(Self::V1),
@@ -36,26 +36,26 @@ impl Version {
     }
 }
 
-/// What an endpoint says.
+/// The content of an endpoint's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
-    /// For this user agent.
+    /// The recipient.
     pub uaid: Uaid,
-    /// For this channel.
+    /// The recipient's channel.
     pub channel: ChannelId,
-    /// SHA-256 of the only public key that messages may be signed by.
+    /// SHA-256 of the only public key whose signatures are accepted.
     pub key_hash: Option<[u8; 32]>,
 }
 
-/// A public key that is none, since it is not base64.
+/// A public key that is invalid, since it is not base64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadKey;
 
 impl Address {
-    /// The address of a channel, for messages signed by `key` alone if there is one.
+    /// The address of a channel; with `key`, only for messages signed by that key.
     ///
     /// # Errors
-    /// If the key is not URL-safe base64. Its length is not looked at, as in autopush-rs.
+    /// The key is not URL-safe base64. Its length is not checked, as in autopush-rs.
     pub fn new(uaid: Uaid, channel: ChannelId, key: Option<&str>) -> Result<Self, BadKey> {
         let key_hash = match key {
             Some(key) if key.contains(['+', '/']) => return Err(BadKey),
@@ -69,7 +69,7 @@ impl Address {
         })
     }
 
-    /// Which kind of endpoint it has.
+    /// The endpoint's version.
     pub fn version(&self) -> Version {
         match self.key_hash {
             Some(_) => Version::V2,
@@ -87,7 +87,7 @@ impl Address {
         format!("{origin}/wpush/{}/{token}", self.version().as_str())
     }
 
-    /// What a token says; `None` if it is none of ours, or of the other kind.
+    /// Decrypts a token; `None` if it is not ours, or of the other version.
     pub fn read(version: Version, token: &str, keys: &Keys) -> Option<Self> {
         let plain = keys.decrypt(token)?;
         let (uaid, rest) = plain.split_first_chunk::<16>()?;
@@ -104,7 +104,7 @@ impl Address {
         })
     }
 
-    /// Whether messages signed by this key, as bytes, may come here.
+    /// Whether messages signed by this key, as bytes, are accepted here.
     pub fn takes(&self, key: &[u8]) -> bool {
         self.key_hash.is_none_or(|hashed| hashed == hash(key))
     }
@@ -114,8 +114,8 @@ fn hash(key: &[u8]) -> [u8; 32] {
     Sha256::digest(key).into()
 }
 
-/// What a message's id says. It is its version for the user agent, and the address at which its
-/// sender can withdraw it.
+/// The content of a message's id. The id is the message's version for the user agent, and the
+/// address at which its sender can withdraw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageId {
     /// The message with a topic.
@@ -141,7 +141,7 @@ impl MessageId {
         keys.encrypt(plain.as_bytes(), now_s, iv)
     }
 
-    /// What a text says; `None` if it is none of ours.
+    /// Decrypts an id; `None` if it is not ours.
     pub fn read(text: &str, keys: &Keys) -> Option<Self> {
         let plain = String::from_utf8(keys.decrypt(text)?).ok()?;
         let mut parts = plain.splitn(4, ':');

@@ -1,6 +1,6 @@
 //! Fernet: short texts, encrypted and authenticated under a key that only this service has
-//! (<https://github.com/fernet/spec>). Their time stamps are not checked, since endpoints live
-//! until they are given up.
+//! (<https://github.com/fernet/spec>). Time stamps are not checked, since endpoints stay valid
+//! until the client gives them up.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 use thiserror::Error;
 
-/// Characters of a text that is decrypted: an endpoint's are fewer than 200, a message's id some
+/// Longest text that is decrypted: an endpoint has fewer than 200 characters, a message's id some
 /// 250.
 pub const FERNET_CHARS_MAX: usize = 1024;
 
@@ -21,7 +21,7 @@ const TIME_BYTES: usize = 8;
 const IV_BYTES: usize = 16;
 const MAC_BYTES: usize = 32;
 
-/// A text that is no key.
+/// The text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a key is 32 bytes in URL-safe base64, 44 characters with its padding")]
 pub struct NoKey;
@@ -33,7 +33,7 @@ struct Key {
     encryption: [u8; 16],
 }
 
-/// Keys: the first encrypts, all decrypt, so that a new one can be put before the old ones.
+/// Keys: the first encrypts, all decrypt, so that a new one can precede the old ones.
 #[derive(Clone)]
 pub struct Keys {
     first: Key,
@@ -79,11 +79,11 @@ impl Key {
 }
 
 impl Keys {
-    /// Keys as an operator writes them: one, or several with commas between them, in square
-    /// brackets or not, in quotes or not.
+    /// Parses keys as an operator writes them: one or several, separated by commas, with or without
+    /// square brackets and quotes.
     ///
     /// # Errors
-    /// If there is none, or one of them is none.
+    /// There is no key, or one is invalid.
     pub fn parse(text: &str) -> Result<Self, NoKey> {
         let plain = text.replace(['[', ']', '"', '\'', ' '], "");
         let mut keys = plain.split(',').map(Key::parse);
@@ -111,7 +111,7 @@ impl Keys {
         BASE64URL.encode(&bytes)
     }
 
-    /// What a text says, padded or not; `None` if none of the keys made it.
+    /// Decrypts a text, padded or not; `None` if no key fits.
     pub fn decrypt(&self, text: &str) -> Option<Vec<u8>> {
         if text.len() > FERNET_CHARS_MAX {
             return None;
@@ -150,7 +150,7 @@ mod tests {
         );
     }
 
-    /// Those of the specification's `invalid.json` that are not about time.
+    /// The tokens of the specification's `invalid.json` that are not about time.
     #[test]
     fn tokens_that_were_changed_are_refused() {
         for token in [

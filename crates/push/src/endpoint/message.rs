@@ -1,4 +1,4 @@
-//! What an application sends: headers and a body, within bounds.
+//! A message of an application: headers and a body, within bounds.
 
 use data_encoding::BASE64URL_NOPAD;
 
@@ -7,10 +7,10 @@ use crate::notification::{Payload, PayloadHeaders, TTL_SECONDS_MAX, Topic};
 use super::Refusal;
 use super::pairs::pairs;
 
-/// Bytes of a body: what autopush-rs takes.
+/// Longest body, in bytes, as in autopush-rs.
 pub const BODY_BYTES_MAX: usize = 5630;
 
-/// The header fields that count.
+/// The header fields that are read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Headers<'a> {
     /// `TTL` (RFC 8030 §5.2).
@@ -28,18 +28,18 @@ pub struct Headers<'a> {
 /// A message without its addresses and times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent {
-    /// For how long it may wait: what was asked for, 30 days at most.
+    /// Longest time in storage: the requested one, at most 30 days.
     pub ttl_s: u32,
     /// Its topic.
     pub topic: Option<Topic>,
-    /// Its body; `None` if it is empty, whatever headers came along.
+    /// The body; `None` if it is empty, with any headers.
     pub payload: Option<Payload>,
 }
 
 /// Reads a message.
 ///
 /// # Errors
-/// The first thing that is wrong, in autopush-rs's order.
+/// The first problem, in autopush-rs's order.
 pub fn read(headers: Headers<'_>, body: &[u8]) -> Result<Sent, Refusal> {
     if body.len() > BODY_BYTES_MAX {
         return Err(Refusal::TooLarge);

@@ -7,8 +7,8 @@ use data_encoding::{BASE64_NOPAD, BASE64URL_NOPAD};
 /// The first section of a header whose sections are separated by commas, or `None` if an item in
 /// any section is not a pair.
 ///
-/// Keys are in lower case, quotation marks around values are taken away. Of a key that comes
-/// twice, the first value counts.
+/// Keys are in lower case, quotation marks around values are removed. The first value of a repeated
+/// key counts.
 pub(super) fn pairs(header: &str) -> Option<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for item in header

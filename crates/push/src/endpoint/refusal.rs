@@ -1,4 +1,4 @@
-//! Why a message is not taken: status, errno and words, as applications know them from autopush.
+//! Why a message is refused: status, errno and text, as applications know them from autopush.
 
 use serde::Serialize;
 use thiserror::Error;
@@ -9,13 +9,13 @@ const MORE_INFO: &str = "http://autopush.readthedocs.io/en/latest/http.html#erro
 /// Seconds that an application should wait when the storage is busy or a user has too much.
 pub const RETRY_AFTER_S: u32 = 120;
 
-/// Seconds for which an answer that a subscription is gone holds: it does not come back.
+/// How long the answer that a subscription is gone may be cached, in seconds: it never returns.
 pub const GONE_MAX_AGE_S: u32 = 86_400;
 
 /// Why a request of an application is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The endpoint is none of ours.
+    /// The endpoint is not ours.
     #[error("not found")]
     BadToken,
     /// There is no such user.
@@ -27,40 +27,40 @@ pub enum Refusal {
         super::message::BODY_BYTES_MAX
     )]
     TooLarge,
-    /// The user went while the message was stored.
+    /// The user was removed while the message was stored.
     #[error("the user is gone")]
     UserGone,
-    /// The user has no such channel, or not any more.
+    /// The user has no such channel, or no longer has it.
     #[error("no such subscription")]
     NoSubscription,
     /// A kind of router that this service does not have.
     #[error("this kind of router is not supported")]
     RouterType,
-    /// The signature, the secret, or one of the claims.
+    /// The signature, the secret, or a claim is invalid.
     #[error("unauthorized: {0}")]
     Unauthorized(&'static str),
-    /// The headers about the body's encryption.
+    /// The headers about the body's encryption are invalid.
     #[error("the encryption headers: {0}")]
     Encryption(&'static str),
-    /// No TTL, or none that is a whole number.
+    /// There is no TTL, or it is not a whole number.
     #[error("TTL must be a whole number of seconds")]
     Ttl,
-    /// The topic.
+    /// The topic is invalid.
     #[error("{0}")]
     Topic(crate::notification::NoTopic),
-    /// A TTL below 0.
+    /// The TTL is below 0.
     #[error("TTL must not be negative")]
     NegativeTtl,
-    /// The user or the channel has as many messages as it may, or there is no room for more.
+    /// The user or the channel has the maximum of messages, or the storage is full.
     #[error("too many messages wait")]
     Full,
-    /// The address has registered as many users as it may.
+    /// The address has registered the maximum of users.
     #[error("too many users have registered from this address; try again in an hour")]
     Newcomers,
     /// The storage failed.
     #[error("the message could not be stored")]
     Storage,
-    /// A message's id that is none of ours, or a request that is not readable.
+    /// A message's id is not ours, or a request is unreadable.
     #[error("the request could not be read: {0}")]
     Unreadable(&'static str),
 }
@@ -101,7 +101,7 @@ impl Refusal {
         self.numbers().0
     }
 
-    /// Header fields besides the body's type.
+    /// Header fields in addition to the body's type.
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         match self.status() {
             410 => vec![("Cache-Control", format!("max-age={GONE_MAX_AGE_S}"))],
@@ -123,7 +123,7 @@ impl Refusal {
             message: self.to_string(),
             more_info: MORE_INFO,
         };
-        // Numbers and texts: there is always a text.
+        // Numbers and texts can always be serialised.
         serde_json::to_string(&body).unwrap_or_default()
     }
 }

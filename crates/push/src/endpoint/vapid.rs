@@ -1,5 +1,4 @@
-//! Who sends: VAPID (RFC 8292), a JWT that is signed with ES256, in the forms that autopush-rs
-//! takes.
+//! The sender: VAPID (RFC 8292), a JWT signed with ES256, in the forms that autopush-rs accepts.
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
@@ -14,7 +13,7 @@ const LIFE_SECONDS_MAX: i64 = 24 * 60 * 60;
 /// Seconds by which clocks may differ.
 const LEEWAY_SECONDS: i64 = 60;
 
-/// Characters of the header that are looked at.
+/// Longest header that is read, in characters.
 const HEADER_CHARS_MAX: usize = 8 * 1024;
 
 #[derive(Deserialize)]
@@ -28,7 +27,7 @@ struct Claims {
     exp: i64,
 }
 
-/// What is checked against.
+/// The values that a token is checked against.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'a> {
     /// The origin of all endpoints, such as `https://push.example`.
@@ -40,8 +39,8 @@ pub struct Expected<'a> {
 /// The public key that a request is signed with; `None` if it is not signed.
 ///
 /// # Errors
-/// [`Refusal::Unauthorized`] if there is a signature that does not hold, or claims that do not;
-/// [`Refusal::Encryption`] if the older form lacks its key.
+/// [`Refusal::Unauthorized`] if the signature or a claim is invalid; [`Refusal::Encryption`] if the
+/// older form lacks its key.
 pub fn signer(
     authorization: Option<&str>,
     crypto_key: Option<&str>,

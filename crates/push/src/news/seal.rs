@@ -1,5 +1,5 @@
-//! Messages of the census's own: encrypted for one user agent (RFC 8291), signed by the census
-//! (RFC 8292).
+//! The census's own messages: encrypted for one user agent (RFC 8291), signed by the census (RFC
+//! 8292).
 
 use data_encoding::BASE64URL_NOPAD;
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::subscription::Subscription;
 
-/// For so long a signature holds. Push services take a day at most.
+/// How long a signature is valid. Push services accept a day at most.
 const SIGNATURE_SECONDS: i64 = 12 * 60 * 60;
 
 /// Bytes of a user agent's secret.
@@ -22,10 +22,10 @@ pub const SECRET_BYTES: usize = 16;
 /// Bytes of a public key: an uncompressed point.
 pub const PUBLIC_KEY_BYTES: u8 = 65;
 
-/// The size of records that is named. A message is one record (RFC 8291 §4).
+/// The declared record size. A message is one record (RFC 8291 §4).
 const RECORD_BYTES: u32 = 4096;
 
-/// Bytes of a message at most, so that it is one record with its mark and its tag.
+/// Longest message in bytes, so that it is one record with its mark and its tag.
 pub const MESSAGE_BYTES_MAX: usize = 3800;
 
 /// Marks the last record (RFC 8188 §2).
@@ -34,13 +34,13 @@ const LAST_RECORD: u8 = 2;
 /// Why a message can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SealError {
-    /// The census's key is none.
+    /// The census's key is invalid.
     #[error("the signing key can't be used")]
     SigningKey,
-    /// The user agent's keys are none.
+    /// The user agent's keys are invalid.
     #[error("the subscription's keys can't be used")]
     UserKeys,
-    /// The message is too long, or there is no randomness.
+    /// The message is too long, or there are no random numbers.
     #[error("the message can't be encrypted")]
     Encryption,
 }
@@ -58,7 +58,7 @@ impl Sender {
     /// A new signing key, as PKCS #8.
     ///
     /// # Errors
-    /// If there is no randomness.
+    /// There are no random numbers.
     pub fn new_key() -> Result<Vec<u8>, SealError> {
         EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .map(|document| document.as_ref().to_vec())
@@ -68,7 +68,7 @@ impl Sender {
     /// A sender with this key.
     ///
     /// # Errors
-    /// If the key is none.
+    /// The key is invalid.
     pub fn new(key: &[u8], contact: String) -> Result<Self, SealError> {
         let random = SystemRandom::new();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key, &random)
@@ -80,7 +80,7 @@ impl Sender {
         })
     }
 
-    /// The public key, as pages hand it to browsers (`applicationServerKey`).
+    /// The public key, as pages give it to browsers (`applicationServerKey`).
     pub fn public_key(&self) -> String {
         BASE64URL_NOPAD.encode(self.pair.public_key().as_ref())
     }
@@ -88,7 +88,7 @@ impl Sender {
     /// The `Authorization` header for endpoints of this origin, at this time in seconds since 1970.
     ///
     /// # Errors
-    /// If there is no randomness.
+    /// There are no random numbers.
     pub fn authorization(&self, origin: &str, now_s: i64) -> Result<String, SealError> {
         let part = |value: serde_json::Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
         let header = part(json!({"typ": "JWT", "alg": "ES256"}));
@@ -113,7 +113,7 @@ impl Sender {
 /// Encrypts a message for a subscription (`aes128gcm`).
 ///
 /// # Errors
-/// If its keys are none, or the message is too long.
+/// Its keys are invalid, or the message is too long.
 pub fn seal(message: &[u8], subscription: &Subscription) -> Result<Vec<u8>, SealError> {
     if message.len() > MESSAGE_BYTES_MAX {
         return Err(SealError::Encryption);
@@ -159,7 +159,7 @@ fn encrypted(message: &[u8], prk: &Prk) -> Result<Vec<u8>, Unspecified> {
     Ok(record)
 }
 
-/// So many bytes of key.
+/// Number of bytes of a key.
 struct Bytes(usize);
 
 impl KeyType for Bytes {

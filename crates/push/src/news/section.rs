@@ -8,7 +8,7 @@ use thiserror::Error;
 /// Bytes of a line: a row with the longest texts takes some kilobytes.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Lines of a section: more than a day's file may hold.
+/// Most lines of a section: more than a day's file may hold.
 const LINES_MAX: usize = 1_000_000;
 
 /// A host's change.
@@ -21,22 +21,22 @@ pub enum Change {
     Returned(Row),
     /// Its row has changed.
     Changed(Row),
-    /// It is no longer found alive.
+    /// It is no longer alive.
     Died {
         /// The host.
         host: String,
     },
-    /// It redirects to another one.
+    /// It redirects to another host.
     Moved {
         /// The host.
         host: String,
-        /// The other one, if it is listed itself.
+        /// The other host, if it is listed.
         #[serde(default)]
         to: Option<String>,
     },
-    /// It is in the list no more for any other reason.
+    /// It left the list for another reason.
     Left {
-        /// SHA-256 of its name in hexadecimal digits. Nothing else may say who it is.
+        /// SHA-256 of its name in hexadecimal digits. No other field may identify it.
         host_sha256: String,
     },
 }
@@ -57,12 +57,12 @@ pub struct Row {
     pub state: String,
 }
 
-/// What changed with one list.
+/// The changes of one list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// Which section it is.
+    /// The section's digest.
     pub sha256: String,
-    /// Instances in the list.
+    /// Number of instances in the list.
     pub listed: u64,
     /// The changes; none if there were more than a file may hold.
     pub changes: Vec<Change>,
@@ -79,18 +79,18 @@ struct Kind {
     change: String,
 }
 
-/// A file that is none of changes.
+/// An invalid file of changes.
 #[derive(Debug, Error)]
 pub enum SectionError {
     /// It could not be read.
     #[error("it can't be read: {0}")]
     Io(#[from] io::Error),
-    /// A line is no change.
+    /// A line is not a change.
     #[error("line {line} is no change: {source}")]
     Line {
-        /// Its number, from 1.
+        /// The line's number, from 1.
         line: usize,
-        /// Why.
+        /// The parser's error.
         source: serde_json::Error,
     },
     /// A line is too long, or there are too many.

@@ -7,7 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::section::{Change, Row};
 
-/// What a subscription is about.
+/// The subject of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
@@ -22,21 +22,21 @@ pub enum Filter {
 /// A subscription. Nothing else is stored about a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
-    /// Where messages go.
+    /// Where messages are sent.
     pub endpoint: String,
     /// The user agent's public key (RFC 8291), 65 bytes.
     pub public_key: Vec<u8>,
     /// The user agent's secret (RFC 8291), 16 bytes.
     pub secret: Vec<u8>,
-    /// What it is about.
+    /// Its subject.
     pub filter: Filter,
 }
 
 impl Filter {
-    /// Whether a change is one that this filter asks for.
+    /// Whether a change matches this filter.
     ///
-    /// A `left` line has only the digest of a host's name, so it matches a filter for that host
-    /// alone.
+    /// A `left` line has only the digest of a host's name, so it matches only a filter for that
+    /// host.
     pub fn takes(&self, change: &Change) -> bool {
         match (self, change) {
             (Self::All, Change::Changed(_)) => false,
@@ -67,7 +67,7 @@ impl Filter {
 fn sha256(text: &str) -> String {
     let mut hex = String::new();
     for byte in Sha256::digest(text) {
-        // A string takes whatever is written.
+        // Writing to a string can't fail.
         write!(hex, "{byte:02x}").unwrap_or(());
     }
     hex

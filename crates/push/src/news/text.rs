@@ -5,20 +5,20 @@ use serde::Serialize;
 use super::section::{Change, Section};
 use super::subscription::Filter;
 
-/// Names in one message. The rest is a number.
+/// Most names in one message. The rest is a number.
 const NAMES_MAX: usize = 5;
 
-/// Characters of a name that is shown. DNS allows some more.
+/// Longest name that is shown, in characters. DNS allows some more.
 const NAME_CHARS_MAX: usize = 80;
 
-/// A message, as the site's service worker reads it.
+/// A message for the site's service worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Text {
     /// The notification's title.
     pub title: String,
     /// Its text.
     pub body: String,
-    /// The page that it leads to, below the site's root.
+    /// The page that it opens, below the site's root.
     pub page: String,
 }
 
@@ -102,7 +102,7 @@ fn of_host(change: &Change) -> String {
     }
 }
 
-/// A text of a server's, cut to a length that fits.
+/// A text from a server, cut to a suitable length.
 fn short(text: &str) -> String {
     text.chars().take(NAME_CHARS_MAX).collect()
 }

@@ -25,19 +25,20 @@ use crate::storage::sqlite::Sqlite;
 use super::routes::Request;
 use super::service::Service;
 
-/// The broadcast that has the newest section as its version.
+/// The broadcast whose version is the newest section.
 pub const BROADCAST: &str = "census/instances";
 
 /// Name under which the section of the last notification is stored.
 const LAST_TOLD: &str = "last_told";
 
-/// Between two looks at the published files. Lists come every few hours.
+/// Interval between two looks at the published files. New lists come every few hours.
 pub const LOOK_EVERY: Duration = Duration::from_secs(30);
 
 /// Seconds that a notification waits for a browser that is not running.
 const TTL: &str = "86400";
 
-/// Names in the folder of changes that are looked at: a file a day, each with its compressed form.
+/// Most names that are read in the folder of changes: a file per day, each with its compressed
+/// form.
 const NAMES_MAX: usize = 100_000;
 
 /// The census's side of the service.
@@ -49,12 +50,12 @@ pub struct Census {
     pub sender: Sender,
     /// The published folder of changes.
     pub changes: PathBuf,
-    /// Other push services. With no names, endpoints are this service's alone.
+    /// Other push services. Without names, only this service's endpoints are allowed.
     pub elsewhere: Elsewhere,
 }
 
 impl Census {
-    /// Whether an endpoint is one at another push service that messages may go to.
+    /// Whether an endpoint is at another push service to which messages may go.
     pub(super) fn is_elsewhere(&self, endpoint: &str) -> bool {
         Endpoint::parse(endpoint)
             .is_some_and(|endpoint| self.elsewhere.services.covers(&endpoint.host))
@@ -103,7 +104,7 @@ pub(super) async fn keep_looking(
             }
             Err(error) => {
                 let error = error.to_string();
-                // The same trouble every half minute is one line of the log.
+                // Repeated failures, every half minute, are logged once.
                 if error != last_error {
                     tracing::error!(%error, "subscribers were not notified of the newest list");
                 }
@@ -137,7 +138,7 @@ async fn look(service: &Service, census: &Arc<Census>) -> Result<Option<Section>
         true => tell_all(service, census, &section).await,
         false => Ok(()),
     };
-    // Clients of the broadcast learn of the list also when notifications fail.
+    // Clients of the broadcast learn of the list even if notifications fail.
     service.broadcast([(BROADCAST.to_owned(), version.clone())].into());
     notified?;
     if last.as_ref() != Some(&version) {
@@ -270,7 +271,8 @@ async fn tell_one(
         .and_then(|path| path.strip_prefix("/wpush/"))
         .and_then(|path| path.split_once('/'))
     else {
-        // Otherwise the service had another address then, or messages went to that service then.
+        // Otherwise the service had another address then, or its settings allowed another push
+        // service.
         return Ok(match census.is_elsewhere(&subscription.endpoint) {
             true => Told::Elsewhere,
             false => Told::Ended,
@@ -279,7 +281,7 @@ async fn tell_one(
     let words = serde_json::to_vec(text).unwrap_or_default();
     let body = match seal(&words, subscription) {
         Ok(body) => body,
-        // Keys are checked at subscription, and texts are bounded: the subscription can't work.
+        // Keys are checked at subscription, and texts are bounded, so this subscription can't work.
         Err(_) => return Ok(Told::Ended),
     };
     let authorization = census.sender.authorization(origin, service.now_s())?;

@@ -1,4 +1,4 @@
-//! Who is connected here, and how a message reaches them.
+//! The clients connected here, and how messages reach them.
 
 pub(super) mod newcomers;
 
@@ -12,14 +12,14 @@ use crate::ids::Uaid;
 use crate::notification::Notification;
 use crate::session::Direct;
 
-/// Messages on their way to one client. When there is no room they are stored instead.
+/// Most messages in transit to one client. Further ones are stored instead.
 const QUEUE_MAX: usize = 128;
 
-/// Bytes of all messages that are on their way to clients, or with them and not acknowledged: they
-/// are in memory alone. When there is no room messages are stored instead.
+/// Bytes of all messages that are in transit to clients or unacknowledged: they are only in memory.
+/// Further ones are stored instead.
 const DIRECT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Bytes of a message besides its body: its version, and what the map of tasks and queues takes.
+/// Bytes of a message in addition to its body: its version, and its share of tasks and queues.
 const MESSAGE_BYTES: usize = 1024;
 
 /// All clients that are connected here.
@@ -31,7 +31,7 @@ pub(super) struct Clients {
     room: Arc<Semaphore>,
 }
 
-/// A message on its way, and the room that it takes.
+/// A message in transit, and the room that it takes.
 pub(super) type OnItsWay = (Notification, OwnedSemaphorePermit);
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ struct Client {
     _is_current: oneshot::Sender<()>,
 }
 
-/// What others tell a connection, and it tells them.
+/// Signals between a connection and the rest of the service.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     /// Something was stored.
@@ -53,7 +53,7 @@ pub(super) struct Reach {
     pub(super) takes_direct: AtomicBool,
 }
 
-/// A connection's side of it.
+/// A connection's side of the signals.
 #[derive(Debug)]
 pub(super) struct Entry {
     connection: u64,
@@ -73,13 +73,14 @@ impl Default for Clients {
     }
 }
 
-/// Bytes that a message takes while it is in memory alone.
+/// Memory of a message that is not stored.
 pub(super) fn direct_bytes(message: &Notification) -> usize {
     message.payload_bytes().saturating_add(MESSAGE_BYTES)
 }
 
 impl Clients {
-    /// A connection says who it is. One of the same client that was here before is superseded.
+    /// Registers a connection under its client's id. An earlier connection of the same client is
+    /// superseded.
     pub(super) fn enter(&self, uaid: Uaid, rule: Direct) -> Entry {
         let connection = self.connections.fetch_add(1, Ordering::Relaxed);
         let (sender, direct) = mpsc::channel(QUEUE_MAX);
@@ -101,7 +102,8 @@ impl Clients {
         }
     }
 
-    /// A connection has ended. Nothing reaches it any more; what was on its way is given back.
+    /// Removes an ended connection. No message reaches it any more; messages in transit are
+    /// returned.
     pub(super) fn leave(&self, uaid: Uaid, mut entry: Entry) -> Vec<OnItsWay> {
         {
             let mut by_id = self.by_id();
@@ -114,8 +116,8 @@ impl Clients {
         std::iter::from_fn(|| entry.direct.try_recv().ok()).collect()
     }
 
-    /// Sends a message straight to a client; false if it is not here, has too much to do, or there
-    /// is no room.
+    /// Sends a message straight to a client; false if the client is not here or busy, or there is
+    /// no room.
     pub(super) fn push(&self, uaid: Uaid, message: Notification) -> bool {
         let by_id = self.by_id();
         let Some(client) = by_id.get(&uaid) else {
@@ -138,7 +140,7 @@ impl Clients {
         client.direct.try_send((message, room)).is_ok()
     }
 
-    /// Tells a client that something was stored for it; false if it is not here.
+    /// Notifies a client's connection of a stored message; false if the client is not here.
     pub(super) fn notify(&self, uaid: Uaid) -> bool {
         let by_id = self.by_id();
         let client = by_id.get(&uaid);
@@ -148,17 +150,17 @@ impl Clients {
         client.is_some()
     }
 
-    /// Ends the connections of all.
+    /// Ends all connections.
     pub(super) fn dismiss(&self) {
         self.by_id().clear();
     }
 
-    /// How many there are.
+    /// Number of connected clients.
     pub(super) fn count(&self) -> usize {
         self.by_id().len()
     }
 
-    /// Bytes of room that nobody holds.
+    /// Bytes of free room.
     #[cfg(test)]
     pub(super) fn free_bytes(&self) -> usize {
         self.room.available_permits()

@@ -20,10 +20,10 @@ use crate::storage::{Room, Saved, Storage, StorageError, User};
 use super::clients::{Entry, OnItsWay, direct_bytes};
 use super::service::Service;
 
-/// For so long the other side may take to answer a close frame.
+/// How long the other side may take to answer a close frame.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Sending a frame may take so long, or the client is taken for gone.
+/// How long sending a frame may take. After that, the client counts as gone.
 const SEND_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Serves a client at an address until either side ends the connection.
@@ -53,7 +53,7 @@ pub(super) async fn serve(socket: WebSocket, service: Arc<Service>, address: Opt
 struct Connection {
     socket: WebSocket,
     session: Session,
-    /// Where others reach it, once it is known who it is.
+    /// The signals from the rest of the service, once the client's id is known.
     entry: Option<(Uaid, Entry)>,
     wake: Pin<Box<Sleep>>,
     service: Arc<Service>,
@@ -77,7 +77,7 @@ impl Connection {
                     Some(Ok(Message::Text(text))) => Event::Text(text.to_string()),
                     Some(Ok(Message::Binary(_))) => Event::BadFrame,
                     Some(Ok(Message::Pong(_))) => Event::Pong,
-                    // It is answered below us.
+                    // The WebSocket library answers it.
                     Some(Ok(Message::Ping(_))) if is_known => continue,
                     Some(Ok(Message::Ping(_))) => Event::BadFrame,
                     Some(Ok(Message::Close(_))) => return self.hear_out().await,
@@ -109,7 +109,7 @@ impl Connection {
         self.act(actions).await
     }
 
-    /// Does what the session wants, calls and their answers included.
+    /// Carries out the session's actions, including calls and their answers.
     async fn act(&mut self, mut actions: Vec<Action>) -> ControlFlow<()> {
         loop {
             let mut call = None;
@@ -150,7 +150,7 @@ impl Connection {
         }
     }
 
-    /// Keeps the room of a message that goes straight to the client.
+    /// Reserves the room of a message that goes straight to the client.
     fn hold(&mut self, room: OwnedSemaphorePermit) {
         match &mut self.held {
             Some(held) => held.merge(room),
@@ -158,8 +158,7 @@ impl Connection {
         }
     }
 
-    /// Gives back the room of messages that the client has acknowledged, or that it does not
-    /// acknowledge.
+    /// Releases the room of messages that no longer wait for an acknowledgement.
     fn release(&mut self) {
         let Some(held) = &mut self.held else {
             return;
@@ -186,14 +185,14 @@ impl Connection {
         }
     }
 
-    /// Takes what still comes, so that the other side reads the close frame before the connection
-    /// breaks.
+    /// Reads the rest of the input, so that the other side reads the close frame before the
+    /// connection breaks.
     async fn hear_out(&mut self) {
         let rest = async { while let Some(Ok(_)) = self.socket.recv().await {} };
         timeout(CLOSE_TIME_MAX, rest).await.unwrap_or(());
     }
 
-    /// The connection has ended: what the client has not acknowledged is stored.
+    /// Ends the connection: stores what the client has not acknowledged.
     async fn leave(self) {
         let Self {
             session,
@@ -272,14 +271,14 @@ fn store_left(
     storage.get_user(uaid)
 }
 
-/// What others tell a connection.
+/// A signal from the rest of the service.
 enum Told {
     Direct(OnItsWay),
     CheckStorage,
     Superseded,
 }
 
-/// The next of it. Pending until the client is registered.
+/// The next signal. Pending until the client is registered.
 async fn told(entry: &mut Option<(Uaid, Entry)>) -> Told {
     let Some((_, entry)) = entry else {
         return pending().await;

@@ -1,4 +1,4 @@
-//! From an application's message to the client, or to the storage.
+//! Delivers an application's message to the client, or stores it.
 
 use crate::endpoint::Refusal;
 use crate::ids::Uaid;
@@ -9,10 +9,10 @@ use super::nodes::{self, Reached};
 use super::service::Service;
 
 impl Service {
-    /// Delivers a message that arrived for a user, or stores it until the user is there.
+    /// Delivers a message for a user, or stores it until the user connects.
     ///
     /// # Errors
-    /// If the user is gone, has too many messages, or the storage fails.
+    /// The user is gone or has too many messages, or the storage fails.
     pub(super) async fn deliver(&self, user: User, message: Notification) -> Result<(), Refusal> {
         let uaid = user.uaid;
         if let Some(node) = user.node.clone() {
@@ -36,7 +36,7 @@ impl Service {
             Saved::NoUser => return Err(Refusal::UserGone),
             Saved::Full => return Err(Refusal::Full),
         }
-        // The user may have connected before the message was there, and read the storage.
+        // The user may have connected and read the storage before the message was stored.
         match self.storage.call(move |s| s.get_user(uaid)).await {
             Ok(Some(user)) => {
                 if let Some(node) = user.node.clone()
@@ -47,7 +47,7 @@ impl Service {
                 Ok(())
             }
             Ok(None) => Err(Refusal::UserGone),
-            // It is stored, and comes at the next connection at the latest.
+            // It is stored, and is delivered at the next connection at the latest.
             Err(_) => Ok(()),
         }
     }
@@ -62,7 +62,7 @@ impl Service {
         }
     }
 
-    /// Has a client read the storage, wherever it is connected.
+    /// Makes a client's connection read the storage, at any node.
     pub(super) async fn notify(&self, node: &str, uaid: Uaid) -> Reached {
         if node != self.settings.node {
             return nodes::notify(node, uaid).await;
@@ -73,8 +73,7 @@ impl Service {
         }
     }
 
-    /// A node can't be reached: nobody asks it for this user again, unless the user has connected
-    /// since.
+    /// Forgets an unreachable node of this user, unless the user has connected since.
     pub(super) async fn forget_node(&self, user: User) {
         let forgotten = self.storage.call(move |s| s.remove_node(&user)).await;
         if let Err(error) = forgotten {
@@ -82,7 +81,7 @@ impl Service {
         }
     }
 
-    /// What a request is answered when the storage fails.
+    /// The answer to a request if the storage fails.
     pub(super) fn or_refused<T>(&self, result: Result<T, StorageError>) -> Result<T, Refusal> {
         result.map_err(|error| {
             self.meters.storage_failures.add_one();

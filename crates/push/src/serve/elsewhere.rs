@@ -1,5 +1,5 @@
-//! Posts messages to other push services, through the daemon: a batch at a time, so that the
-//! notifications of this service wait for none of them.
+//! Posts messages to other push services through the daemon. One batch at a time, so that this
+//! service's notifications don't wait for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::storage::sqlite::Owed;
 use super::census::{Census, NewsError, topic};
 use super::service::Service;
 
-/// Wait after a failure of our own: the daemon is not there, or the storage fails.
+/// Wait after a failure of our own: the daemon is missing, or the storage fails.
 const FAILURE_WAIT: Duration = Duration::from_secs(60);
 
 /// Longest wait without a look at the clock, which may have been set.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 
-/// Posts what subscriptions at other push services are owed of the newest section, until
+/// Posts the notifications of the newest section to subscriptions at other push services, until
 /// `shutdown`.
 pub(super) async fn deliver(
     service: &Service,
@@ -44,8 +44,8 @@ pub(super) async fn deliver(
     };
     loop {
         let step = async {
-            // Messages about a former section are worth nothing: they may name a host that has
-            // opted out since.
+            // Messages about a former section are worthless: they may name a host that has opted
+            // out since.
             if newest.has_changed().unwrap_or(false) {
                 let section = newest.borrow_and_update().clone();
                 if let Err(error) = deliveries.begin(section).await {
@@ -83,7 +83,7 @@ struct Batch {
     messages: Vec<Message>,
     /// Their subscriptions: id and endpoint.
     sent: Vec<(i64, String)>,
-    /// Subscriptions for which there is no message.
+    /// Subscriptions that need no message.
     told: Vec<(i64, String)>,
     /// Endpoints whose subscriptions can't work.
     ended: Vec<String>,
@@ -97,7 +97,7 @@ impl Deliveries<'_> {
         Ok(())
     }
 
-    /// Messages that wait, by host.
+    /// Number of waiting messages by host.
     async fn counts(&self) -> Result<BTreeMap<Host, u64>, NewsError> {
         let mut counts: BTreeMap<Host, u64> = BTreeMap::new();
         let Some(section) = &self.section else {
@@ -127,7 +127,7 @@ impl Deliveries<'_> {
         }
     }
 
-    /// Posts one batch. Returns how long to wait before the next one, if at all.
+    /// Posts one batch. Returns the wait before the next one, if any.
     async fn step(&mut self) -> Option<Duration> {
         let now = self.now();
         match self.queue.next(now) {
@@ -181,7 +181,7 @@ impl Deliveries<'_> {
         Ok(page.await?)
     }
 
-    /// The messages of a page, as far as they fit into one order.
+    /// The messages of a page that fit into one order.
     fn batch(&self, page: Vec<Owed>, section: &Section, host: &Host) -> Result<Batch, NewsError> {
         let now_s = self.service.now_s();
         let authorization = self.census.sender.authorization(&origin(host), now_s)?;
@@ -198,7 +198,8 @@ impl Deliveries<'_> {
                 continue;
             };
             let ttl_s = u32::try_from(until_s.saturating_sub(now_s)).unwrap_or(0);
-            // Keys are checked at subscription, and texts are bounded: otherwise it can't work.
+            // Keys are checked at subscription, and texts are bounded: otherwise the subscription
+            // can't work.
             let Some(message) = message(&subscription, &text, ttl_s, &authorization) else {
                 batch.ended.push(subscription.endpoint);
                 continue;
@@ -213,7 +214,7 @@ impl Deliveries<'_> {
         Ok(batch)
     }
 
-    /// Has messages posted, and notes their outcomes.
+    /// Requests posting of messages, and records their outcomes.
     async fn ask(&mut self, host: &Host, messages: DeliveryOrder, batch: &mut Batch) {
         let request = Request::Deliver {
             host: host.clone(),
@@ -296,7 +297,7 @@ impl Deliveries<'_> {
         Jitter(u32::from_le_bytes(random))
     }
 
-    /// The same failure each minute is one line of the log.
+    /// Repeated failures are logged once.
     fn log(&mut self, error: &dyn std::fmt::Display) {
         let error = error.to_string();
         if error != self.last_error {
@@ -311,7 +312,7 @@ fn origin(host: &Host) -> String {
     format!("https://{host}")
 }
 
-/// A message to a subscription; `None` if it can't have one.
+/// A message to a subscription; `None` if none can be made.
 fn message(
     subscription: &Subscription,
     text: &Text,

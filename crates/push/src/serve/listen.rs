@@ -18,7 +18,7 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 const HEADERS_MAX: usize = 64;
 
-/// A web server in front has the whole request by then.
+/// A web server in front has the whole request within this time.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// From the connection to the end of the answer, or to the upgrade.
@@ -55,7 +55,7 @@ pub async fn listen(
     Ok(())
 }
 
-/// Answers one request. A WebSocket goes on in a task of its own.
+/// Answers one request. A WebSocket continues in a separate task.
 pub async fn converse<S>(stream: S, router: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

@@ -39,7 +39,7 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    /// All metrics as text, with how many clients are connected.
+    /// All metrics as text, including the number of connected clients.
     pub(super) fn page(&self, connections: usize) -> String {
         let mut page = String::new();
         metric(
@@ -80,7 +80,7 @@ impl Meters {
 }
 
 fn metric(page: &mut String, (name, kind): (&str, &str), help: &str, samples: &[(&str, u64)]) {
-    // A string takes whatever is written.
+    // Writing to a string can't fail.
     writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}").unwrap_or(());
     for (labels, value) in samples {
         match *labels {

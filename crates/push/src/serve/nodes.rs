@@ -1,7 +1,7 @@
-//! Other nodes over the same storage, which may hold a user's connection.
+//! Other nodes with the same storage, which may hold a user's connection.
 //!
-//! A node is asked over plain HTTP in a private network: `PUT /push/{uaid}` with a message,
-//! `PUT /notif/{uaid}` to have the storage read.
+//! Nodes communicate by plain HTTP in a private network: `PUT /push/{uaid}` with a message, `PUT
+//! /notif/{uaid}` to make the node read the storage.
 
 use std::time::Duration;
 
@@ -15,24 +15,24 @@ use tokio::time::timeout;
 use crate::ids::{ChannelId, Uaid};
 use crate::notification::{Notification, PayloadHeaders, Topic};
 
-/// A node is reached within this time, or is taken for unreachable.
+/// A node that is not reached within this time counts as unreachable.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The whole of a request to a node.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
 
-/// What became of a request to a node.
+/// The result of a request to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reached {
-    /// The client is there and was told.
+    /// The client is connected and was notified.
     Told,
-    /// The client is not there, or has too much to do.
+    /// The client is not connected, or is busy.
     NotTold,
     /// The node can't be reached.
     Unreachable,
 }
 
-/// A message as nodes tell each other.
+/// A message between nodes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct NodeMessage {
     #[serde(rename = "channelID")]
@@ -42,7 +42,7 @@ pub(super) struct NodeMessage {
     #[serde(default)]
     topic: Option<Topic>,
     timestamp: i64,
-    /// Of this service alone: its place among the user's messages.
+    /// Only of this service: the place among the user's messages.
     #[serde(default)]
     place: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ pub(super) async fn push(node: &str, uaid: Uaid, message: &Notification) -> Reac
     ask(node, &format!("/push/{uaid}"), body).await
 }
 
-/// Tells a client at a node that something was stored for it.
+/// Notifies a client at a node of a stored message.
 pub(super) async fn notify(node: &str, uaid: Uaid) -> Reached {
     ask(node, &format!("/notif/{uaid}"), Vec::new()).await
 }
@@ -120,7 +120,7 @@ async fn status(node: &str, path: &str, body: Vec<u8>) -> Option<StatusCode> {
         .body(Body::from(body))
         .ok()?;
     let answer = async { sender.send_request(request).await.ok() };
-    // The connection does the work while the answer is waited for.
+    // The connection must be driven while the answer is awaited.
     tokio::select! {
         answer = answer => answer.map(|answer| answer.status()),
         _ = connection => None,

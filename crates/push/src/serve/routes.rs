@@ -27,21 +27,20 @@ use super::clients::newcomers::address;
 use super::connection;
 use super::service::Service;
 
-/// Bytes of a body that is no message to an endpoint. The longest is another node's: a message of
-/// the largest size with its headers.
+/// Longest body of a request that is not a message to an endpoint, in bytes. The longest is another
+/// node's: a message of the largest size with its headers.
 const BODY_BYTES_MAX: usize = 32 * 1024;
 
-/// Bytes that a connection holds for reading. Most messages of clients are shorter.
+/// Size of a connection's read buffer. Most messages of clients are shorter.
 const READ_BUFFER_BYTES: usize = 4096;
 
-/// Bytes of frames that may wait to be sent to one client: some hundred messages of the largest
-/// size.
+/// Size of the queue of frames for one client, in bytes: some hundred messages of the largest size.
 const WRITE_BUFFER_BYTES_MAX: usize = 1024 * 1024;
 
-/// Clients that are connected at once: each takes some 20 KiB, and the container has 768 MiB.
+/// Most connected clients: each takes some 20 KiB, and the container has 768 MiB.
 const CLIENTS_MAX: usize = 25_000;
 
-/// Seconds after which a client that was refused tries again.
+/// Seconds after which a refused client tries again.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("120");
 
 /// CORS headers: pages of any site may send. An endpoint is a capability; no cookies are used.

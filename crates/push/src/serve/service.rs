@@ -1,4 +1,4 @@
-//! What all connections and requests share.
+//! Shared state of all connections and requests.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -23,25 +23,25 @@ use super::clients::newcomers::Newcomers;
 use super::meters::Meters;
 use super::storage_thread::StorageThread;
 
-/// Ended connections whose messages are stored at the same time.
+/// Most ended connections whose messages are stored at the same time.
 const LEAVING_MAX: usize = 64;
 
-/// At the end, all connections are closed and what they have not acknowledged is stored. Engines
+/// Time at the end to close all connections and to store what they have not acknowledged. Engines
 /// kill a process that takes much longer.
 const DISMISS_TIME_MAX: Duration = Duration::from_secs(8);
 
-/// How the service is set up.
+/// The configuration of the service.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The origin of all endpoints, such as `https://push.example`: senders sign it.
     pub origin: String,
     /// Where other nodes reach this one, such as `http://10.0.0.1:8081`.
     pub node: String,
-    /// Make and read endpoints and message ids.
+    /// Keys of endpoints and message ids.
     pub keys: Keys,
-    /// Sign the secrets of those who register over HTTP. The first signs, all are taken.
+    /// Keys that sign the secrets of HTTP registrations. The first signs, all are accepted.
     pub registration_keys: Vec<String>,
-    /// How sessions go about their work.
+    /// The rules of sessions.
     pub rules: Rules,
 }
 
@@ -57,7 +57,7 @@ pub struct Service {
     pub(super) clients: Clients,
     pub(super) newcomers: Newcomers,
     pub(super) leaving: Semaphore,
-    /// Has a token for each connection of a client.
+    /// Has a token for each client connection.
     pub(super) connected: TaskTracker,
     pub(super) meters: Meters,
     broadcasts: RwLock<Arc<Broadcasts>>,
@@ -80,7 +80,7 @@ impl Service {
     /// A service over a storage.
     ///
     /// # Errors
-    /// If the storage's thread can't be started.
+    /// The storage's thread can't be started.
     pub fn new(
         settings: Settings,
         storage: Arc<dyn Storage>,
@@ -102,7 +102,7 @@ impl Service {
         })
     }
 
-    /// Takes over what broadcasts are now.
+    /// Replaces all broadcasts.
     pub fn broadcast(&self, versions: Versions) {
         let mut broadcasts = self.broadcasts();
         Arc::make_mut(&mut broadcasts).replace(versions);
@@ -125,7 +125,7 @@ impl Service {
         }
     }
 
-    /// Clients that are connected.
+    /// Number of connected clients.
     pub fn connections(&self) -> usize {
         self.clients.count()
     }
@@ -141,7 +141,7 @@ impl Service {
     /// The endpoint of a channel.
     ///
     /// # Errors
-    /// If the key is none.
+    /// The key is invalid.
     pub(super) fn endpoint(
         &self,
         uaid: Uaid,
@@ -149,7 +149,7 @@ impl Service {
         key: Option<&str>,
     ) -> Result<String, BadKey> {
         let address = Address::new(uaid, channel, key)?;
-        // Without randomness there is no endpoint, and the same is said.
+        // Without random numbers there is no endpoint, and the error is the same.
         let iv = self.random().or(Err(BadKey))?;
         let Settings { origin, keys, .. } = &self.settings;
         Ok(address.url(origin, keys, self.fernet_now_s(), &iv))

@@ -1,5 +1,5 @@
-//! A thread for the storage, since its calls wait for a disk. Calls are carried out one after the
-//! other, in the order in which they came.
+//! A thread for the storage, since its calls wait for a disk. Carries out calls one after the
+//! other, in order of arrival.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -13,7 +13,7 @@ const WAITING_MAX: usize = 4096;
 
 type Job = Box<dyn FnOnce(&dyn Storage) + Send>;
 
-/// The storage, for tasks. Cheap to clone: all are one.
+/// The storage, for tasks. Clones are cheap and share the thread.
 #[derive(Clone)]
 pub(super) struct StorageThread {
     storage: Arc<dyn Storage>,
@@ -33,7 +33,7 @@ impl std::fmt::Debug for StorageThread {
 struct Ended;
 
 impl StorageThread {
-    /// Starts the thread. It ends with the last of its handles.
+    /// Starts the thread. It ends when its last handle is dropped.
     pub(super) fn start(storage: Arc<dyn Storage>) -> std::io::Result<Self> {
         let (jobs, waiting) = mpsc::sync_channel::<Job>(WAITING_MAX);
         let at_work = Arc::clone(&storage);
@@ -52,15 +52,15 @@ impl StorageThread {
         })
     }
 
-    /// A place for a message that arrives now, which waits for nothing.
+    /// A place for a message that arrives now. Does not wait.
     pub(super) fn place(&self, now_ms: i64) -> i64 {
         self.storage.place(now_ms)
     }
 
-    /// Carries a call out.
+    /// Carries out a call.
     ///
     /// # Errors
-    /// The call's.
+    /// The call's errors.
     pub(super) async fn call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&dyn Storage) -> Result<T, StorageError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Removes what has expired.
+//! Removes expired data.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::service::Service;
 
-/// Removes expired messages and users every so often, some at a time, until `shutdown`.
+/// Removes expired messages and users at the interval `every`, some at a time, until `shutdown`.
 pub async fn sweep(service: &Arc<Service>, every: Duration, shutdown: &CancellationToken) {
     let mut turn = tokio::time::interval(every);
     turn.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,4 +1,4 @@
-//! Calls of a session, carried out.
+//! Carries out calls of a session.
 
 use crate::ids::{ChannelId, Uaid};
 use crate::storage::{Storage, StorageError};
@@ -6,11 +6,10 @@ use crate::storage::{Storage, StorageError};
 use super::{Answer, Call};
 
 impl Call {
-    /// Carries the call out. It waits for the storage, so it has no place on a thread that others
-    /// wait for.
+    /// Carries out the call. It waits for the storage, so it must run on a separate thread.
     ///
     /// # Errors
-    /// The storage's; the session's answer is [`Answer::Failed`] then.
+    /// The storage's errors; the session's answer is [`Answer::Failed`] then.
     pub fn run(
         self,
         storage: &dyn Storage,

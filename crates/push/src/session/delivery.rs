@@ -6,27 +6,27 @@ use crate::wire::server::ServerMessage;
 
 use super::{Acks, Action, Awaits, Call, Direct, Open, Session};
 
-/// Messages that a client may have straight and unacknowledged: they are in memory alone. Those
-/// that come then are stored.
+/// Most unacknowledged messages that go straight to a client: they are only in memory. Further ones
+/// are stored.
 const DIRECT_MAX: usize = 128;
 
-/// What one client was sent.
+/// The messages that one client was sent.
 #[derive(Debug)]
 pub(super) struct Delivery {
-    /// Sent straight to the client, in nobody's storage.
+    /// Sent straight to the client and not stored.
     direct: Vec<Notification>,
     /// Sent from the storage, which still has them.
     stored: Vec<Stored>,
-    /// Something may wait in the storage.
+    /// The storage may hold more messages.
     check: bool,
     /// Messages with a topic are still to be read.
     topics: bool,
-    /// Those that were read are all with the client already, and there may be more: they are read
-    /// again when it has acknowledged them.
+    /// The client already has all those that were read, and there may be more: they are read again
+    /// after it has acknowledged these.
     topics_again: bool,
-    /// Up to here all messages without a topic are done with.
+    /// All messages without a topic up to here are finished.
     read_to_ms: i64,
-    /// The last message without a topic that was sent, if it is not done with.
+    /// The last message without a topic that was sent, if it is unfinished.
     sent_to_ms: Option<i64>,
     /// Messages sent from the storage since it was last empty.
     sent: u32,
@@ -46,12 +46,12 @@ impl Delivery {
         }
     }
 
-    /// Whether the client has nothing that it has not acknowledged, and nothing waits.
+    /// Whether the client has acknowledged everything, and nothing waits.
     pub(super) fn is_drained(&self) -> bool {
         self.direct.is_empty() && self.stored.is_empty() && !self.check
     }
 
-    /// Whether the client has acknowledged enough of what was sent straight to it.
+    /// Whether the client has acknowledged enough of the messages that went straight to it.
     pub(super) fn has_room(&self) -> bool {
         self.direct.len() < DIRECT_MAX
     }
@@ -68,7 +68,7 @@ impl Delivery {
         self.direct
     }
 
-    /// A message that is in nobody's storage.
+    /// Sends a message that is not stored.
     pub(super) fn direct(&mut self, message: Notification) -> Vec<Action> {
         let told = send(message.clone());
         if message.ttl_s > 0 {
@@ -77,7 +77,7 @@ impl Delivery {
         vec![told]
     }
 
-    /// Forgets what is acknowledged. Returns what is to be removed from the storage.
+    /// Forgets acknowledged messages. Returns those to remove from the storage.
     fn acknowledge(&mut self, versions: &[String], acks: Acks) -> Vec<Stored> {
         let mut removed = Vec::new();
         for version in versions {
@@ -95,7 +95,7 @@ impl Delivery {
         removed
     }
 
-    /// Those of a batch that the client does not have yet.
+    /// The messages of a batch that the client does not have yet.
     fn take(&mut self, messages: Vec<Notification>) -> Vec<Notification> {
         let mut new = Vec::new();
         for message in messages {
@@ -118,7 +118,7 @@ fn send(message: Notification) -> Action {
 }
 
 impl Session {
-    /// Something may have been stored.
+    /// A message may have been stored.
     pub(super) fn check_storage(&self, open: &mut Open) -> Vec<Action> {
         open.delivery.check = true;
         open.delivery.topics = true;
@@ -128,7 +128,7 @@ impl Session {
         self.fetch(open)
     }
 
-    /// Reads on.
+    /// Reads the next messages.
     pub(super) fn fetch(&self, open: &mut Open) -> Vec<Action> {
         if open.delivery.topics {
             open.awaits = Some(Awaits::Topics);
@@ -173,7 +173,7 @@ impl Session {
         messages.into_iter().map(send).collect()
     }
 
-    /// The client has taken messages.
+    /// The client has acknowledged messages.
     pub(super) fn acknowledged(&self, open: &mut Open, versions: &[String]) -> Vec<Action> {
         let messages = open.delivery.acknowledge(versions, self.rules.acks);
         if messages.is_empty() {
@@ -183,7 +183,7 @@ impl Session {
         vec![Action::Call(Call::Remove(open.uaid, messages))]
     }
 
-    /// Once everything is acknowledged, the storage is read on.
+    /// Continues to read the storage once everything is acknowledged.
     pub(super) fn after_acks(&self, open: &mut Open) -> Vec<Action> {
         if !open.delivery.is_acknowledged() {
             return Vec::new();

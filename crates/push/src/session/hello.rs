@@ -1,4 +1,4 @@
-//! The first message: who the client is.
+//! The first message, with the client's id.
 
 use crate::broadcasts::Subscriptions;
 use crate::storage::User;
@@ -8,11 +8,11 @@ use crate::wire::server::ServerMessage;
 use super::delivery::Delivery;
 use super::{Action, Answer, Call, Close, End, Event, Open, Phase, Session, Surroundings};
 
-/// What was said in a hello, while the storage is asked about the client.
+/// The content of a hello while the client's record is read.
 #[derive(Debug)]
 pub(super) struct Greeting {
     broadcasts: std::collections::BTreeMap<String, String>,
-    /// The record as it is to be, once it was read.
+    /// The new record, after the old one was read.
     user: Option<User>,
 }
 
@@ -55,7 +55,7 @@ impl Session {
     ) -> Result<(Phase, Vec<Action>), End> {
         match event {
             Event::Answer(Answer::User(None)) => Ok(self.greeted(greeting, surroundings)),
-            // It is connected elsewhere, later than now.
+            // It has a later connection elsewhere.
             Event::Answer(Answer::User(Some(user))) if user.connected_ms > surroundings.now_ms => {
                 Err(Close::OutOfPlace.into())
             }
@@ -108,7 +108,7 @@ impl Session {
             broadcasts,
             unknown,
         };
-        // Register before reading the storage, so that no message falls between the two.
+        // Register before reading the storage, so that no message is missed in between.
         let mut actions = vec![
             Action::Enter(uaid),
             Action::Send(hello),

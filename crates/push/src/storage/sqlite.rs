@@ -1,4 +1,4 @@
-//! The storage in one SQLite file, which nothing else opens.
+//! The storage in one SQLite file, which no other program opens.
 
 mod kept;
 mod owed;
@@ -26,13 +26,13 @@ use super::{
 pub use kept::SUBSCRIPTIONS_MAX;
 pub use owed::Owed;
 
-/// “Fepu”: no other program's database is taken for ours.
+/// “Fepu”: rejects databases of other programs.
 const APPLICATION_ID: i64 = 1_181_053_045;
 
-/// Backups hold the file for a moment; nothing else does.
+/// Only backups hold the file, for a moment.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Rows that one call of `sweep` removes at most, so that it never holds others for long.
+/// Most rows that one call of `sweep` removes, so that others never wait for long.
 const SWEPT_AT_ONCE: u32 = 500;
 
 static MIGRATIONS: &[M<'static>] = &[M::up(include_str!("../../migrations/0001_push.sql"))];
@@ -40,24 +40,24 @@ static MIGRATIONS: &[M<'static>] = &[M::up(include_str!("../../migrations/0001_p
 /// What may be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Channels of a user. A browser has one for each site that may notify.
+    /// Channels per user. A browser has one for each site that may notify.
     pub channels: u32,
-    /// Messages that wait for a user.
+    /// Waiting messages per user.
     pub messages: u32,
-    /// Messages that wait for one of a user's channels, which is one sender's.
+    /// Waiting messages per channel, which belongs to one sender.
     pub channel_messages: u32,
     /// Bytes of the bodies of a user's messages, as they are stored.
     pub bytes: i64,
-    /// Bytes of the file. Beyond it there are no new users, channels and messages.
+    /// Size of the file in bytes. Beyond it, new users, channels and messages are refused.
     pub file_bytes: i64,
 }
 
 impl Limits {
-    /// Where the operator sets no others.
+    /// The limits of a deployment.
     pub const ORDINARY: Self = Self {
         channels: 1000,
         messages: 1000,
-        // Fewer than those for which a client is reset, so that no sender alone brings that about.
+        // Fewer than those for which a client is reset, so that no single sender causes that.
         channel_messages: 100,
         bytes: 4 * 1024 * 1024,
         // Some four million messages of ordinary length.
@@ -65,19 +65,19 @@ impl Limits {
     };
 }
 
-/// Why there is no storage.
+/// Why the storage can't be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
     /// It is another program's database.
     #[error("{0} is not a database of the push service")]
     Foreign(String),
-    /// SQLite's.
+    /// SQLite's error.
     #[error("the database {0} can't be opened: {1}")]
     Sqlite(String, #[source] rusqlite::Error),
-    /// The lock next to it.
+    /// The lock file's error.
     #[error("the lock of {0}: {1}")]
     Lock(String, #[source] io::Error),
-    /// Its schema can't be brought up to date; it may be newer than this program.
+    /// The schema can't be updated; it may be newer than this program.
     #[error("the schema of {0}: {1}")]
     Schema(String, #[source] rusqlite_migration::Error),
 }
@@ -87,12 +87,12 @@ pub enum OpenError {
 pub struct Sqlite {
     connection: Mutex<Connection>,
     limits: Limits,
-    /// The last place that was given to a message.
+    /// The last place given to a message.
     last_place: AtomicI64,
 }
 
 impl Sqlite {
-    /// Opens the file, and makes it where there is none.
+    /// Opens the file, and creates it if it is missing.
     ///
     /// # Errors
     /// See [`OpenError`].
@@ -118,7 +118,7 @@ impl Sqlite {
         Migrations::from_slice(MIGRATIONS)
             .to_latest(&mut connection)
             .map_err(|error| OpenError::Schema(shown.clone(), error))?;
-        // Places go on where they ended, also when the clock was set back.
+        // Places continue after the last one, even if the clock was set back.
         let last: i64 = connection
             .query_row(
                 "SELECT max(coalesce((SELECT max(place_ms) FROM messages), 0), coalesce((SELECT max(read_to_ms) FROM users), 0))",
@@ -133,10 +133,10 @@ impl Sqlite {
         })
     }
 
-    /// Forgets where users are connected, for a process that begins and is the only node.
+    /// Forgets where users are connected, for a starting process that is the only node.
     ///
     /// # Errors
-    /// SQLite's.
+    /// SQLite's errors.
     pub fn forget_connections(&self) -> Result<(), StorageError> {
         self.write(|t| {
             let forget =
@@ -148,7 +148,7 @@ impl Sqlite {
     /// Copies the database into a new file while it is in use.
     ///
     /// # Errors
-    /// SQLite's, also when the file exists.
+    /// SQLite's errors, also if the file exists.
     pub fn back_up(&self, to: &Path) -> Result<(), StorageError> {
         let to = to.to_string_lossy();
         self.read(|c| c.execute("VACUUM INTO ?1", [to]).map(|_| ()))
@@ -186,7 +186,7 @@ impl Sqlite {
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // In a write-ahead log with this setting a killed process loses nothing; a machine that loses
+    // With a write-ahead log and this setting, a killed process loses nothing; a machine that loses
     // power may lose the last moments.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
@@ -427,8 +427,8 @@ impl Storage for Sqlite {
             if !room::takes(t, limits, uaid, messages, room)? {
                 return Ok(Saved::Full);
             }
-            // Other nodes give places too, and clocks differ: within a user no two are the same,
-            // and none is in what is done with.
+            // Other nodes give places too, and clocks differ: within a user all places must differ,
+            // and be later than those already finished.
             let mut last: i64 = t
                 .prepare_cached(
                     "SELECT max(read_to_ms, coalesce((SELECT max(sort_ms) FROM messages WHERE uaid = ?1), 0)) \
@@ -524,7 +524,7 @@ impl Storage for Sqlite {
                      (SELECT uaid, sort_ms, channel, topic FROM messages WHERE expires_s <= ?1 LIMIT ?2)",
                 )?
                 .execute(params![now_s, SWEPT_AT_ONCE])?;
-            // Who is connected lives, however long ago that began.
+            // A connected user is not removed, however long ago it connected.
             let users = t
                 .prepare_cached(
                     "DELETE FROM users WHERE uaid IN \

@@ -1,4 +1,4 @@
-//! What a client says.
+//! Messages from a client.
 
 use std::collections::BTreeMap;
 
@@ -8,49 +8,49 @@ use thiserror::Error;
 
 use crate::ids::{ChannelId, Uaid};
 
-/// Bytes of a message from a client, as autopush-rs takes them: the default of its WebSocket
-/// library. Some clients collect acknowledgements for half a minute, and each is some 300 bytes.
+/// Longest message from a client in bytes, as in autopush-rs: the default of its WebSocket library.
+/// Some clients collect acknowledgements for half a minute, and each is some 300 bytes.
 pub const CLIENT_MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
 /// A message from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientMessage {
-    /// The first: who it is.
+    /// The first message, with the client's id.
     Hello {
-        /// Who it was the last time.
+        /// The id from its last connection.
         uaid: Option<Uaid>,
-        /// Broadcasts that it wants, with the version that it has.
+        /// Broadcasts that it subscribes to, with the versions that it has.
         broadcasts: BTreeMap<String, String>,
     },
-    /// It wants an endpoint.
+    /// Requests an endpoint.
     Register {
-        /// For this channel, as it writes it.
+        /// The channel, in the client's spelling.
         channel: String,
         /// The public key of the only application that may send there.
         key: Option<String>,
     },
-    /// It gives a channel up.
+    /// Gives a channel up.
     Unregister {
-        /// This one.
+        /// The channel.
         channel: ChannelId,
     },
-    /// It wants broadcasts.
+    /// Subscribes to broadcasts.
     BroadcastSubscribe {
-        /// With the version that it has.
+        /// The broadcasts, with the versions that it has.
         broadcasts: BTreeMap<String, String>,
     },
-    /// It has taken these messages.
+    /// Acknowledges messages.
     Ack {
         /// Their versions.
         versions: Vec<String>,
     },
-    /// It could not use a message. The message stays unacknowledged.
+    /// Reports a message that it could not use. The message stays unacknowledged.
     Nack,
-    /// It wants to know whether the connection lives.
+    /// Checks whether the connection works.
     Ping,
 }
 
-/// A text that is no message of a client.
+/// A text that is not a message of a client.
 #[derive(Debug, Error)]
 #[error("not a message of a client: {0}")]
 pub struct Malformed(#[from] serde_json::Error);
@@ -106,7 +106,7 @@ impl ClientMessage {
     /// Reads a text frame, which the caller has bounded by [`CLIENT_MESSAGE_BYTES_MAX`].
     ///
     /// # Errors
-    /// When it is no JSON, of an unknown type, or has a field of a wrong type.
+    /// It is not JSON, has an unknown type, or has a field of a wrong type.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         if let Ok(object) = serde_json::from_str::<Map<String, Value>>(text)
             && object.is_empty()

@@ -1,4 +1,4 @@
-//! What the server says, field for field as autopush's clients expect it.
+//! Messages from the server, field for field as autopush's clients expect them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,25 +12,25 @@ use crate::notification::{Notification, PayloadHeaders};
 pub enum ServerMessage {
     /// The answer to `hello`.
     Hello {
-        /// Who the client is from now on.
+        /// The client's id from now on.
         uaid: Uaid,
         /// Broadcasts whose version differs from the client's.
         broadcasts: BTreeMap<String, String>,
-        /// Broadcasts that there are none of.
+        /// Unknown broadcasts.
         unknown: BTreeSet<String>,
     },
     /// The answer to `register`.
     Register {
         /// The channel.
         channel: ChannelId,
-        /// How it went.
+        /// The result.
         outcome: Registered,
     },
     /// The answer to `unregister`.
     Unregister {
         /// The channel.
         channel: ChannelId,
-        /// Whether the storage could do it; a channel that is not there counts as done.
+        /// Whether the storage succeeded; a missing channel counts as done.
         is_done: bool,
     },
     /// A message from an application.
@@ -39,19 +39,19 @@ pub enum ServerMessage {
     Broadcast {
         /// Their versions.
         broadcasts: BTreeMap<String, String>,
-        /// Those that there are none of.
+        /// Unknown broadcasts.
         unknown: BTreeSet<String>,
     },
     /// The answer to a ping.
     Pong,
 }
 
-/// How a registration went.
+/// The result of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Registered {
-    /// This is the endpoint.
+    /// The endpoint.
     At(String),
-    /// The key is none.
+    /// The key is invalid.
     BadKey,
     /// The storage failed.
     Failed,
@@ -92,7 +92,7 @@ enum Typed<'a> {
     },
 }
 
-/// A version, or under the id `errors` what is wrong with other ids.
+/// A version, or under the id `errors` the errors of other ids.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Version<'a> {
@@ -147,7 +147,7 @@ impl ServerMessage {
             },
             Self::Pong => return "{}".to_owned(),
         };
-        // Maps with text keys and nothing that could fail: there is always a text.
+        // Maps with text keys can always be serialised.
         serde_json::to_string(&typed).unwrap_or_default()
     }
 }

@@ -49,7 +49,7 @@ async fn a_client_that_connects_again_ends_its_former_connection() {
     let mut current = push.client().await;
     current.hello(&uaid).await;
     assert_eq!(former.closed().await, (1011, "SM".to_owned()));
-    // What the former one had and did not acknowledge reaches the current one.
+    // The current connection gets what the former one did not acknowledge.
     assert_eq!(current.heard().await["version"], message["version"]);
     push.send(&endpoint, 60).await;
     current.heard().await;
@@ -102,7 +102,7 @@ async fn who_says_nothing_or_answers_no_ping_is_hung_up_on() {
         pong_within: Duration::from_millis(50),
         ..Rules::AUTOPUSH
     });
-    // A client that reads nothing answers no ping.
+    // A client that does not read answers no ping.
     let mut deaf = push.client().await;
     deaf.hello("").await;
     until_empty(&push).await;
@@ -142,7 +142,7 @@ async fn messages_that_are_stored_first_survive_the_process() {
     let (mut client, endpoint) = subscribed(&push, None).await;
     push.send(&endpoint, 60).await;
     let message = client.heard().await;
-    // Another process over the same file, while this one never gets to store anything.
+    // Another process over the same file, while this one never stores anything.
     let other = push.another(settings(Rules::AUTOPUSH));
     let mut again = Client::connect(public(other)).await;
     let uaid = client.uaid.clone();

@@ -1,4 +1,4 @@
-//! Subscriptions at other push services, with a daemon that a test plays.
+//! Subscriptions at other push services, with a daemon that a test simulates.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +13,10 @@ use super::*;
 
 const OTHER: &str = "https://push.other.example";
 
-/// A request that the daemon was asked: its host and messages.
+/// A request to the daemon: its host and messages.
 type Asked = (String, DeliveryOrder);
 
-/// A daemon that hands requests to the test and answers what the test says.
+/// A daemon that passes requests to the test and returns the test's answers.
 struct Played {
     requests: mpsc::Receiver<(Asked, tokio::sync::oneshot::Sender<Answer>)>,
 }
@@ -35,7 +35,7 @@ impl Played {
                 if told.send((asked, answer)).await.is_err() {
                     return;
                 }
-                // A test that does not answer plays a daemon that was killed.
+                // A test that does not answer simulates a killed daemon.
                 if let Ok(answer) = answered.await {
                     wire::write(to, &answer, PATIENCE).await.ok();
                 }
@@ -75,7 +75,7 @@ fn paths(messages: &DeliveryOrder) -> Vec<&str> {
     paths.collect()
 }
 
-/// A service that serves endpoints elsewhere.
+/// A service that allows endpoints elsewhere.
 fn open(folder: TempDir) -> Push {
     let services = vec![Host::parse("other.example").unwrap()];
     Push::open_with(folder, settings(Rules::AUTOPUSH), services.into())
@@ -112,13 +112,13 @@ async fn only_named_push_services_are_served() {
         let refused = subscribe(&push, &asked(endpoint, &json!("all"))).await;
         assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{endpoint}");
     }
-    // Without any, none is.
+    // Without allowed services, no endpoint elsewhere is accepted.
     let alone = Push::new(Rules::AUTOPUSH);
     let refused = subscribe(&alone, &asked(&format!("{OTHER}/a"), &json!("all"))).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
 }
 
-/// And the subscribers of this service wait for no other one.
+/// Subscribers of this service don't wait for other services.
 #[tokio::test]
 async fn a_message_for_each_is_posted_and_what_comes_of_it_is_kept() {
     let push = open(tempfile::tempdir().unwrap());
@@ -201,7 +201,7 @@ async fn what_was_not_taken_is_posted_again_after_the_stated_pause() {
     let ((_, messages), answer) = daemon.asked().await;
     assert!(asked_at.elapsed() >= Duration::from_millis(990));
     assert_eq!(paths(&messages), ["/b", "/c"]);
-    // Out of turn, which is nobody's failure.
+    // No slot is free, which is nobody's failure.
     answer
         .send(Answer::NotNow {
             why: "the test says so".to_owned(),
@@ -229,7 +229,7 @@ async fn a_restart_in_the_middle_loses_no_message() {
     let ((_, messages), answer) = daemon.asked().await;
     assert_eq!(paths(&messages), endpoints[..100]);
     answer.send(delivered(&[answered(201); 100])).unwrap();
-    // The second batch is under way, and its answer never comes.
+    // The second batch is in progress, and its answer never comes.
     let ((_, messages), _) = daemon.asked().await;
     assert_eq!(paths(&messages), endpoints[100..]);
     drop(first);
@@ -244,7 +244,7 @@ async fn a_restart_in_the_middle_loses_no_message() {
     daemon.asked_nothing().await;
 }
 
-/// I7: it may name a host that has opted out since.
+/// I7: the message may name a host that has opted out since.
 #[tokio::test]
 async fn a_message_about_a_former_list_is_never_posted_after_a_newer_one() {
     let push = open(tempfile::tempdir().unwrap());
@@ -259,7 +259,7 @@ async fn a_message_about_a_former_list_is_never_posted_after_a_newer_one() {
     publish(&push, "bb", &[appeared]);
     let ((_, messages), answer) = daemon.asked().await;
     assert_eq!(paths(&messages), ["/a", "/b"]);
-    // The host opts out before the push service takes anything.
+    // The host opts out before the push service accepts anything.
     publish(
         &push,
         "cc",

@@ -41,10 +41,10 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 const ORIGIN: &str = "https://push.example";
 const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
 
-/// Longest wait for what must come.
+/// Longest wait for an expected event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Shortest wait for what must not come.
+/// Shortest wait that shows that an event does not come.
 const SILENCE: Duration = Duration::from_millis(300);
 
 fn keys(byte: u8) -> String {
@@ -69,13 +69,12 @@ fn now() -> Now {
     })
 }
 
-/// A service.
 struct Push {
     folder: TempDir,
     service: Arc<Service>,
 }
 
-/// What a request was answered.
+/// The answer to a request.
 struct Answer {
     status: StatusCode,
     headers: HeaderMap,
@@ -101,7 +100,7 @@ impl Push {
         Self::open_with(folder, settings, PushServices::default())
     }
 
-    /// A service that has messages to other push services posted at `daemon.sock`.
+    /// A service that posts messages to other push services through `daemon.sock`.
     fn open_with(folder: TempDir, settings: Settings, services: PushServices) -> Self {
         let path = folder.path().join("push.db");
         let storage = Arc::new(Sqlite::open(&path, Limits::ORDINARY).unwrap());
@@ -200,7 +199,6 @@ fn path(url: &str) -> &str {
     url.strip_prefix(ORIGIN).unwrap()
 }
 
-/// A client.
 struct Client<S = DuplexStream> {
     socket: WebSocketStream<S>,
     uaid: String,
@@ -213,7 +211,7 @@ impl Client {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
-    /// A client at an address, as the web server in front passes it on.
+    /// A client at an address, as the web server in front forwards it.
     async fn over(stream: S, address: Option<&str>) -> Self {
         let mut request = "ws://push.example/".into_client_request().unwrap();
         if let Some(address) = address {
@@ -232,7 +230,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         self.socket.send(text).await.unwrap();
     }
 
-    /// The next message; the close frame's code and reason, if that is what comes.
+    /// The next message, or the code and reason of a close frame.
     async fn next(&mut self) -> Result<Value, (u16, String)> {
         loop {
             let frame = timeout(PATIENCE, self.socket.next()).await.unwrap();
@@ -295,7 +293,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 }
 
-/// A client that is connected and registered, and its endpoint.
+/// A connected and registered client, and its endpoint.
 async fn subscribed(push: &Push, key: Option<&str>) -> (Client, String) {
     let mut client = push.client().await;
     client.hello("").await;
@@ -303,7 +301,7 @@ async fn subscribed(push: &Push, key: Option<&str>) -> (Client, String) {
     (client, endpoint)
 }
 
-/// Waits until nobody is connected.
+/// Waits until no client is connected.
 async fn until_empty(push: &Push) {
     let empty = async {
         while push.service.connections() > 0 {

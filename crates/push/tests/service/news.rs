@@ -27,7 +27,7 @@ pub(super) async fn subscribe(push: &Push, asked: &Value) -> Answer {
     push.ask("POST", "/subscribe", &[], body.as_bytes()).await
 }
 
-/// What a notification says.
+/// The text of a notification.
 fn words(message: &Value) -> Value {
     let sealed = BASE64URL_NOPAD
         .decode(message["data"].as_str().unwrap().as_bytes())
@@ -35,7 +35,7 @@ fn words(message: &Value) -> Value {
     words_of(&sealed)
 }
 
-/// What an encrypted message says.
+/// The text of an encrypted message.
 pub(super) fn words_of(sealed: &[u8]) -> Value {
     let read = decrypt(sealed.to_vec(), &user_key(), &Auth::from(SECRET)).unwrap();
     serde_json::from_slice(&read).unwrap()
@@ -52,7 +52,7 @@ pub(super) fn publish(push: &Push, sha256: &str, changes: &[Value]) {
     std::fs::write(folder.join("2026-11-26.ndjson"), text).unwrap();
 }
 
-/// Starts notifications. Dropping the guard ends them.
+/// Starts notifications. Dropping the guard stops them.
 pub(super) fn telling(push: &Push) -> tokio_util::sync::DropGuard {
     let shutdown = CancellationToken::new();
     let every = Duration::from_millis(20);
@@ -60,7 +60,7 @@ pub(super) fn telling(push: &Push) -> tokio_util::sync::DropGuard {
     shutdown.drop_guard()
 }
 
-/// A client that knows when a list was told: it follows the broadcast.
+/// A client that notices when a list was announced: it follows the broadcast.
 pub(super) async fn until_told(push: &Push, version: &str) {
     let mut client = push.client().await;
     loop {
@@ -104,7 +104,7 @@ async fn who_asked_is_told_of_the_next_list_and_of_no_former_one() {
     let said = words(&message);
     assert_eq!(said["title"], "a.example");
     assert_eq!(said["body"], "It is no longer in the list.");
-    // Nothing of this for anybody with the next list.
+    // The next list must not announce these changes to anybody.
     publish(
         &push,
         "cc",

@@ -39,7 +39,7 @@ impl Process {
         process
     }
 
-    /// A connection, as soon as there is one.
+    /// Connects, as soon as the process listens.
     async fn connect(&self) -> UnixStream {
         let socket = self.folder.path().join("http.sock");
         let connecting = async {
@@ -63,7 +63,7 @@ impl Process {
         sent.await.status
     }
 
-    /// Ends it as a stop does. Returns its folder.
+    /// Stops it gracefully. Returns its folder.
     async fn stop(self) -> TempDir {
         self.shutdown.cancel();
         timeout(PATIENCE, self.running).await.unwrap().unwrap();
@@ -115,7 +115,7 @@ async fn new_keys_keep_old_endpoints_until_they_are_given_up() {
     assert_eq!(process.send(&endpoint).await, StatusCode::NOT_FOUND);
 }
 
-/// Each key is tried for every token that comes.
+/// Every incoming token is tried with each key.
 #[test]
 fn there_is_a_bound_on_keys() {
     let folder = tempfile::tempdir().unwrap();

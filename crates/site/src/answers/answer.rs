@@ -1,9 +1,9 @@
 //! The answer to "is my instance listed, and why not?" for one host, and the key of its entry.
 //!
 //! A key is a salted hash of the name. An entry of a shard is
-//! `["dying","failing","tls",true,1700000000,1700104400]`: the place, why, what the last check
-//! found, whether it is listed, when it was last asked and when it will be asked next, in seconds
-//! since 1970. What is not known is `null`.
+//! `["dying","failing","tls",true,1700000000,1700104400]`: the state, the reason, the last check's
+//! result, whether the host is listed, and the times of the last and the next check in seconds
+//! since 1970, with `null` for unknown values.
 
 use std::fmt;
 
@@ -14,33 +14,34 @@ use sha2::{Digest, Sha256};
 use super::why::{Found, Place, Why};
 use super::words;
 
-/// Hex digits of a key before those of its entry: as many as a shard's name has at most.
+/// Hex digits of a key before those of its entry: the most digits that a shard's name can have.
 pub(crate) const SHARD_DIGITS_MAX: usize = 3;
 
-/// Hex digits that name an entry within its shard: 64 bits more, so that two of a million names share a key with a chance of one in 10^11.
+/// Hex digits that name an entry within its shard: 64 more bits, so that two of a million names
+/// share a key with a chance of one in 10^11.
 pub(crate) const ENTRY_DIGITS: usize = 16;
 
-/// Bytes of a hash that are kept: those of both, rounded up.
+/// Bytes of a hash that are kept: enough for the digits of shard and entry, rounded up.
 const KEY_BYTES: usize = 10;
 
-/// What is known of one host.
+/// The public facts about one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// Where it stands.
+    /// Its state.
     pub place: Place,
     /// Why it is listed, or is not.
     pub why: Why,
-    /// What the last check found.
+    /// The last check's result.
     pub found: Option<Found>,
-    /// When a verdict last came in.
+    /// When the last verdict arrived.
     pub last_checked: Option<Moment>,
-    /// When it is asked next; nothing when never.
+    /// When it is checked next; `None` if never.
     pub next_check: Option<Moment>,
 }
 
 impl Answer {
-    /// The one answer for every host that opted out, hides, is denied or is parked: it has no
-    /// state, no finding and no time, since any of these tells why.
+    /// The one answer for every host that opted out, hides, is denied or is parked. It has no
+    /// state, no finding and no time, since each of them would reveal the reason.
     pub const WITHHELD: Self = Self {
         place: Place::Withheld,
         why: Why::Withheld,
@@ -50,19 +51,19 @@ impl Answer {
     };
 }
 
-/// Chance that all keys of one publication are made with. Nobody knows it before, so nobody can
-/// choose names whose keys share a prefix.
+/// Random bits in all keys of one publication. Nobody knows them in advance, so nobody can choose
+/// names whose keys share a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Salt(u128);
 
 impl Salt {
-    /// Makes a salt of these random bits.
+    /// Makes a salt of random bits.
     pub fn from_random(bits: u128) -> Self {
         Self(bits)
     }
 }
 
-/// 32 hex digits.
+/// As 32 hex digits.
 impl fmt::Display for Salt {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:032x}", self.0)
@@ -84,44 +85,44 @@ impl Key {
         Self(key)
     }
 
-    /// A key of these bytes, for tests of keys that no hash gives.
+    /// A key of any bytes, for tests of keys that no hash gives.
     #[cfg(test)]
     pub(crate) fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// Its hex digits: those that shards go by, then those of the entry.
+    /// All hex digits: the shard's, then the entry's.
     pub fn digits(self) -> String {
         let digits = SHARD_DIGITS_MAX.saturating_add(ENTRY_DIGITS);
         hex::encode(self.0).chars().take(digits).collect()
     }
 
-    /// The number of its first digits, 0 to 4095.
+    /// The number in the first [`SHARD_DIGITS_MAX`] digits, 0 to 4095.
     pub(crate) fn prefix(self) -> u16 {
         let [high, low, ..] = self.0;
         u16::from(high) << 4 | u16::from(low >> 4)
     }
 
-    /// Its digits behind those.
+    /// The digits behind the shard's.
     pub(crate) fn entry(self) -> String {
         self.digits().chars().skip(SHARD_DIGITS_MAX).collect()
     }
 }
 
-/// Bytes of an answer as it waits for its shard: key, three codes, two moments.
+/// Bytes of a packed answer: key, three codes, two moments.
 pub(crate) const PACKED_BYTES: usize = KEY_BYTES + 3 + 2 * 8;
 
-/// An answer that waits for its shard. These sort by their keys.
+/// An answer packed until its shard is written. Packed answers sort by key.
 pub(crate) type Packed = [u8; PACKED_BYTES];
 
-/// The code of "nothing".
+/// The code of `None`.
 const NO_CODE: u8 = u8::MAX;
 
-/// The moment of "never": no clock that works has it.
+/// The moment that means "never": no working clock has it.
 const NO_MOMENT: i64 = i64::MIN;
 
 impl Answer {
-    /// Packs it to wait for its shard.
+    /// Packs the answer until its shard is written.
     pub(crate) fn pack(&self, key: Key) -> Packed {
         let mut packed = [0; PACKED_BYTES];
         let place = code(&Place::ALL, &self.place);
@@ -143,7 +144,7 @@ impl Answer {
         packed
     }
 
-    /// The key and the answer again; `None` if these bytes are none of ours.
+    /// Unpacks a key and its answer; `None` if the bytes are invalid.
     pub(crate) fn unpack(packed: &Packed) -> Option<(Key, Self)> {
         let (key, rest) = packed.split_first_chunk::<KEY_BYTES>()?;
         let (codes, rest) = rest.split_first_chunk::<3>()?;
@@ -184,7 +185,7 @@ impl Answer {
     }
 }
 
-/// The place of a value among all of them, of which there are less than 255.
+/// The index of a value among all of them, of which there are less than 255.
 fn code<T: PartialEq>(all: &[T], value: &T) -> u8 {
     all.iter()
         .position(|one| one == value)
@@ -210,8 +211,8 @@ mod tests {
         next_check: None,
     };
 
-    /// By `printf %s 0000000000000000000000000000feeda.example | sha256sum`, as the page tells
-    /// those without scripts to do.
+    /// Computed with `printf %s 0000000000000000000000000000feeda.example | sha256sum`, as the page
+    /// instructs readers without scripts.
     #[test]
     fn a_key_is_what_sha256sum_prints_of_the_salt_and_the_canonical_name() {
         let key = key("A.Example.");

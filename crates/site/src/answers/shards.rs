@@ -1,10 +1,8 @@
-//! The answers as 16, 256 or 4096 files by hash prefix, `why/SALT/abc.json`, and what leads to
-//! them,
-//! `why/index.json`.
+//! Writes the answers as 16, 256 or 4096 files by hash prefix, `why/SALT/abc.json`, and their
+//! index, `why/index.json`.
 //!
-//! Takes answers in any order. Writes all shards, the empty ones too, so that an unknown name can
-//! be told from a server that fails. A shard is written entry by entry, so that its size takes no
-//! memory.
+//! Accepts answers in any order. Writes all shards, including empty ones, so that an unknown name
+//! differs from a failing server. Writes a shard entry by entry, so that its size takes no memory.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -17,23 +15,23 @@ use super::sorted::{Sorted, Sorter};
 use crate::error::SiteError;
 use crate::staging::{Gzip, Staging, gzip};
 
-/// The folder of the index. The shards are in one of its folders, which the salt names: an index
-/// never leads to shards of another publication.
+/// The folder of the index. It contains a folder of shards named by the salt, so that an index
+/// never leads to another publication's shards.
 pub(crate) const FOLDER: &str = "why";
 
-/// Answers that a shard holds on average, at least, before there are more shards: whoever asks for one tells the server no more than one of so many known
-/// names, and of all that are not known; and a small census is not made of thousands of files. With
-/// these, a shard holds twice the average or more with a chance of one in 10^10, since nobody knows
-/// the salt before it is published.
+/// Smallest average number of answers in a shard before there are more shards. A request reveals
+/// only that the name is one of this many known names or any unknown one. A small census gets few
+/// files. With this average, a shard holds at least twice as many with a chance of one in 10^10,
+/// since nobody knows the salt before it is published.
 const ANSWERS_A_SHARD_MIN: u64 = 64;
 
-/// Values of the digits before an entry's.
+/// Number of possible shard prefixes.
 const PREFIXES: u16 = 1 << (4 * SHARD_DIGITS_MAX);
 
-/// Bytes that are gathered for a file before the system is asked to write.
+/// Size of a file's write buffer.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// Answers on their way to their shards.
+/// Answers collected for their shards.
 #[derive(Debug)]
 pub(crate) struct Shards {
     folder: PathBuf,
@@ -41,23 +39,21 @@ pub(crate) struct Shards {
     pushed: u64,
 }
 
-/// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Written {
-    /// Answers.
     pub(crate) answers: u64,
-    /// In which shards.
+    /// How they are divided into shards.
     pub(crate) shape: Shape,
 }
 
-/// How the answers are shared out.
+/// How the answers are divided into shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shape {
     /// Digits of a shard's name.
     pub(crate) digits: u8,
-    /// Shards: one for each value of so many digits.
+    /// Number of shards: one for each value of the digits.
     pub(crate) shards: u16,
-    /// Values of [`SHARD_DIGITS_MAX`] digits that begin with those of one shard.
+    /// Values of [`SHARD_DIGITS_MAX`] digits that belong to one shard.
     prefixes: u16,
 }
 
@@ -74,7 +70,7 @@ impl Shape {
         }
     }
 
-    /// The one for so many answers.
+    /// The shape for this number of answers.
     pub(crate) fn of(answers: u64) -> Self {
         let [.., smallest] = Self::ALL;
         let is_full =
@@ -84,7 +80,7 @@ impl Shape {
 }
 
 impl Shards {
-    /// No answer yet. `folder` is where there is room.
+    /// No answers yet. Temporary files go to `folder`.
     pub(crate) fn new(folder: &Path) -> Result<Self, SiteError> {
         Ok(Self {
             answers: Sorter::new(folder)
@@ -94,7 +90,6 @@ impl Shards {
         })
     }
 
-    /// Takes an answer.
     pub(crate) fn push(&mut self, key: Key, answer: &Answer) -> Result<(), SiteError> {
         self.pushed = self.pushed.saturating_add(1);
         self.answers
@@ -102,7 +97,7 @@ impl Shards {
             .map_err(|error| SiteError::from_io(&self.folder, "writing answers", error))
     }
 
-    /// Writes all shards, made at `made`, and removes those of the former publication.
+    /// Writes all shards, made at `made`, and removes those of the last publication.
     pub(crate) fn write(
         self,
         staging: &mut Staging,
@@ -138,7 +133,8 @@ impl Shards {
     }
 }
 
-/// Answers by their keys, each key once: of two, which a name alone can't have, one is lost.
+/// Answers by key, each key once. If two answers have the same key, one is lost; two names share
+/// one only by chance.
 struct Entries {
     sorted: Sorted,
     next: Option<(Key, Answer)>,
@@ -156,7 +152,7 @@ impl Entries {
         Ok(entries)
     }
 
-    /// The next answer, if its key begins with less than `end`.
+    /// The next answer, if its key's prefix is less than `end`.
     fn next_before(&mut self, end: u16) -> io::Result<Option<(Key, Answer)>> {
         let Some((key, answer)) = self.next.take_if(|(key, _)| key.prefix() < end) else {
             return Ok(None);
@@ -167,7 +163,7 @@ impl Entries {
     }
 
     fn step(&mut self, last: Option<Key>) -> io::Result<()> {
-        // As many answers as there are.
+        // Ends after the last answer.
         while let Some(packed) = self.sorted.next()? {
             let next = Answer::unpack(&packed).ok_or(io::ErrorKind::InvalidData)?;
             if Some(next.0) != last {
@@ -179,11 +175,11 @@ impl Entries {
     }
 }
 
-/// A shard while it grows, and the same gzipped.
+/// A shard during writing, plain and gzipped.
 struct Shard {
     path: PathBuf,
     plain: BufWriter<File>,
-    /// The encoder is slow with small pieces, so that the buffer is before it.
+    /// The encoder is slow with small writes, so a buffer is in front of it.
     zipped: BufWriter<Gzip<File>>,
     entries: u64,
 }

@@ -1,7 +1,7 @@
-//! Answers sorted by key, with bounded memory whatever keys they have.
+//! Sorts answers by key in bounded memory, for any keys.
 //!
-//! Takes packed answers in any order. A run of them is sorted in memory and goes to an unnamed
-//! file; at the end the runs are merged.
+//! Accepts packed answers in any order. Sorts runs of them in memory, writes each run to an unnamed
+//! file, and merges the runs at the end.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,24 +12,24 @@ use std::path::Path;
 
 use super::answer::{PACKED_BYTES, Packed};
 
-/// Answers that are sorted at once: 1.9 MB.
+/// Answers sorted in memory at once: 1.9 MB.
 const RUN_ANSWERS: usize = 65_536;
 
-/// Answers of a run that are read at once: 3.7 kB of each run while they are merged, which is 0.6
-/// MB at ten million answers.
+/// Answers read from a run at once. A run's buffer takes 3.7 kB during the merge; at ten million
+/// answers, all buffers take 0.6 MB.
 const READ_ANSWERS: usize = 128;
 
-/// Answers that come in.
+/// Collects the answers.
 #[derive(Debug)]
 pub(crate) struct Sorter {
     file: File,
     run: Vec<Packed>,
-    /// Where the runs in the file end. Each begins where the one before it ends.
+    /// End of each run in the file. Each run begins at the end of the one before it.
     ends: Vec<u64>,
 }
 
 impl Sorter {
-    /// No answer yet. `folder` is where there is room.
+    /// No answers yet. The temporary file goes to `folder`.
     pub(crate) fn new(folder: &Path) -> io::Result<Self> {
         Ok(Self {
             file: tempfile::tempfile_in(folder)?,
@@ -38,7 +38,6 @@ impl Sorter {
         })
     }
 
-    /// Takes an answer.
     pub(crate) fn push(&mut self, answer: Packed) -> io::Result<()> {
         self.run.push(answer);
         if self.run.len() < RUN_ANSWERS {
@@ -57,7 +56,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// All answers, ascending.
+    /// All answers in ascending order.
     pub(crate) fn sorted(mut self) -> io::Result<Sorted> {
         if !self.run.is_empty() {
             self.spill()?;
@@ -82,26 +81,24 @@ impl Sorter {
     }
 }
 
-/// Sorted answers.
 #[derive(Debug)]
 pub(crate) struct Sorted {
     file: File,
     runs: Vec<Run>,
-    /// The next answer of each run that has one, and the run.
+    /// The next answer of each unfinished run, and the run's index.
     heads: BinaryHeap<Reverse<(Packed, usize)>>,
 }
 
-/// A part of the file that is read piece by piece.
+/// A part of the file, read in pieces.
 #[derive(Debug)]
 struct Run {
     at: u64,
     end: u64,
-    /// The next answers, the first of them last.
+    /// The next answers in reverse order.
     read: Vec<Packed>,
 }
 
 impl Sorted {
-    /// The next answer.
     pub(crate) fn next(&mut self) -> io::Result<Option<Packed>> {
         let Some(Reverse((answer, run))) = self.heads.pop() else {
             return Ok(None);

@@ -1,14 +1,14 @@
-//! The words of an answer, for which the pages have sentences.
+//! The reason codes of an answer, for which the pages have sentences.
 //!
-//! `census::why` decides why a host is listed or is not; a [`Why`] is that reason without what
-//! nobody but its owner and the operator may read: it names no other host, nobody who decided, and
-//! one word stands for all that is withheld.
+//! `census::why` decides why a host is listed or not. A [`Why`] is that reason without private
+//! parts: it names no other host and no decision's author, and one code covers all withheld hosts.
+//! Only the owner and the operator may read those.
 
 use census::state::StateName;
 pub use census::why::Found;
 use census::why::Reason;
 
-/// Makes an enum whose values each have one word, known to the shards, the pages and the scripts.
+/// Makes an enum whose values each have one code, known to the shards, the pages and the scripts.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $value:ident => $word:literal,)* }) => {
         $(#[$about])*
@@ -18,10 +18,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$value,)*];
 
-            /// Its word.
+            /// The code in the shards.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $word,)*
@@ -32,27 +32,28 @@ macro_rules! words {
 }
 
 words! {
-    /// Why a host is listed or is not.
+    /// Why a host is listed or not.
     Why {
-        /// Listed: it lives.
+        /// Listed: it is alive.
         Lives => "lives",
-        /// Listed: it lived lately, and refused to talk to us the last time.
+        /// Listed: it was alive recently, and refused the last request.
         LivesRefusing => "lives_refusing",
-        /// Listed: it lived lately, and its last checks failed.
+        /// Listed: it was alive recently, and its last checks failed.
         Failing => "failing",
-        /// Listed: it redirects to a host that does not live itself.
+        /// Listed: it redirects to a host that is not alive itself.
         MovingToNobody => "moving_to_nobody",
-        /// Listed still, and not by what is known of it now: the list that stands is older.
+        /// Still listed, but will leave the next list: the current list is older than the latest
+        /// facts.
         LeavesNext => "leaves_next",
-        /// Not listed yet, though it would be by what is known of it now: the list that stands is
-        /// older.
+        /// Not listed yet, but will be on the next list: the current list is older than the latest
+        /// facts.
         NextList => "next_list",
         /// It opted out, hides, is denied or is parked. One answer for all, so that it does not
-        /// tell who asked to be left out from whom the operator keeps out.
+        /// reveal whether the owner or the operator decided.
         Withheld => "withheld",
-        /// Another crawler says that it lived, and no check of ours does yet.
+        /// Another crawler reports that it was alive; no check of ours has confirmed that yet.
         TakenOver => "taken_over",
-        /// Somebody is there and has refused to talk to us so far.
+        /// A server is there and has refused every request so far.
         RefusesSoFar => "refuses_so_far",
         /// It was never judged.
         NeverJudged => "never_judged",
@@ -60,35 +61,35 @@ words! {
         Gone => "gone",
         /// It has not answered as an instance for too long.
         Dead => "dead",
-        /// It redirects to another host for good.
+        /// It redirects permanently to another host.
         Moved => "moved",
         /// It redirects to a host that is listed instead.
         MovedToListed => "moved_to_listed",
-        /// It has not come out alive yet.
+        /// It has never been found alive.
         NeverAlive => "never_alive",
-        /// It was off the list before its last checks, or was last alive over 14 days ago. One word
-        /// for both: among others, the first says that an owner took an opt-out back.
+        /// It was off the list before its last checks, or was last alive over 14 days ago. One code
+        /// for both: the first case alone could reveal that an owner withdrew an opt-out.
         Stale => "stale",
-        /// Its group is larger than what is taken without a look.
+        /// Its group is larger than the limit for automatic admission.
         GroupHeld => "group_held",
-        /// It had no room yet.
+        /// It waits for admission.
         Waiting => "waiting",
     }
 }
 
-/// A host's state, the step before all states, or no answer.
+/// A host's state, or that it waits, or that it is withheld.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// The census has a row of it.
+    /// It is in the database, in this state.
     Known(StateName),
-    /// It was named, and had no room.
+    /// It is known by name and waits for admission.
     Waiting,
-    /// It is not told.
+    /// The answer does not reveal its state.
     Withheld,
 }
 
 impl Place {
-    /// All of them.
+    /// All values.
     pub const ALL: [Self; 8] = [
         Self::Known(StateName::Discovered),
         Self::Known(StateName::Alive),
@@ -100,7 +101,7 @@ impl Place {
         Self::Withheld,
     ];
 
-    /// Its word.
+    /// The code in the shards.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Known(state) => state.as_str(),
@@ -111,7 +112,7 @@ impl Place {
 }
 
 impl Why {
-    /// The word for a reason; `None` for names that the pages have no entry of.
+    /// The code for a reason; `None` for names that have no entry on the pages.
     pub fn of(reason: &Reason<'_>) -> Option<Self> {
         let why = match reason {
             Reason::Alive => Self::Lives,
@@ -139,7 +140,7 @@ impl Why {
         Some(why)
     }
 
-    /// Whether it is a reason to be listed.
+    /// Whether a host with this reason is listed.
     pub fn is_listed(self) -> bool {
         match self {
             Self::Lives

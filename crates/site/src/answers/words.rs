@@ -1,20 +1,20 @@
-//! The words for people: a sentence for every state, every reason to be listed or not, and
-//! everything that a check can find, and what to do about it.
+//! The texts for people: a sentence for every state, every reason to be listed or not, and every
+//! finding of a check, with advice.
 //!
-//! Each match is exhaustive, so that a new reason does not compile without its sentence. The script
-//! reads the sentences from the page, where they are for everybody. They mean what
-//! `fedicensus explain` says.
+//! Each match is exhaustive, so that a new reason does not compile without its sentence. The page
+//! contains all sentences, and the script reads them there. They mean the same as the output of
+//! `fedicensus explain`.
 
 use protocol::DeadReason;
 
 use super::why::{Found, Place, Why};
 
-/// What one word means, and what to do about it.
+/// What a code means, and advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Words {
     /// What it means.
     pub says: &'static str,
-    /// What the owner of the instance can do about it; empty if there is nothing to do.
+    /// What the instance's owner can do; empty if nothing.
     pub advice: &'static str,
 }
 
@@ -24,7 +24,7 @@ const fn words(says: &'static str, advice: &'static str) -> Words {
 
 const NOTHING_TO_DO: &str = "";
 
-/// What a place means.
+/// The meaning of a state.
 pub fn of_place(place: Place) -> &'static str {
     use census::state::StateName;
     match place {
@@ -48,10 +48,11 @@ pub fn of_place(place: Place) -> &'static str {
     }
 }
 
-/// One list of all reasons to be listed or not: the match over it is exhaustive, and longer than a function may be.
+/// One list of all reasons to be listed or not. The match over it is exhaustive, and longer than
+/// clippy's limit for functions.
 macro_rules! whys {
     ($($why:ident => $words:expr,)*) => {
-        /// Why a host is listed or is not, and what to do about it.
+        /// Why a host is listed or not, and advice.
         pub fn of_why(why: Why) -> Words {
             match why {
                 $(Why::$why => $words,)*
@@ -132,7 +133,7 @@ whys! {
     ),
 }
 
-/// Whether what the last check found tells better what to do than the reason itself.
+/// Whether the last check's result gives better advice than the reason itself.
 pub fn found_tells_more(why: Why) -> bool {
     match why {
         Why::LivesRefusing
@@ -156,13 +157,13 @@ pub fn found_tells_more(why: Why) -> bool {
     }
 }
 
-/// The words for a host that has no entry.
+/// The text for a host that has no entry.
 pub const UNKNOWN: Words = words(
     "We do not know this name. No peers list that we read contains it, or nothing answered there for a year, or the operator of this census does not admit it.",
     "An instance is found automatically once it federates with others whose software publishes its peers. Write to the contact below to have it checked soon, or to learn whether it is admitted.",
 );
 
-/// The word of what a check found: the wire's own where it has one.
+/// The code of a finding: the wire's where there is one.
 pub fn found_word(found: Found) -> &'static str {
     match found {
         Found::Alive => "alive",
@@ -174,7 +175,7 @@ pub fn found_word(found: Found) -> &'static str {
     }
 }
 
-/// What a check found, and what to do about it.
+/// The meaning of a finding, and advice.
 pub fn of_found(found: Found) -> Words {
     match found {
         Found::Alive => words("It answered as an instance.", NOTHING_TO_DO),
@@ -192,10 +193,10 @@ pub fn of_found(found: Found) -> Words {
     }
 }
 
-/// One list of all reasons, so that none is on the page without a sentence or the other way round.
+/// One list of all findings: the page has a sentence for each, and no others.
 macro_rules! reasons {
     ($($reason:ident => ($word:literal, $says:literal, $advice:expr),)*) => {
-        /// All that a check can find.
+        /// All findings of checks.
         pub const FOUND: &[Found] = &[
             Found::Alive,
             Found::Moved,

@@ -1,8 +1,8 @@
-//! The lines of the list that come first in some order, a bounded number of them.
+//! A bounded number of the list's first lines in some order.
 
 use std::collections::BTreeSet;
 
-/// The lines with the smallest keys; among equal keys the first lines.
+/// The lines with the smallest keys; among equal keys, the first lines.
 #[derive(Debug)]
 pub(crate) struct Least<K> {
     lines_max: usize,
@@ -21,7 +21,7 @@ impl<K: Ord> Least<K> {
         if self.kept.len() >= self.lines_max
             && self.kept.last().is_none_or(|(last, _)| *last <= key)
         {
-            // Lines arrive in their own order, so an equal key belongs behind.
+            // Lines arrive in their own order, so a line with an equal key comes later.
             return;
         }
         self.kept.insert((key, line.to_owned()));
@@ -30,7 +30,6 @@ impl<K: Ord> Least<K> {
         }
     }
 
-    /// The lines in order.
     pub(crate) fn into_lines(self) -> Vec<String> {
         self.kept.into_iter().map(|(_, line)| line).collect()
     }

@@ -1,11 +1,12 @@
-//! The files that are the same in every census: style, scripts, icon. Compiled in.
+//! The files that are the same in every census: style sheet, scripts, icon. They are compiled in.
 
-/// What a browser may do with a page: our own scripts, our own style, our own files; nothing inline and nobody else. nginx sends it with every answer.
+/// The content security policy of all pages: only our own scripts, styles and files, and nothing
+/// inline. nginx sends it with every answer.
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
 pub(crate) const STYLE: &str = include_str!("../../assets/style.css");
 
-/// Names below the public folder, and contents.
+/// Paths below the public folder, and contents.
 pub(crate) const ASSETS: [(&str, &str); 11] = [
     ("style.css", STYLE),
     ("noscript.css", include_str!("../../assets/noscript.css")),
@@ -20,13 +21,13 @@ pub(crate) const ASSETS: [(&str, &str); 11] = [
     ("copy.js", include_str!("../../assets/copy.js")),
 ];
 
-/// Files of a census with push. A service worker serves the folder that it is in, and those below.
+/// Files of a census with push. A service worker serves its own folder and the folders below.
 pub(crate) const PUSH_ASSETS: [(&str, &str); 2] = [
     ("push.js", include_str!("../../assets/push.js")),
     ("notify.js", include_str!("../../assets/notify.js")),
 ];
 
-/// The icon for programs that ask for it under the oldest of names.
+/// The icon for programs that request it under its oldest name.
 pub(crate) const FAVICON: &[u8] = include_bytes!("../../assets/favicon.ico");
 
 #[cfg(test)]

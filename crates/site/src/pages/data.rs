@@ -1,4 +1,4 @@
-//! For users of the data: which files there are, and how to read them.
+//! The page for users of the data: which files exist, and how to read them.
 
 use maud::{Markup, html};
 
@@ -6,10 +6,10 @@ use super::layout::{Page, fill_in, moment};
 use crate::facts::Facts;
 use crate::text::{grouped, size};
 
-/// Where the files are.
+/// Path of the files.
 const FOLDER: &str = "/data/";
 
-/// The published files that are meant for programs, and what each holds.
+/// The published files that are meant for programs, and their contents.
 const FILES: [(&str, &str); 10] = [
     (
         "/data/index.json",
@@ -54,7 +54,7 @@ const FILES: [(&str, &str); 10] = [
 /// has none.
 const DAYS: &str = "/data/changes/YYYY-MM-DD.ndjson";
 
-/// Ways to read them, each a heading and its lines; `{}` is the address of this site.
+/// Ways to read the files, each with a heading and lines; `{}` is the site's address.
 const EXAMPLES: [(&str, &str); 5] = [
     (
         "curl and jq: the number of instances, and all that run Lemmy and let people sign up",
@@ -86,7 +86,6 @@ const EXAMPLES: [(&str, &str); 5] = [
     ),
 ];
 
-/// The page.
 pub(crate) fn data(facts: &Facts) -> String {
     let content = html! {
         p.lead { "Everything that this census publishes is a file. New versions come about every six hours, and each file is replaced in one step, so nobody reads half of one." }
@@ -127,7 +126,7 @@ pub(crate) fn data(facts: &Facts) -> String {
     .around(facts, &content)
 }
 
-/// Size of the file at this path. `None` if the index does not name it.
+/// Size of the file at this path; `None` if the index does not name it.
 fn bytes_of(facts: &Facts, path: &str) -> Option<u64> {
     let name = path.strip_prefix(FOLDER)?;
     let mut files = facts.published.files.iter();

@@ -1,4 +1,4 @@
-//! The pages that come in place of what was asked for.
+//! The error pages.
 
 use maud::html;
 

@@ -1,4 +1,4 @@
-//! What all pages have in common: head, navigation, foot.
+//! The common parts of all pages: head, navigation, foot.
 
 use dump::Moment;
 use maud::{DOCTYPE, Markup, html};
@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, html};
 use super::assets::CONTENT_SECURITY_POLICY;
 use crate::facts::Facts;
 
-/// Pages that the navigation leads to.
+/// Pages in the navigation.
 const NAVIGATION: [(&str, &str); 5] = [
     ("/", "Instances"),
     ("/why.html", "Is mine listed?"),
@@ -15,18 +15,18 @@ const NAVIGATION: [(&str, &str); 5] = [
     ("/data.html", "Data"),
 ];
 
-/// Where the source is.
+/// Address of the source code.
 const SOURCE: &str = env!("CARGO_PKG_REPOSITORY");
 
 /// A page around its content.
 pub(crate) struct Page<'a> {
-    /// Where it is, as the navigation has it; anything else is no place of the navigation.
+    /// The page's path in the navigation; any other path has no place there.
     pub(crate) path: &'a str,
-    /// Its heading and the window's title.
+    /// The heading and the window's title.
     pub(crate) title: &'a str,
-    /// One sentence for search engines and for cards of links.
+    /// One sentence for search engines and link previews.
     pub(crate) about: &'a str,
-    /// The scripts that it loads.
+    /// The scripts that the page loads.
     pub(crate) scripts: &'a [&'a str],
 }
 
@@ -38,7 +38,8 @@ impl Page<'_> {
             html lang="en" {
                 head {
                     meta charset="utf-8";
-                    // Where the files are served by others, who don't send it. A meta element can't forbid frames.
+                    // For copies on other servers, which don't send the header. A meta element
+                    // can't forbid frames.
                     meta http-equiv="Content-Security-Policy" content=(CONTENT_SECURITY_POLICY.replace(" frame-ancestors 'none';", ""));
                     meta name="viewport" content="width=device-width, initial-scale=1";
                     meta name="referrer" content="no-referrer";
@@ -101,7 +102,7 @@ fn foot(facts: &Facts) -> Markup {
     }
 }
 
-/// The licence of the data, as a link for those that are one identifier of SPDX's list.
+/// The licence of the data, as a link if it is a single SPDX identifier.
 fn licence(facts: &Facts) -> Markup {
     let is_one = !facts.licence.contains([' ', '(', ')', '+']);
     html! {
@@ -120,7 +121,7 @@ pub(crate) fn moment(at: Moment) -> Markup {
     html! { time datetime=(exact) { (minute.as_deref().unwrap_or(&exact)) " UTC" } }
 }
 
-/// The contact, as a link where it is one.
+/// The contact, as a link if it is one.
 pub(crate) fn contact(facts: &Facts) -> Markup {
     html! {
         @if let Some(link) = facts.contact_link() {
@@ -131,7 +132,7 @@ pub(crate) fn contact(facts: &Facts) -> Markup {
     }
 }
 
-/// What examples need that don't know where the site is read.
+/// A note for examples that lack the site's address.
 pub(crate) fn fill_in(facts: &Facts) -> Markup {
     html! {
         @if facts.address.is_none() {
@@ -140,7 +141,7 @@ pub(crate) fn fill_in(facts: &Facts) -> Markup {
     }
 }
 
-/// A text of strangers, set apart so that its direction of writing does not turn what stands beside it.
+/// A stranger's text, isolated so that its writing direction does not change the text around it.
 pub(crate) fn strangers(text: &str) -> Markup {
     html! { bdi { (text) } }
 }

@@ -1,4 +1,4 @@
-//! For owners of instances: who asks, how often, and how to be left alone.
+//! The page for owners of instances: who sends the requests, how often, and how to opt out.
 
 use maud::{Markup, html};
 
@@ -6,7 +6,6 @@ use super::layout::{Page, contact, fill_in};
 use crate::facts::{Facts, Intake, Reading};
 use crate::robots::EXAMPLES;
 
-/// The page.
 pub(crate) fn owners(facts: &Facts) -> String {
     let content = html! {
         p.lead {
@@ -49,7 +48,7 @@ pub(crate) fn owners(facts: &Facts) -> String {
     .around(facts, &content)
 }
 
-/// The form, what it needs to be believed, and the same by hand.
+/// The form, the proof that it needs, and the same by hand.
 fn buttons(facts: &Facts) -> Markup {
     let command = |path: &str| {
         format!(
@@ -119,7 +118,7 @@ fn opt_out(facts: &Facts) -> Markup {
     }
 }
 
-/// Walks through public conversations, where the operator wants them (docs/walks.md).
+/// Walks through public conversations, if the operator enables them (docs/walks.md).
 fn conversations() -> Markup {
     html! {
         h2 id="conversations" { "Public conversations" }

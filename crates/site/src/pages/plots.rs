@@ -18,19 +18,19 @@ use draw::{Caption, Height, Line, plot};
 /// Rows of a table below a plot: a month of days.
 const TABLE_ROWS_MAX: usize = 31;
 
-/// Software with a plot of its own on the start page.
+/// Kinds of software with a separate plot on the start page.
 const PANELS: usize = 8;
 
-/// Days that new and gone instances are averaged over: a week has no weekday.
+/// Days over which new and gone instances are averaged: a whole week levels out its weekdays.
 const SMOOTHED_DAYS: usize = 7;
 
-/// The picture for links to the site.
+/// The preview picture for links to the site.
 pub(crate) fn card(facts: &Facts, listed: u64) -> Result<Vec<u8>, SiteError> {
     let points = history::stock(&facts.history, |day| Some(day.listed()));
     card::card(listed, &points)
 }
 
-/// Listed instances in all.
+/// Number of listed instances over time.
 pub(crate) fn total(facts: &Facts) -> Markup {
     let days = &facts.history;
     let points = history::stock(days, |day| Some(day.listed()));
@@ -50,7 +50,7 @@ pub(crate) fn total(facts: &Facts) -> Markup {
     )
 }
 
-/// Listed hosts of the most frequent software of the last day, a panel each.
+/// Listed hosts of the last day's most frequent software, with a panel each.
 pub(crate) fn softwares(facts: &Facts, ranking: &Ranking) -> Markup {
     let days = &facts.history;
     let Some(last) = days.last() else {
@@ -88,7 +88,7 @@ pub(crate) fn softwares(facts: &Facts, ranking: &Ranking) -> Markup {
     }
 }
 
-/// Instances that came onto the list and left it, per day.
+/// Instances that came onto the list or left it, per day.
 pub(crate) fn new_and_gone(facts: &Facts) -> Markup {
     let days = &facts.history;
     let flow = |name, count: fn(&Day) -> u64| Line {
@@ -118,7 +118,7 @@ pub(crate) fn new_and_gone(facts: &Facts) -> Markup {
     )
 }
 
-/// Known hosts that respond, fail and are unreachable.
+/// Known hosts that respond, fail or are unreachable.
 pub(crate) fn states(facts: &Facts) -> Markup {
     const SHOWN: [(StateName, &str); 3] = [
         (StateName::Alive, "alive"),
@@ -153,7 +153,7 @@ pub(crate) fn states(facts: &Facts) -> Markup {
     )
 }
 
-/// One software over time. Without a day that names it there is no plot.
+/// One software over time; empty if no day names it.
 pub(crate) fn software_plot(facts: &Facts, name: &str) -> Markup {
     let points = history::stock(&facts.history, |day| day.software(name));
     if points.is_empty() {
@@ -191,12 +191,12 @@ fn figure(caption: Markup, drawn: &Markup, table: &Markup) -> Markup {
     }
 }
 
-/// A colour's meaning.
+/// A legend entry.
 fn key(line: usize, name: &str) -> Markup {
     html! { span class=(format!("key line{line}")) { (name) } }
 }
 
-/// A line in words.
+/// A line as text.
 fn says(points: &[Point]) -> String {
     match points {
         [] => "Nothing is known yet.".to_owned(),
@@ -227,7 +227,7 @@ fn software_link(name: &str, ranking: &Ranking) -> Markup {
     }
 }
 
-/// The numbers of a plot, for those who don't see it.
+/// A plot's numbers, for people who can't see it.
 fn table(
     caption: &str,
     heads: &[Markup],

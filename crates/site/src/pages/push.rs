@@ -1,21 +1,21 @@
-//! The button that turns notifications on and off. It is on no page of a census without push.
+//! The button that turns notifications on and off. Only pages of a census with push have it.
 
 use maud::{Markup, html};
 
 use crate::facts::{Facts, Push};
 
-/// What a button notifies of.
+/// The subject of a button's notifications.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Notified<'a> {
-    /// Any instance that is new or gone.
+    /// All new and gone instances.
     All,
-    /// A new instance of this software.
+    /// New instances of this software.
     Software(&'a str),
-    /// A change of the host that the page answers about.
+    /// Changes of the host whose answer the page shows.
     Host,
 }
 
-/// The button, with what it keeps.
+/// The button and its filter.
 pub(crate) fn button(facts: &Facts, of: Notified<'_>) -> Markup {
     let (label, software) = match of {
         Notified::All => ("Notify me of new and gone instances", None),
@@ -36,7 +36,8 @@ pub(crate) fn button(facts: &Facts, of: Notified<'_>) -> Markup {
     }
 }
 
-/// The scripts of a page with a button: its own, and the button's first, which listens to them.
+/// The scripts of a page with a button. The button's script comes first, since it listens to the
+/// page's.
 pub(crate) fn scripts(facts: &Facts, own: &[&'static str]) -> Vec<&'static str> {
     let script = match facts.push {
         Push::Open => &["/push.js"][..],

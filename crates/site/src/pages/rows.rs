@@ -1,14 +1,14 @@
 //! Rows of the list as HTML; the script on the start page makes the same elements.
 //!
-//! On phones the style sheet turns rows into cards, which would take their roles from a screen
-//! reader: so the roles are written out.
+//! On phones the style sheet turns rows into cards. Screen readers would then lose the roles, so
+//! the roles are written out.
 
 use maud::{Markup, html};
 
 use super::layout::strangers;
 use crate::list::Row;
 
-/// The columns of the list: the script's names, headings, cells' classes.
+/// The list's columns: the script's names, headings, cells' classes.
 pub(crate) const COLUMNS: [(&str, &str, &str); 7] = [
     ("host", "Host", "host"),
     ("software", "Software", "software"),
@@ -19,7 +19,7 @@ pub(crate) const COLUMNS: [(&str, &str, &str); 7] = [
     ("last_alive", "Last up", "day last"),
 ];
 
-/// A row; its number in its table counts from 2, behind the head.
+/// A row; row numbers in a table start at 2, behind the head.
 pub(crate) fn row(number: usize, row: Row<'_>) -> Markup {
     html! {
         tr role="row" aria-rowindex=(number) {
@@ -34,7 +34,7 @@ pub(crate) fn row(number: usize, row: Row<'_>) -> Markup {
     }
 }
 
-/// A table of instances of one software, which it does not name again.
+/// A table of instances of one software, without a column for the software.
 pub(crate) fn table(lines: &[String], labelled_by: &str) -> Markup {
     html! {
         div.view.short tabindex="0" role="region" aria-labelledby=(labelled_by) {
@@ -56,9 +56,9 @@ pub(crate) fn table(lines: &[String], labelled_by: &str) -> Markup {
     }
 }
 
-/// A host as a link to the instance's own front page, which a reader of a list wants. `nofollow`
-/// because we vouch for none; neither the opened page nor its server learns where the reader came
-/// from. Unicode letters come second, since different letters can look alike.
+/// A host as a link to the instance's front page, which readers of a list want. `nofollow`, because
+/// we vouch for no host. Neither the opened page nor its server learns where the reader came from.
+/// The Unicode name comes second, since different letters can look alike.
 fn host(row: Row<'_>) -> Markup {
     html! {
         a href=(format!("https://{}/", row.host)) rel="nofollow noopener noreferrer" { (row.host) }

@@ -1,4 +1,4 @@
-//! All software on one page, and a page for each of the most frequent.
+//! A page with all software, and a page for each of the most frequent.
 
 use maud::{Markup, html};
 
@@ -10,7 +10,7 @@ use crate::facts::Facts;
 use crate::software::{Ranking, Software};
 use crate::text::{grouped, share};
 
-/// All software, by how many listed hosts run it.
+/// All software, sorted by number of listed hosts.
 pub(crate) fn all_software(facts: &Facts, listed: u64, ranking: &Ranking) -> String {
     let content = html! {
         p.lead { "What the " (grouped(listed)) " listed instances say that they run, and how many of them run the newest minor version." }
@@ -43,7 +43,7 @@ pub(crate) fn all_software(facts: &Facts, listed: u64, ranking: &Ranking) -> Str
     .around(facts, &content)
 }
 
-/// One software.
+/// The page of one software.
 pub(crate) fn software(facts: &Facts, listed: u64, software: &Software) -> String {
     let about = format!(
         "{} listed instances of the Fediverse run {}: versions over time, the newest and the oldest.",
@@ -107,7 +107,7 @@ fn versions(software: &Software) -> Markup {
     }
 }
 
-/// A share as a number, and a bar whose length is relative to the longest one.
+/// A share as a number, with a bar relative to the longest one.
 fn bar(part: u64, whole: u64, most: u64) -> Markup {
     let width = share(part, most).replace('\u{a0}', "");
     html! {
@@ -118,7 +118,7 @@ fn bar(part: u64, whole: u64, most: u64) -> Markup {
     }
 }
 
-/// A number and its share of a whole, as two cells.
+/// A number and its share of the total, as two cells.
 fn count(part: u64, whole: u64) -> Markup {
     html! {
         td.number { (grouped(part)) }

@@ -1,4 +1,4 @@
-//! The start page: what this is, the counts, the list, and plots over time.
+//! The start page: purpose, counts, list, and plots over time.
 
 use maud::{Markup, html};
 
@@ -11,10 +11,10 @@ use crate::list::{Listed, Row};
 use crate::software::Ranking;
 use crate::text::{grouped, size};
 
-/// Software that the list's form offers by name. An address may ask for any other.
+/// Kinds of software that the list's form offers. An address may name any other.
 const SOFTWARE_OFFERED: usize = 100;
 
-/// Ways to sort the list: what the address says, and the reader's words.
+/// Sort orders of the list: the value in the address, and the text for the reader.
 const SORTS: [(&str, &str); 14] = [
     ("-first_seen", "Newest first"),
     ("first_seen", "Oldest first"),
@@ -32,7 +32,6 @@ const SORTS: [(&str, &str); 14] = [
     ("last_alive", "Last up, earliest first"),
 ];
 
-/// The page.
 pub(crate) fn start(facts: &Facts, listed: &Listed, ranking: &Ranking) -> String {
     let has_plots = !facts.history.is_empty() && listed.rows > 0;
     let content = html! {
@@ -80,7 +79,7 @@ pub(crate) fn start(facts: &Facts, listed: &Listed, ranking: &Ranking) -> String
     .around(facts, &content)
 }
 
-/// What there is to say before the first list.
+/// The text before the first list exists.
 fn first_checks(facts: &Facts) -> Markup {
     let known = sum(facts.known.values());
     html! {
@@ -163,7 +162,7 @@ fn form(ranking: &Ranking) -> Markup {
     }
 }
 
-/// The newest rows; the script replaces them by what the reader asks for.
+/// The newest rows. The script replaces them with those that the reader requests.
 fn table(listed: &Listed) -> Markup {
     html! {
         table.list id="list-table" role="table" aria-labelledby="instances" {

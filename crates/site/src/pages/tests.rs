@@ -130,7 +130,7 @@ fn pages_of_a_small_world() {
         "software.html",
         "software/software0.html",
     ] {
-        // An element a line, for those who read what changed.
+        // One element per line, so that changes are readable.
         let text = read(folder.path(), page).replace('>', ">\n");
         insta::assert_snapshot!(page.replace('/', "-"), text);
     }
@@ -187,7 +187,7 @@ fn every_word_of_an_answer_stands_on_the_page_once() {
     }
 }
 
-/// The bytes of a file as nginx sends it to who accepts gzip.
+/// The size of a file that nginx sends to a client that accepts gzip.
 fn wire(bytes: &[u8]) -> usize {
     let mut zipped = GzEncoder::new(Vec::new(), flate2::Compression::default());
     std::io::Write::write_all(&mut zipped, bytes).unwrap();
@@ -208,7 +208,7 @@ fn the_start_page_stays_below_60_kb_with_three_years_and_200_kinds_of_software()
     let assets: usize = ASSETS
         .iter()
         .chain(&PUSH_ASSETS)
-        // What other pages load, and readers who press the button.
+        // Leaves out what only other pages load, or readers who press the button.
         .filter(|(name, _)| !["why.js", "sha256.js", "noscript.css", "notify.js"].contains(name))
         .map(|(_, content)| wire(content.as_bytes()))
         .sum();
@@ -221,7 +221,7 @@ fn the_start_page_stays_below_60_kb_with_three_years_and_200_kinds_of_software()
     assert!(page.len() <= 400_000, "{}", page.len());
 }
 
-/// Without push a site is the same to the byte but for what the button needs.
+/// Without push, a site is byte for byte the same except for what the button needs.
 #[test]
 fn without_push_no_page_has_a_button_and_no_script_of_it_is_there() {
     let made = |push| {
@@ -268,7 +268,7 @@ fn the_buttons_scripts_go_away_with_push() {
     }
 }
 
-/// A page without its button for notifications, the button's script and what is said about it.
+/// A page without its notification button, the button's script and the text about it.
 fn without_button(page: &str) -> String {
     let page = page
         .replace("<script type=\"module\" src=\"/push.js\"></script>", "")
@@ -294,7 +294,7 @@ fn a_page_that_nothing_runs_on_any_more_goes_away() {
     assert!(folder.path().join("software/new.html").exists());
 }
 
-/// Invariant I7: who is not listed is named nowhere, whatever the answers say of it.
+/// Invariant I7: no file names a host that is not listed, whatever the answers contain.
 #[test]
 fn who_has_an_answer_is_named_nowhere_but_by_its_hash() {
     let folder = tempfile::tempdir().unwrap();
@@ -313,7 +313,7 @@ fn who_has_an_answer_is_named_nowhere_but_by_its_hash() {
     assert!(files.len() > 16, "{}", files.len());
 }
 
-/// All files in a folder and below it.
+/// All files in a folder and its subfolders.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -328,7 +328,8 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// A million hosts have thousands of files and pages, which take longer than whoever stops a container waits.
+/// A million hosts have thousands of files and pages. Writing them takes longer than the time that
+/// a container has to stop.
 #[test]
 fn a_site_that_is_stopped_at_any_look_leaves_what_stood_and_nothing_beside_it() {
     let hosts = ["a.example", "b.example"];
@@ -362,7 +363,7 @@ fn a_site_that_is_stopped_at_any_look_leaves_what_stood_and_nothing_beside_it() 
     staged.publish().unwrap();
     let files = files(folder.path()).len();
     let readings = 3;
-    // Two files of software0 are packed.
+    // Two files of software0 are compressed.
     let all = hosts.len() + files + readings * hosts.len() + 2 + 1;
     assert_eq!(
         usize::try_from(looks),
@@ -397,7 +398,7 @@ fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// Everything that names a software and a version, without the rest of a site.
+/// All pages that name a software and a version.
 fn rendered(software_name: &str, version: &str) -> String {
     let mut facts = facts(2);
     for day in &mut facts.history {
@@ -411,7 +412,7 @@ fn rendered(software_name: &str, version: &str) -> String {
     let row = instance("a.example", software_name, version);
     candidates.add(list.push(&row).unwrap().unwrap());
     let mut listed = list.finish().unwrap();
-    // The one number that depends on the length of the names.
+    // The one number that depends on the names' length.
     listed.wire_bytes = 0;
     let ranking = rank(candidates, &mut listed, sha256).unwrap();
     let page = &ranking.pages[0];
@@ -427,11 +428,12 @@ fn rendered(software_name: &str, version: &str) -> String {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// A page with any names is the page with plain names, and the escaped ones in their places: nothing of them is markup.
+    /// A page with any names equals the page with plain names and the escaped names in their
+    /// places: no part of them is markup.
     #[test]
     fn whatever_strangers_call_their_software_is_escaped_and_cut(
         name in prop_oneof![".{1,100}", "[<>&\"'/ =]{1,20}", Just("</title><script>alert(1)</script>".to_owned()), Just("\u{202e}x".repeat(5000))],
-        // Not a number: those are cut to their minor version.
+        // Not a number: numbers are cut to their minor version.
         version in prop_oneof!["x.{0,100}", Just("\"><img src=x>".to_owned())],
     ) {
         let plain = rendered("QQnameQQ", "QQversionQQ");

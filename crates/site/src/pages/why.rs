@@ -1,5 +1,5 @@
-//! "Is my instance listed?": a form for the script, a way without it, and all words that an answer
-//! may hold.
+//! "Is my instance listed?": a form for the script, instructions without it, and the text of every
+//! possible answer.
 
 use maud::{Markup, html};
 
@@ -44,7 +44,7 @@ fn form() -> Markup {
     }
 }
 
-/// Filled by the script.
+/// The script fills it in.
 fn answer(facts: &Facts) -> Markup {
     let lines = [
         ("answer-found", "Last check found"),
@@ -130,7 +130,7 @@ fn glossary() -> Markup {
     }
 }
 
-/// A word, where the script finds it by its name.
+/// A text, which the script finds by its code.
 struct Row {
     word: &'static str,
     says: &'static str,

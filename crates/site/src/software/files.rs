@@ -1,7 +1,7 @@
-//! The instances of each software as files, next to its page: names as JSON, rows as NDJSON.
+//! The instances of each software as files next to its page: names as JSON, rows as NDJSON.
 //!
-//! Hundreds of files grow at once. Each gathers some bytes in memory and is opened only to append
-//! them, so that neither memory nor open files grow with the census.
+//! Hundreds of files grow at once. Each has a buffer in memory and is opened only to append it, so
+//! that neither memory nor open files grow with the census.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use crate::error::SiteError;
 use crate::list::Listed;
 use crate::staging::Staging;
 
-/// Bytes that a file gathers before they are written: 400 files take 6.5 MB.
+/// Size of a file's buffer: 400 files take 6.5 MB.
 const GATHERED_BYTES: usize = 16 * 1024;
 
-/// A file that grows.
+/// A file during writing.
 struct Growing {
     name: String,
     gathered: Vec<u8>,
@@ -27,7 +27,7 @@ struct Files {
 }
 
 /// Writes the files of all software that has a page. Software whose names can't be used for files
-/// goes without.
+/// gets none.
 pub(crate) fn write(
     staging: &mut Staging,
     folder: &str,
@@ -81,7 +81,7 @@ impl Files {
     fn take(&mut self, staging: &Staging, host: &str, json: &str) -> Result<(), SiteError> {
         let before = if self.is_empty { '[' } else { ',' };
         self.is_empty = false;
-        // A canonical name has no character that JSON escapes.
+        // A canonical name contains no character that JSON escapes.
         self.names
             .push(staging, format!("{before}\"{host}\"").as_bytes())?;
         self.rows.push(staging, json.as_bytes())?;

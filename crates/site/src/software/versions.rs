@@ -1,4 +1,4 @@
-//! Versions of one software: collapsed to their first two numbers, and which of them is the newest.
+//! Versions of one software, reduced to their first two numbers, and which of them is the newest.
 
 use std::collections::HashMap;
 
@@ -12,18 +12,18 @@ pub(crate) const SHOWN_MAX: usize = 12;
 /// instance with an invented version does not make all others look outdated.
 const RELEASED_SHARE: u64 = 100;
 
-/// The counts while rows come in.
+/// The counts while rows arrive.
 #[derive(Debug, Default)]
 pub(crate) struct Counted(HashMap<String, u64>);
 
-/// The counts when all rows are in.
+/// The counts of all rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Versions {
     /// The most frequent minor versions, the newest first.
     pub(crate) minors: Vec<(String, u64)>,
     /// Hosts of other or unknown versions.
     pub(crate) others: u64,
-    /// The newest minor version, and how many hosts run it or a later one.
+    /// The newest minor version, and the number of hosts that run it or a later one.
     pub(crate) newest: Option<(String, u64)>,
 }
 
@@ -78,8 +78,8 @@ fn sum(minors: &[(String, u64)], is_wanted: impl Fn(&str) -> bool) -> u64 {
         .fold(0, |sum, (_, count)| sum.saturating_add(*count))
 }
 
-/// `4.5` of `4.5.1+glitch`: the first two numbers with what is before them. A version that does
-/// not begin with two numbers stays whole.
+/// `4.5` of `4.5.1+glitch`: the first two numbers and the text before them. A version that does not
+/// begin with two numbers stays unchanged.
 fn minor(version: &str) -> &str {
     let digits = |text: &str| {
         text.find(|letter: char| !letter.is_ascii_digit())

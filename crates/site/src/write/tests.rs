@@ -57,7 +57,7 @@ fn ranked(folder: &Path, software: &[&str]) -> (Ranking, Vec<Skipped>) {
 #[test]
 fn each_software_has_its_instances_as_files() {
     let folder = tempfile::tempdir().unwrap();
-    // More than what is gathered before it is written.
+    // More than a buffer holds.
     let rows: Vec<_> = (0..2000)
         .map(|number| {
             instance(
@@ -88,7 +88,7 @@ fn each_software_has_its_instances_as_files() {
         .unwrap();
     assert_eq!(unpacked, lines);
     let other = fs::read_dir(folder.path().join("software")).unwrap();
-    // The page, names and rows, and all of them packed.
+    // The page, names and rows, each plain and compressed.
     assert_eq!(other.count(), 2 * 6);
 }
 
@@ -99,7 +99,7 @@ fn a_sitemap_goes_with_the_address_that_it_needs() {
     let publish = |address: Option<&str>| {
         let facts = Facts {
             address: address.map(str::to_owned),
-            // Each publication has another one.
+            // Each publication has a different salt.
             salt: Salt::from_random(u128::from(address.is_none())),
             ..facts()
         };

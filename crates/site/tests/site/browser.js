@@ -1,9 +1,9 @@
-// As much of a browser as the service worker needs, for tests without one.
+// The parts of a browser that the service worker needs, for tests without one.
 import vm from "node:vm";
 
 const source = readFileSync(new URL("./notify.js", import.meta.url), "utf8");
 
-/** A browser with the worker. `answers` has the census's by method, each a status and a body. */
+/** A browser with the worker. `answers` has the census's answers by method: status and body. */
 export function browser(given = {}) {
   const { permission = "granted", refused, answers = {} } = given;
   const census = { key: "BA-_", GET: [200, undefined], POST: [201, {}], DELETE: [204, null], ...answers };
@@ -61,13 +61,13 @@ export function browser(given = {}) {
   });
   vm.runInContext(source, context);
 
-  /** Lets an event happen and waits until the worker is done with it. */
+  /** Triggers an event and waits until the worker has handled it. */
   async function happen(name, event = {}) {
     let work;
     handlers[name]({ ...event, waitUntil: (promise) => (work = promise) });
     await work;
   }
-  /** What a page is answered. */
+  /** The worker's answer to a page. */
   async function ask(data) {
     let answer;
     await happen("message", { data, ports: [{ postMessage: (message) => (answer = message) }] });

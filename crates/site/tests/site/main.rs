@@ -1,4 +1,4 @@
-//! The site from outside: its scripts in an engine that is not ours.
+//! Tests of the site from outside: Node runs its scripts.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stderr,

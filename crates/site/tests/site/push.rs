@@ -1,4 +1,4 @@
-//! Notifications: the button's script, and the service worker in as much of a browser as it needs.
+//! Notifications: the button's script, and the service worker in a partial browser.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::scripts::node;
 
 const BROWSER: &str = include_str!("browser.js");
 
-/// Runs `program` with the function `browser`.
+/// Runs `program`, which can call `browser`.
 fn with_browser(program: &str, input: &Value) -> Option<Value> {
     let program = format!(
         "{}\nconst output = await (async () => {{ {program} }})();\nconsole.log(JSON.stringify(output));",
@@ -181,7 +181,7 @@ fn filters_move_to_a_new_subscription_if_the_old_one_or_its_key_is_lost() {
     assert_eq!(found["steps"], json!(expect));
     assert_eq!(found["moved"], json!({"filters": [all, software]}));
     assert_eq!(found["added"], json!({"filters": [all, software, host]}));
-    // The browser ended the subscription with the permission, and nobody has to be asked.
+    // The browser ended the subscription with the permission, so the census needs no request.
     assert_eq!(found["denied"], json!({"filters": []}));
     assert_eq!(found["later"], 0);
 }
@@ -225,7 +225,7 @@ fn what_fails_is_said_and_leaves_nothing_half_done() {
     assert_eq!(found["others"], json!(others));
     let both = json!(["all", {"host": "a.example"}]);
     assert_eq!(found["one"], json!({"filters": both, "problem": unreached}));
-    // The push service answers 410 from then on, which the census need not be asked for.
+    // The push service answers 410 from then on, so the census needs no request.
     assert_eq!(found["last"], json!({"filters": []}));
     assert_eq!(found["ended"], unsubscribed);
 }

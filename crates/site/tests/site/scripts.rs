@@ -1,4 +1,4 @@
-//! The scripts, run by Node: what they find must be what the crates say.
+//! Runs the scripts in Node and compares their results with those of the crates.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,8 +22,8 @@ const SCRIPTS: [&str; 8] = [
     "notify.js",
 ];
 
-/// Runs `program` as a module next to the scripts, with `input` as JSON, and returns what it prints
-/// as JSON; `None` if there is no Node and none is required.
+/// Runs `program` as a module next to the scripts, with `input` as JSON. Returns its output as
+/// JSON; `None` if Node is missing and not required.
 pub(crate) fn node(program: &str, input: &Value) -> Option<Value> {
     let folder = tempfile::tempdir().unwrap();
     let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
@@ -81,7 +81,7 @@ fn the_scripts_hash_is_sha_256() {
         .map(|text| hex::encode(Sha256::digest(text.as_bytes())))
         .collect();
     assert_eq!(hashes, json!(expect));
-    // FIPS 180-4's own example, so that not both are wrong in the same way.
+    // FIPS 180-4's own example, so that the two implementations can't share a mistake unnoticed.
     assert_eq!(
         hashes[1],
         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -252,7 +252,7 @@ fn the_script_finds_every_answer_and_none_for_others() {
     assert!(odd_indexes.iter().all(Value::is_null), "{output}");
 }
 
-/// Each publication has a salt and files of its own, and takes the former one's away.
+/// Each publication has a separate salt and separate files, and removes those of the former one.
 #[test]
 fn a_reader_between_two_publications_gets_the_answer_of_the_new_one() {
     let program = "import { find, place } from './why.js';
@@ -483,8 +483,8 @@ fn a_plots_values_are_read_at_the_nearest_day() {
     );
 }
 
-/// What a reader feels: a key stroke in a list of 30 000 rows, and in one of a million. Bounds are
-/// ten times what an idle core takes, so that a busy machine does not fail them.
+/// The delay for a reader: a key stroke in a list of 30 000 rows, and in one of a million. The
+/// bounds are ten times the time on an idle core, so that a busy machine does not fail them.
 #[test]
 fn a_key_stroke_is_answered_at_once_in_30_000_rows_and_soon_in_a_million() {
     let program = "import { found, parse, readQuery } from './rows.js';

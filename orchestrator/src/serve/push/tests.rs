@@ -17,7 +17,7 @@ use crate::services::tests::services;
 
 const PUSH_SERVICE: &str = "wns2.push.example.com";
 
-/// A daemon's socket with a gateway that gives one answer, and counts.
+/// A daemon's socket, and a gateway that always gives the same answer and counts requests.
 struct Rig {
     dir: TempDir,
     store: Store,
@@ -78,7 +78,7 @@ fn message() -> Message {
     }
 }
 
-/// Answers each request with this.
+/// Gives each request this answer.
 fn play_gateway(path: &Path, answer: &GatewayAnswer, asked: &Arc<AtomicUsize>) {
     let listener = UnixListener::bind(path).unwrap();
     let answer = serde_json::to_string(answer).unwrap() + "\n";
@@ -126,7 +126,7 @@ async fn only_hosts_of_the_daemons_own_setting_are_asked() {
     assert_eq!((answer, rig.asked()), (later, 1));
 }
 
-/// I7: it is asked for robots.txt at most, and by an owner's word not even for that.
+/// Invariant I7: robots.txt is the most that is requested, and not even that after an opt-out.
 #[tokio::test]
 async fn a_host_that_opted_out_is_not_asked() {
     let rig = Rig::new(&deferred());
@@ -165,7 +165,7 @@ async fn a_gateway_that_is_away_says_nothing_about_the_push_service() {
     }
 }
 
-/// Whatever a push process that was taken over writes.
+/// For any request of a compromised push process.
 #[tokio::test]
 async fn what_is_no_request_within_its_bounds_reaches_nobody() {
     let rig = Rig::new(&deferred());
@@ -183,7 +183,7 @@ async fn what_is_no_request_within_its_bounds_reaches_nobody() {
             .await
             .unwrap();
         let (from, mut to) = stream.into_split();
-        // A line over its bound is not read to its end.
+        // The server does not read an overlong line to its end.
         to.write_all(format!("{line}\n").as_bytes()).await.ok();
         let answer = wire::read::<Answer>(from, REQUEST_WITHIN).await;
         assert!(

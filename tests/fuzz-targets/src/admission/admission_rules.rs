@@ -1,4 +1,5 @@
-//! A file of admission rules: it is taken whole or with every wrong line told, what was taken has one form, and each rule does what it says.
+//! A file of admission rules is accepted as a whole, or every wrong line is reported. Accepted
+//! rules have one canonical form, and each rule does what it states.
 
 use std::path::Path;
 
@@ -18,7 +19,7 @@ pub fn check(file: &[u8]) {
 }
 
 fn taken(file: &[u8], rules: Rules) {
-    // The order of lines has no meaning, and each of them is a rule by itself.
+    // The order of lines has no meaning, and each line is a rule.
     let body = file.strip_prefix(b"\xef\xbb\xbf").unwrap_or(file);
     let mut lines: Vec<_> = body.split(|&byte| byte == b'\n').collect();
     let number = rules.keys.len() + rules.domains.len() + usize::from(rules.public.is_some());
@@ -52,7 +53,8 @@ fn taken(file: &[u8], rules: Rules) {
     obeyed(rules);
 }
 
-/// Each key and each domain that has a line is admitted once when its limit is above 0, by its own counter.
+/// Each key and each domain with a line is admitted once if its limit is above 0, by a separate
+/// counter.
 fn obeyed(rules: Rules) {
     let policy = Policy {
         rules,

@@ -1,4 +1,5 @@
-//! Names: one canonical form, in which the URL parser and TLS find the same host; and who may enter the census.
+//! Names have one canonical form, in which the URL parser and TLS find the same host; and
+//! which names may enter the census.
 
 use crate::input::is_canonical;
 use admission::{Names, Reserved, Suffixes};
@@ -25,7 +26,8 @@ pub fn check(data: &[u8]) {
     ] {
         assert!(Host::parse(&more).is_err(), "{more}");
     }
-    // The request is built from the name as text: it must lead to this host, and to no path, port or address.
+    // The request is built from the name as text: it must lead to this host, and can't set a path,
+    // port or address.
     let url = Url::parse(&format!("https://{name}/x")).expect("a name stands in an address");
     assert_eq!(url.domain(), Some(name));
     assert_eq!((url.path(), url.port()), ("/x", None));
@@ -46,7 +48,7 @@ fn admitted(host: &Host) {
     assert!(host.is_within(&owner), "{host} belongs to {owner}");
     if outside.admit_host(host.clone()).is_ok() {
         assert!(lab.admit_host(host.clone()).is_ok());
-        // Whoever owns a name owns what lies below it: all of it has one pace.
+        // A name's owner owns all names below it, so all of them have one pace.
         let suffix = outside.suffixes.suffix(host);
         assert!(suffix.is_known && host.as_str() != suffix.name);
         assert_eq!(owner.split('.').count(), suffix.name.split('.').count() + 1);

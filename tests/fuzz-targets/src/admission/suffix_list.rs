@@ -1,5 +1,6 @@
-//! A list of public suffixes, whole as it comes, as an excerpt, and as rules within a whole list: a suffix is always a tail of the name, at a
-//! label's border, and the one that a plain reader finds who tries every rule.
+//! A list of public suffixes: the input as the list, as an excerpt, and as rules within a complete
+//! list. A suffix is always a tail of the name at a label's border, and equals the one found by
+//! trying every rule.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -8,7 +9,7 @@ use admission::suffixes::ICANN_RULES_MIN;
 use admission::{DomainName, Names, Reserved, Suffixes};
 use protocol::Host;
 
-/// A list's beginning, long enough to be taken for a whole one.
+/// A list's beginning, long enough to pass as a complete list.
 static BEGINNING: LazyLock<String> = LazyLock::new(|| {
     let rules: String = (0..ICANN_RULES_MIN)
         .map(|number| format!("tld{number}\n"))
@@ -54,7 +55,8 @@ pub fn check(rules: &[u8]) {
     }
 }
 
-/// The suffix by the algorithm's own words: of all rules that match, the exception, else the one with the most labels.
+/// The suffix by the published algorithm: of all matching rules, the exception; otherwise the one
+/// with the most labels.
 fn as_plainly_read(list: &[u8], suffixes: &Suffixes, host: &Host) {
     let list = String::from_utf8_lossy(list.strip_prefix(b"\xef\xbb\xbf").unwrap_or(list));
     let labels: Vec<_> = host.as_str().rsplit('.').collect();

@@ -1,4 +1,4 @@
-//! The places beside NodeInfo that ask for privacy: a clear yes is never taken for a no.
+//! Privacy flags outside NodeInfo: a clear yes is never read as a no.
 
 use checker::optout::Flag;
 use protocol::Private;

@@ -1,4 +1,5 @@
-//! The bounded JSON reader beside a plain one: it takes nothing that is no JSON or too deep, and refuses nothing that is within its bounds.
+//! The bounded JSON reader compared with a plain one: it rejects invalid or too deep JSON, and
+//! accepts everything within its bounds.
 
 use crate::input::pieces;
 use checker::documents::json::{BYTE_ORDER_MARK, Guard, Scalar, parse_document};
@@ -37,12 +38,13 @@ pub fn check(document: &[u8]) {
             };
             assert_eq!(found, expected);
         }
-        // Inside of what is passed over, a number out of range or half of a surrogate pair does no harm.
+        // In skipped parts, a number out of range or half of a surrogate pair does no harm.
         Err(_) => assert!(found.is_err() || found.ok() == Some(Scalar::Other)),
     }
 }
 
-/// How deep a text is that is known to be JSON: the value alone doesn't show what stood at a key that came twice.
+/// Depth of a text known to be JSON. The parsed value does not suffice: it lacks the first value of
+/// a duplicate key.
 fn depth(text: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in text {

@@ -1,5 +1,6 @@
-//! A public list in every format as a stream: how it is cut changes nothing, what comes before a break is kept, half a name never becomes another
-//! one, only names or a text's lines come out, and a plain reader finds the same.
+//! A public list in every format as a stream. The cuts change nothing, items before a break are
+//! kept, half a name never becomes another name, only names or a text's lines are returned, and a
+//! plain reader finds the same.
 
 use crate::input::{is_canonical, pieces};
 use checker::list::fuzzing::{End, Reading, read};
@@ -7,7 +8,7 @@ use checker::peers::peer_name;
 use protocol::limits::{LINE_BYTES_MAX, PROOF_TEXT_BYTES_MAX};
 use protocol::{Event, Host, ListFormat};
 
-/// Few enough that the bound is reached.
+/// Low enough to be reached.
 const NAMES_MAX: u64 = 40;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -21,7 +22,7 @@ pub fn check(body: &[u8]) {
             Some(&whole),
             "{format}: it matters how a body is cut"
         );
-        // A connection that breaks off takes nothing away that came before, and adds nothing.
+        // A broken connection loses no earlier item and adds none.
         let half = read(format, &[&body[..body.len() / 2]], End::Cut, NAMES_MAX);
         let half = told(&half.expect("stdout takes all"), format);
         assert!(all.starts_with(&half), "{format}: {half:?} of {all:?}");
@@ -31,7 +32,7 @@ pub fn check(body: &[u8]) {
     }
 }
 
-/// The names or lines that were told, after making sure that nothing else was.
+/// The returned names or lines, after checking that nothing else was returned.
 fn told(reading: &Reading, format: ListFormat) -> Vec<String> {
     let mut all = Vec::new();
     for line in reading.printed.split_inclusive(|&byte| byte == b'\n') {
@@ -51,15 +52,15 @@ fn told(reading: &Reading, format: ListFormat) -> Vec<String> {
     all
 }
 
-/// Whether lines are wanted, and not names.
+/// Whether the format has lines instead of names.
 fn is_text(format: ListFormat) -> bool {
     matches!(format, ListFormat::Suffixes | ListFormat::Proof)
 }
 
-/// What somebody finds who has the whole body before him; nothing for formats that are not read so simply.
+/// The result of a reader with the whole body; `None` for formats that can't be read so simply.
 fn plainly_read(body: &[u8], format: ListFormat) -> Option<Vec<String>> {
     let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
-    // A mark that was cut off is passed over as well.
+    // A byte order mark that was cut is skipped as well.
     let body = if BYTE_ORDER_MARK.starts_with(body) {
         b""
     } else {
@@ -79,7 +80,7 @@ fn plainly_read(body: &[u8], format: ListFormat) -> Option<Vec<String>> {
             });
             Some(names.take(40).map(|name| name.to_string()).collect())
         }
-        // A proof that is cut at its bound is found by no such simple means.
+        // This simple reader can't find a proof that is cut at its bound.
         ListFormat::Proof if body.len() >= PROOF_TEXT_BYTES_MAX => None,
         ListFormat::Suffixes | ListFormat::Proof => {
             let text = str::from_utf8(body).ok()?;

@@ -1,4 +1,4 @@
-//! NodeInfo → what it says: within the wire's bounds, and the same as a plain JSON reader finds in it.
+//! NodeInfo is read within the protocol's bounds, with the same result as from a plain JSON reader.
 
 use checker::nodeinfo::{NodeinfoError, read};
 use checker::peers::Family;

@@ -1,4 +1,5 @@
-//! The well-known document → the best link → where it leads: here in canonical form, to another host by name, or nowhere in printable text.
+//! The well-known document gives the best link and its target: this host in canonical form, another
+//! host by name, or a rejection in printable text.
 
 use crate::input::{OWN, is_canonical, is_printable};
 use checker::fetch::{Target, resolve};
@@ -10,17 +11,17 @@ pub fn check(document: &[u8]) {
     let found = links(document);
     if !matches!(found, Err(NodeinfoError::Json(_))) {
         let text = document.strip_prefix(b"\xef\xbb\xbf").unwrap_or(document);
-        // What is passed over unread, such as a number out of range, may be no value.
+        // Skipped parts may be invalid, such as a number out of range.
         if let Ok(value) = serde_json::from_slice::<Value>(text) {
             assert_eq!(found.as_deref().unwrap_or_default(), expected(&value));
         }
     }
-    // Whatever stands in a document or behind `Location`.
+    // Any text in a document or in `Location`.
     let best = found.ok().and_then(|links| links.into_iter().next());
     leads_somewhere(best.as_ref().map_or(document, |href| href.as_bytes()));
 }
 
-/// The same in another way: the supported versions, the best first, the first of equals.
+/// An independent implementation: the supported versions, the best first, the first of equals.
 fn expected(document: &Value) -> Vec<&str> {
     let links = match document.get("links") {
         Some(Value::Array(links)) => links.iter().collect(),

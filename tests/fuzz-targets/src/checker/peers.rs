@@ -1,4 +1,5 @@
-//! A peers list of every family as a stream: how it is cut changes nothing, what comes before a break is kept, and only names come out.
+//! A peers list of every software family as a stream. The cuts change nothing, names before a break
+//! are kept, and only names are returned.
 
 use crate::input::{OWN, is_canonical, pieces};
 use checker::peers::fuzzing::{Reading, read, shapes};
@@ -6,7 +7,7 @@ use checker::peers::peer_name;
 use protocol::limits::LINE_BYTES_MAX;
 use protocol::{Event, Host, PeersOutcome};
 
-/// Few enough that the bound is reached.
+/// Low enough to be reached.
 const PEERS_MAX: u64 = 40;
 
 pub fn check(document: &[u8]) {
@@ -18,7 +19,7 @@ pub fn check(document: &[u8]) {
             Some(whole),
             "{shape}: it matters how an answer is cut"
         );
-        // A connection that breaks off takes no name away that came before, and adds none.
+        // A broken connection loses no earlier name and adds none.
         let half = read(shape, &[&document[..document.len() / 2]], &OWN, PEERS_MAX);
         assert!(names.starts_with(&self::names(&half.expect("stdout takes all"))));
     }

@@ -1,4 +1,5 @@
-//! robots.txt → rules: junk before, behind and between changes nothing, and an owner's word at the end counts whatever stands before it.
+//! robots.txt: junk before, after or between rules changes nothing, and an owner's rule at the end
+//! applies whatever precedes it.
 
 use checker::robots::{Extent, Rules};
 use url::Url;
@@ -25,7 +26,7 @@ pub fn check(file: &[u8]) {
         .join(&b"\r\n"[..]);
     assert_eq!(answers(&Rules::parse(&dos, Extent::Whole)), allowed);
 
-    // A cut file is its whole lines.
+    // A cut file counts as its complete lines.
     let end = file
         .iter()
         .rposition(|byte| matches!(byte, b'\n' | b'\r' | 0));
@@ -47,7 +48,7 @@ fn answers(rules: &Rules) -> [bool; PATHS.len()] {
     PATHS.map(|path| rules.allow(&origin.join(path).expect("an address")))
 }
 
-/// Whether a line could be an `allow` rule, for which an `a` has to begin it.
+/// Whether a line could be an `allow` rule: it must begin with an `a`.
 fn may_allow(file: &[u8]) -> bool {
     file.split(|byte| matches!(byte, b'\n' | b'\r' | 0))
         .any(|line| {

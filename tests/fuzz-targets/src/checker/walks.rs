@@ -1,5 +1,5 @@
-//! Answers of a host → the hosts of a walk: no more than they name, the same for the same seed, and
-//! none of a walk that has ended.
+//! The answers of a host give the hosts of a walk: none that they don't name, the same for the same
+//! seed, and none after the walk's end.
 
 use checker::walk::fuzzing::{Dialect, walk};
 use protocol::limits::REQUESTS_MAX;
@@ -24,7 +24,7 @@ pub fn check(data: &[u8]) {
     assert_eq!(found, walk(dialect, u64::from(seed), &answers));
     assert!(found.answers <= answers.len());
     assert!(found.hosts.is_sorted());
-    // Each name of a host takes four bytes at least, and is in the text.
+    // Each host name takes at least four bytes and is in the text.
     let bytes: usize = answers.iter().map(|answer| answer.len()).sum();
     assert!(found.hosts.len() <= bytes / 4);
     assert!(found.posts as usize <= bytes);

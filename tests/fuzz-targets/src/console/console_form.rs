@@ -1,4 +1,4 @@
-//! Forms and cookies as the console reads them: bounded, and no cookie's value holds another one.
+//! Forms and cookies of the console: bounded, and no cookie's value contains another cookie.
 
 pub fn check(data: &[u8]) {
     let fields = console::fuzzing::fields(data);

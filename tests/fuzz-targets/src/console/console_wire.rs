@@ -1,4 +1,5 @@
-//! The wire between console and daemon: what is read is written and read again as the same.
+//! The protocol between console and daemon: a message that is read, written and read again stays
+//! the same.
 
 use console::wire::{Answer, Request, parse};
 

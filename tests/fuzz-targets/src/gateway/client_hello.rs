@@ -1,4 +1,5 @@
-//! The first bytes of a check's connection: nothing passes but a ClientHello that names the host in the open, as it came.
+//! The first bytes of a check's connection: only a ClientHello that names the host in plain text
+//! passes, unchanged.
 
 use crate::input::{OWN, Trickle, pieces, run};
 use gateway::net::client_hello::{HELLO_BYTES_MAX, HelloError, read};
@@ -41,7 +42,7 @@ fn kind(result: &Result<Vec<u8>, HelloError>) -> String {
     }
 }
 
-/// The extensions of the first message, of handshake records alone: as a server at the far end would see it.
+/// The extensions of the first message, from handshake records only, as the server would read it.
 fn extensions(stream: &[u8]) -> Option<Vec<(u16, Vec<u8>)>> {
     let mut message = Vec::new();
     let mut rest = stream;

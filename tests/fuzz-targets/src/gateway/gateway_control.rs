@@ -1,4 +1,5 @@
-//! The gateway's control connection, both ways: lines of bounded length, the same however they are cut.
+//! The gateway's control connection in both directions: lines of bounded length, the same wherever
+//! they are cut.
 
 use crate::input::{Trickle, is_canonical, pieces, run, survives_the_way};
 use gateway::control::{REQUEST_LINE_BYTES_MAX, Request};
@@ -21,7 +22,7 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// All requests, and why there was no further one.
+/// All requests, and why there are no more.
 fn requests(pieces: &[&[u8]]) -> (Vec<Request>, String) {
     let mut reader = BufReader::with_capacity(64, Trickle::new(pieces));
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! The launcher's frames as the orchestrator reads them: bounded, the same however they are cut, nothing after the last.
+//! The launcher's frames as the orchestrator reads them: bounded, the same wherever they are cut,
+//! and nothing after the last one.
 
 use crate::input::{Trickle, pieces, run};
 use launcher::fuzzing::{container, frames};
@@ -8,12 +9,12 @@ use protocol::container::{FaultKind, LaunchFault};
 
 pub fn check(data: &[u8]) {
     assert_eq!(read(&[data]), read(&pieces(data)));
-    // The answer to the other requests.
+    // The answer to all other requests.
     if let Ok(answer) = serde_json::from_slice::<launcher::wire::Answer>(data) {
         crate::input::survives_the_way(&answer);
     }
 
-    // What a launcher writes is read as it was meant.
+    // A frame from a launcher is read with the same meaning.
     let fault = LaunchFault {
         kind: FaultKind::EngineError,
         message: String::from_utf8_lossy(data).into_owned(),

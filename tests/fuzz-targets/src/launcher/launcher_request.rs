@@ -1,4 +1,4 @@
-//! What comes through the launcher's door: a check's id and a host, and nothing else, in one line.
+//! Requests at the launcher's socket: one line with a check's id and a host, and nothing more.
 
 use crate::input::{Trickle, is_canonical, pieces, run, survives_the_way};
 use launcher::fuzzing::request;
@@ -14,7 +14,7 @@ pub fn check(data: &[u8]) {
     assert_eq!(in_pieces.as_ref(), Some(&found));
     assert!(data.len() <= REQUEST_BYTES_MAX && data.ends_with(b"\n"));
     survives_the_way(&found);
-    // No member beyond those that the type has: nothing that could say how a container is made.
+    // No member except the type's: no request can influence how a container is made.
     let value: Value = serde_json::from_slice(data).expect("it is JSON");
     let (kind, members) = value
         .as_object()

@@ -1,5 +1,5 @@
-//! A container's stdout in delivery mode → an outcome for each message, or none at all: however it
-//! is cut, whatever it says.
+//! A container's stdout in delivery mode gives an outcome for each message, or none at all, for any
+//! cuts and any content.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use report::{Breach, Lines, RunReport};
 
 use crate::input::{pieces, survives_the_way};
 
-/// Messages of the order that the seeds are about.
+/// Number of messages in the seeds' order.
 const MESSAGES: usize = 3;
 
 static ORDER: LazyLock<DeliveryOrder> = LazyLock::new(|| {

@@ -1,4 +1,5 @@
-//! A container's stdout → lines → events → a report → a verdict: however it is cut, whatever it says.
+//! A container's stdout becomes lines, events, a report and a verdict, for any cuts and any
+//! content.
 
 use crate::input::{OWN, is_canonical, is_printable, pieces, survives_the_way};
 use protocol::limits::{LINE_BYTES_MAX, PEERS_PER_LINE_MAX};
@@ -6,7 +7,7 @@ use protocol::{DeadReason, Event, Host};
 use report::Lines;
 use report::{Breach, PeersSummary, Report, conclude};
 
-/// All that a check took from its container.
+/// Everything that a check accepts from its container.
 #[derive(Debug, PartialEq)]
 struct Heard {
     learned: Vec<Host>,

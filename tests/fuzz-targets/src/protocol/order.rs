@@ -1,4 +1,4 @@
-//! The order beside the egress socket, which a checker reads before its `hello`.
+//! The order file next to the egress socket, which a checker reads before its `hello`.
 
 use crate::input::survives_the_way;
 use protocol::{CheckOrder, ListPath, limits};
@@ -33,7 +33,7 @@ pub fn check(text: &[u8]) {
     }
 }
 
-/// Wherever it is joined to.
+/// For any base to which the path is joined.
 fn stays_on_its_host(path: &ListPath) {
     let origin = Url::parse("https://own.example/").expect("an address");
     let url = origin.join(path.as_str()).expect("an address");

@@ -1,5 +1,5 @@
-//! Bodies of subscribers and of other nodes: what is accepted is whole, and is accepted again in
-//! the form in which it is passed on.
+//! Bodies of subscribers and of other nodes: an accepted one is complete, and its forwarded form is
+//! accepted as well.
 
 use push::serve::fuzzing::{node_message, subscription};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub fn check(body: &[u8]) {
     if let Some(accepted) = subscription(body) {
         assert_eq!((accepted.public_key.len(), accepted.secret.len()), (65, 16));
-        // The rest of the body says nothing.
+        // The rest of the body has no meaning.
         let whole: Value = serde_json::from_slice(body).expect("it is JSON");
         let essence = json!({
             "endpoint": accepted.endpoint,

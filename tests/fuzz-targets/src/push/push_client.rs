@@ -1,5 +1,5 @@
-//! A client's connection, a frame a line: the session asks for one call at a time, says nothing
-//! after its end, and has no more unacknowledged than it was given.
+//! A client's connection, with one frame per line: the session makes one call at a time, sends
+//! nothing after its end, and has no more unacknowledged messages than it was given.
 
 use push::endpoint::Address;
 use push::endpoint::fernet::Keys;
@@ -11,10 +11,10 @@ use push::wire::client::ClientMessage;
 use push::{Broadcasts, Versions};
 use serde_json::{Value, json};
 
-/// Calls that may follow from one frame: two batches of stored messages and what goes before them.
+/// Most calls caused by one frame: two batches of stored messages and the calls before them.
 const CALLS_MAX: usize = 12;
 
-/// Messages that wait for the client.
+/// Stored messages for the client.
 const STORED: [(&str, Option<&str>); 4] = [
     ("a", Some("topic")),
     ("b", None),
@@ -67,7 +67,7 @@ pub fn check(data: &[u8]) {
     assert!(session.leave().unacknowledged.is_empty());
 }
 
-/// What comes before a call or an end, neither of which may be followed by anything.
+/// A frame before a call or an end; neither may be followed by one.
 fn goes_out(action: &Action) {
     match action {
         Action::Send(message) => {
@@ -79,7 +79,7 @@ fn goes_out(action: &Action) {
     }
 }
 
-/// A message as a client would write it.
+/// A message in a client's form.
 fn said(message: &ClientMessage) -> Value {
     let channel = ChannelId::from_bytes([0; 16]);
     match message {
@@ -106,7 +106,7 @@ fn said(message: &ClientMessage) -> Value {
     }
 }
 
-/// A storage with one user, who is whoever says hello.
+/// A storage with one user: any client that says hello.
 struct Storage {
     stored: Vec<Notification>,
 }

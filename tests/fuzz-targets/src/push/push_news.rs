@@ -1,11 +1,11 @@
-//! A day's file of changes, and what subscribers are told of it: every message fits, and nobody
-//! learns a name from it that was not asked for or published.
+//! A day's file of changes, and its notifications: every message fits, and subscribers learn only
+//! names that they asked for or that are published.
 
 use push::news::seal::MESSAGE_BYTES_MAX;
 use push::news::text::Text;
 use push::news::{Change, Filter, Section};
 
-/// Bytes of a name that a subscription may be about.
+/// Longest name of a subscription's subject, in bytes.
 const SUBJECT_BYTES_MAX: usize = 253;
 
 /// Changes whose names are tried as filters.

@@ -1,5 +1,5 @@
-//! An application's request, its head and its body as HTTP has them: nobody but this service makes
-//! tokens, nobody but a key's holder is its signer, and what is accepted is within bounds.
+//! An application's HTTP request, head and body: only this service makes tokens, only a key's
+//! holder is its signer, and accepted input is within bounds.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,11 +13,11 @@ use push::notification::TTL_SECONDS_MAX;
 static KEYS: LazyLock<Keys> =
     LazyLock::new(|| Keys::parse(&Keys::text_of(&[5; 32])).expect("a key"));
 
-/// Keys that have made no token of a seed.
+/// Keys that made no token in the seeds.
 static OTHER: LazyLock<Keys> =
     LazyLock::new(|| Keys::parse(&Keys::text_of(&[6; 32])).expect("a key"));
 
-/// When the signatures of the seeds hold.
+/// A time at which the seeds' signatures are valid.
 const NOW_S: i64 = 1_800_000_000;
 
 const IV: [u8; 16] = [3; 16];
@@ -29,7 +29,7 @@ pub fn check(data: &[u8]) {
     sent(&head, body);
 }
 
-/// Header fields up to an empty line, and what comes after it.
+/// Header fields up to an empty line, and the rest.
 fn split(data: &[u8]) -> (BTreeMap<String, String>, &[u8]) {
     let end = data.windows(2).position(|two| two == b"\n\n");
     let (head, body) = match end {
@@ -54,7 +54,7 @@ fn tokens(token: Option<&str>, plain: &[u8]) {
     }
     let made = KEYS.encrypt(plain, 7, &IV);
     let read = KEYS.decrypt(&made);
-    // Longer ones are no tokens of ours.
+    // Longer ones are not our tokens.
     assert!(read.as_deref() == Some(plain) || (read.is_none() && plain.len() > 600));
     assert_eq!(OTHER.decrypt(&made), None);
     let v1 = Address::read(Version::V1, &made, &KEYS);
@@ -117,8 +117,8 @@ fn sent(head: &BTreeMap<String, String>, body: &[u8]) {
     for text in texts.into_iter().flatten() {
         assert!(!text.contains('"'), "{text}");
     }
-    // What a client gets does not change again. It may be refused: of an empty value the key alone
-    // is left.
+    // Headers for clients do not change when they are read again. They may be rejected: of an empty
+    // value, only the key is left.
     let again = Headers {
         encryption: payload.headers.encryption.as_deref(),
         crypto_key: payload.headers.crypto_key.as_deref(),

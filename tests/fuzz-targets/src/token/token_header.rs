@@ -1,4 +1,5 @@
-//! Tokens as headers bring them, in both forms: one meaning, one spelling, and nothing that a key has not signed.
+//! Tokens in headers, in both forms: one meaning, one spelling, and nothing that a key has not
+//! signed.
 
 use std::sync::LazyLock;
 
@@ -10,7 +11,7 @@ use token::{
     UnixSeconds, Wanted, own, sigsum,
 };
 
-/// A key that has signed no seed.
+/// A key that signed no seed.
 static KEY: LazyLock<SecretKey> = LazyLock::new(|| SecretKey::from_seed(&[7; 32]));
 
 static KEYS: LazyLock<Candidates> = LazyLock::new(|| Candidates::one(KEY.public()));
@@ -98,7 +99,7 @@ fn sigsum_form(value: &[u8], token: &SigsumToken) {
     assert!(token.verify(&KEYS, *LOG_KEY).is_err());
 }
 
-/// A domain leaves room for its record's label.
+/// A domain is short enough for its record's label.
 fn can_be_asked(form: Form, domain: &Host) {
     is_canonical(domain);
     let name = Lookup::begin(form, domain.clone()).name();

@@ -1,4 +1,5 @@
-//! A domain's TXT records, a line each: which keys are tried, in which order, and how many; and where they are looked for.
+//! A domain's TXT records, one per line: which keys are tried, in which order, and how many; and
+//! where the lookup searches for them.
 
 use std::sync::LazyLock;
 
@@ -9,7 +10,7 @@ use token::{
     TestDomain, TxtAnswer, TxtRecord,
 };
 
-/// Sigsum's published token, and what it was signed for and with.
+/// Sigsum's published token, the log key that it is for, and the key that signed it.
 static TOKEN: LazyLock<SigsumToken> = LazyLock::new(|| {
     let value = b"test.sigsum.org 7eb7ebc84046d87b60a885e276bc24854e766dff5be1f21bac96b96eacd02a3d2028fab8d6cbecd7459dbfbb320a9d772c0afe42e9a38e86233e04266219030a";
     let token = SigsumToken::parse(value, TestDomain::Allow).expect("a token");
@@ -36,7 +37,7 @@ pub fn check(data: &[u8]) {
     let first = &records[..records.len().min(RECORDS_TRIED_MAX)];
     assert_eq!(Candidates::from_records(first).keys(), candidates.keys());
 
-    // What a plain reader takes for keys; some of them are no points, and left out.
+    // Records that look like keys; those that are not curve points are left out.
     let mut likely = lines.iter().take(RECORDS_TRIED_MAX).filter_map(|line| {
         let is_key = line.len() == 64 && line.iter().all(u8::is_ascii_hexdigit);
         is_key.then(|| String::from_utf8_lossy(line).to_ascii_lowercase())
@@ -63,8 +64,8 @@ pub fn check(data: &[u8]) {
     looked_up(data, &records);
 }
 
-/// The answers are the data's first bytes: whatever they are, there are two questions at most, the second only after an absence, and the first
-/// one's error.
+/// The data's first bytes are the answers. There are at most two lookups, the second only after an
+/// absence, and the error is the first one's.
 fn looked_up(data: &[u8], records: &[TxtRecord]) {
     let answer = |place: usize| match data.get(place).map_or(0, |byte| byte % 6) {
         0 => TxtAnswer::Records(records.to_vec()),

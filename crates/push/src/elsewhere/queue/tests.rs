@@ -50,7 +50,7 @@ fn a_service_gets_batch_after_batch_until_none_is_left() {
     queue.ran("a.example", &[answered(201, None); 100], 1);
     assert_eq!(queue.next(at(1)), Next::Post(host("a.example"), cursor(1)));
     queue.ran("a.example", &[answered(410, None); 50], 2);
-    // Whether something is left is found by looking.
+    // Only a read finds out whether messages are left.
     assert_eq!(queue.next(at(2)), Next::Post(host("a.example"), cursor(2)));
     queue.at_end(&host("a.example"));
     assert_eq!(queue.next(at(2)), Next::Post(host("a.example"), None));
@@ -66,7 +66,7 @@ fn a_pause_that_is_asked_for_is_made() {
             90,
         ),
         (vec![answered(503, Some(600)), NOT_SENT], 600),
-        // Without a time it is our own.
+        // Without a time, the pause is our own.
         (vec![answered(429, None), NOT_SENT], 27),
         (vec![answered(500, None)], 27),
         (vec![NOT_SENT], 27),
@@ -102,7 +102,7 @@ fn a_slow_or_made_up_service_keeps_nobody_waiting() {
     queue.after(&made_up, Attempt::Failed, None, at(0), SHORTEST);
     assert_eq!(queue.next(at(0)), Next::Post(host("push.example"), None));
     queue.ran("push.example", &[answered(201, None); 100], 1);
-    // One that answered comes before one that failed, and before those that nobody ever asked.
+    // A host that answered precedes one that failed, and those that never got a request.
     let mut counts: BTreeMap<Host, u64> = (0..1000)
         .map(|number| (host(&format!("h{number}.example")), 900))
         .collect();
@@ -139,14 +139,14 @@ fn a_service_that_pauses_is_left_alone_over_the_next_section() {
     assert_eq!(queue.next(at(10)), Next::Nothing);
     queue.replace([(host("a.example"), 5)].into(), at(20));
     assert_eq!(queue.next(at(20)), Next::Wait(at(3600)));
-    // What is over is forgotten, so that made-up names take no room for ever.
+    // Hosts whose pause is over are forgotten, so that invented names don't take memory forever.
     queue.replace(BTreeMap::new(), at(3600));
     assert!(queue.waiting.is_empty());
 }
 
 proptest! {
-    /// Whatever services answer: none is asked while it pauses, `Wait` is in the future, and all
-    /// messages are asked for in the end if all are taken.
+    /// For any answers of the services: no request during a pause, `Wait` is in the future, and all
+    /// messages are requested in the end if all are accepted.
     #[test]
     fn nobody_is_asked_in_a_pause_and_nothing_is_forgotten(
         history in proptest::collection::vec(
@@ -180,7 +180,7 @@ proptest! {
                 Next::Nothing => prop_assert!(false, "messages are left"),
             }
         }
-        // Now all are found to have no more.
+        // Now reads find no more messages.
         let mut steps = 0;
         loop {
             match queue.next(at(now)) {

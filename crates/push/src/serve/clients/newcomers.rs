@@ -1,4 +1,4 @@
-//! How many users and subscriptions an address may make: each takes room until it expires.
+//! Limits new users and subscriptions per address: each takes room until it expires.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,17 +6,18 @@ use std::sync::{Mutex, PoisonError};
 
 use axum::http::HeaderMap;
 
-/// The web server in front writes the client's address into it, whatever the client sent.
+/// The web server in front sets it to the client's address and replaces the client's value.
 const ADDRESS_HEADER: &str = "x-real-ip";
 
-/// Newcomers of one address in [`WINDOW_MS`]: a browser is one, and many may share an address. With
-/// what each may store an address fills a file of the ordinary size in four hours at the earliest.
+/// Most newcomers of one address in [`WINDOW_MS`]: a browser is one, and many may share an address.
+/// With the limit on what each may store, one address needs at least four hours to fill a file of
+/// ordinary size.
 const PER_ADDRESS_MAX: u32 = 250;
 
 const WINDOW_MS: i64 = 60 * 60 * 1000;
 
-/// Addresses that are counted, some megabytes. While there are more, no other one is taken: so many
-/// in an hour are no people.
+/// Most counted addresses, some megabytes. Further addresses are refused: so high a number within
+/// an hour does not come from people.
 const ADDRESSES_MAX: usize = 100_000;
 
 /// Bytes of an IPv6 address that count: the rest is a customer's own choice (RFC 6177).
@@ -35,8 +36,8 @@ struct Counts {
 }
 
 impl Newcomers {
-    /// Counts a newcomer; false if its address has made too many. Without an address nothing is
-    /// counted: no web server is in front.
+    /// Counts a newcomer; false if its address has reached the limit. Without an address, which
+    /// means without a web server in front, nothing is counted.
     pub(in crate::serve) fn admit(&self, address: Option<IpAddr>, now_ms: i64) -> bool {
         let Some(address) = address else {
             return true;

@@ -48,7 +48,7 @@ async fn heard(socket: &mut Socket) -> Value {
     serde_json::from_str(frame.unwrap().unwrap().to_text().unwrap()).unwrap()
 }
 
-/// Waits until something holds that a task of the service brings about.
+/// Waits for a result of one of the service's tasks.
 async fn until(holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {

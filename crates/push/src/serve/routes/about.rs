@@ -1,4 +1,4 @@
-//! Whether the service is well, and which one it is.
+//! The service's health and version.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ async fn health(State(service): State<Arc<Service>>) -> Json<Value> {
     }))
 }
 
-/// For Prometheus. The web server in front keeps it from everybody else.
+/// For Prometheus. The web server in front hides it from others.
 async fn metrics(State(service): State<Arc<Service>>) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     let page = service.meters.page(service.connections());
@@ -74,7 +74,7 @@ async fn version() -> Json<Value> {
     }))
 }
 
-/// What monitoring asks for to see an error arrive.
+/// Monitoring requests it to see an error arrive.
 async fn error() -> Response {
     let body =
         json!({"code": 418, "errno": 999, "error": "I'm a teapot", "message": "ERROR:Success"});

@@ -1,16 +1,16 @@
-//! What fuzz targets call: readers of bodies that strangers and other nodes send.
+//! Functions for fuzz targets: parsers of bodies that strangers and other nodes send.
 
 use crate::news::Subscription;
 use crate::notification::Notification;
 use crate::serve::nodes::NodeMessage;
 
-/// The subscription that a body asks for, wherever its endpoint is; `None` if it is refused.
+/// The subscription in a body, with its endpoint at any service; `None` if it is refused.
 pub fn subscription(body: &[u8]) -> Option<Subscription> {
     let asked = serde_json::from_slice(body).ok()?;
     super::subscribe::read(asked).ok()
 }
 
-/// Another node's message, with the body in which this node sends it on; `None` if it is none.
+/// Another node's message, with the body in which this node forwards it; `None` if it is invalid.
 pub fn node_message(body: &[u8]) -> Option<(Notification, Vec<u8>)> {
     let read: NodeMessage = serde_json::from_slice(body).ok()?;
     let message = Notification::from(read);

@@ -1,4 +1,4 @@
-//! Other nodes ask for a client that is connected here.
+//! Requests of other nodes for a client that is connected here.
 
 use std::sync::Arc;
 

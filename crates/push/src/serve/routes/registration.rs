@@ -1,5 +1,5 @@
-//! Registration over HTTP, for programs that hold no WebSocket open yet: they get an endpoint and
-//! say hello later.
+//! Registration over HTTP, for programs without an open WebSocket: they get an endpoint and say
+//! hello later.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::serve::clients::newcomers::address;
 use crate::serve::service::Service;
 use crate::storage::User;
 
-/// The only kind of router that there is.
+/// The only supported kind of router.
 const WEBPUSH: &str = "webpush";
 
 pub(super) fn routes() -> Router<Arc<Service>> {
@@ -88,7 +88,7 @@ async fn update(
     headers: HeaderMap,
 ) -> Answer {
     user(&service, &router, &uaid, &headers).await?;
-    // There is nothing that could change: no token of another service is kept.
+    // There is nothing to change: no token of another service is stored.
     Ok(Json(json!({})))
 }
 
@@ -167,7 +167,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(body).map_err(|_syntax| Refusal::Unreadable("the body is not JSON"))
 }
 
-/// The channel that is wanted, or a new one, with its endpoint.
+/// The requested channel, or a new one, with its endpoint.
 fn channel_of(
     service: &Service,
     uaid: Uaid,
@@ -183,7 +183,7 @@ fn channel_of(
     Ok((channel, endpoint))
 }
 
-/// The user that a request is about, if it knows the user's secret.
+/// The user of a request, if the request has the user's secret.
 async fn user(
     service: &Service,
     router: &str,
@@ -210,13 +210,13 @@ async fn user(
     service.or_refused(found.await)?.ok_or(Refusal::NoUser)
 }
 
-/// As this interface has it; clients know a user agent without dashes.
+/// The form of this interface; clients use one without dashes.
 fn dashed(uaid: Uaid) -> String {
     ChannelId::from_bytes(*uaid.as_bytes()).to_string()
 }
 
 impl Service {
-    /// The secret by which a user's registration is changed.
+    /// The secret for changes of a user's registration.
     fn secret(&self, uaid: Uaid) -> Option<String> {
         let key = self.settings.registration_keys.first()?;
         let mac = mac(key, uaid)?.finalize().into_bytes();

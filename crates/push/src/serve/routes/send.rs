@@ -60,7 +60,7 @@ async fn answer(
             crypto_key: field("crypto-key"),
         },
     };
-    // One byte more tells a body that is too large from one that is not.
+    // One byte over the limit shows that a body is too large.
     let body = async {
         to_bytes(body, message::BODY_BYTES_MAX.saturating_add(1))
             .await
@@ -79,7 +79,7 @@ async fn answer(
     }
 }
 
-/// A message to an endpoint, but for its body.
+/// A message to an endpoint, without its body.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::serve) struct Request<'a> {
     /// The endpoint's version, as its path has it.
@@ -93,7 +93,7 @@ pub(in crate::serve) struct Request<'a> {
 }
 
 impl Service {
-    /// Takes a message. Returns its id, and for how long it may wait.
+    /// Accepts a message. Returns its id and its time in storage.
     pub(in crate::serve) async fn take(
         &self,
         request: Request<'_>,

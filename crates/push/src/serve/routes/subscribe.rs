@@ -1,4 +1,4 @@
-//! Readers of the census ask to be told of changes, and no longer to be.
+//! Readers of the census subscribe to changes, and unsubscribe.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::serve::clients::newcomers::address;
 use crate::serve::service::Service;
 use crate::storage::StorageError;
 
-/// Characters of an endpoint. Those of known push services have some 200.
+/// Longest endpoint, in characters. Endpoints of known push services have some 200.
 const ENDPOINT_CHARS_MAX: usize = 1000;
 
-/// Characters of what is asked for: a host's name, or software's.
+/// Characters of a subject: a host's or a software's name.
 const SUBJECT_CHARS_MAX: usize = 253;
 
 pub(super) fn routes() -> Router<Arc<Service>> {
@@ -49,16 +49,16 @@ struct Ended {
     filter: Option<Filter>,
 }
 
-/// Why nobody is subscribed.
+/// Why a subscription was refused.
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// What was asked for can't be.
+    /// The request is invalid.
     Bad(&'static str),
     /// There is no room.
     Full,
     /// The storage failed.
     Storage(StorageError),
-    /// This service tells nobody of a census.
+    /// This service has no census.
     NoCensus,
 }
 
@@ -92,7 +92,7 @@ fn census(service: &Service) -> Result<&Arc<Census>, Problem> {
     service.census.as_ref().ok_or(Problem::NoCensus)
 }
 
-/// The key by which browsers know the census.
+/// The public key of the census for browsers.
 async fn key(State(service): State<Arc<Service>>) -> Result<Json<Value>, Problem> {
     let key = census(&service)?.sender.public_key();
     Ok(Json(json!({"key": key})))
@@ -131,7 +131,7 @@ async fn unsubscribe(
             .storage
             .unsubscribe(&ended.endpoint, ended.filter.as_ref())
     });
-    // One that is not there has ended as well.
+    // A missing subscription has ended as well.
     removed.await.map_err(Problem::Storage)?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -150,7 +150,7 @@ fn checked(asked: Asked, origin: &str, census: &Census) -> Result<Subscription, 
     read(asked)
 }
 
-/// A subscription whose endpoint is one to which messages may go.
+/// A subscription whose endpoint is allowed.
 pub(super) fn read(asked: Asked) -> Result<Subscription, Problem> {
     let is_short = match &asked.filter {
         Filter::All => true,
@@ -175,7 +175,7 @@ pub(super) fn read(asked: Asked) -> Result<Subscription, Problem> {
             .ok_or(Problem::Bad("auth is not 16 bytes"))?,
         filter: asked.filter,
     };
-    // A point that is not on the curve would fail with each list.
+    // A point that is not on the curve would fail with every list.
     seal(b"", &subscription).map_err(|_refused| Problem::Bad("p256dh is no public key"))?;
     Ok(subscription)
 }

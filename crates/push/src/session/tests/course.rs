@@ -17,10 +17,10 @@ pub(super) struct Service {
     pub(super) uaid: Option<Uaid>,
 }
 
-/// A client that is connected.
+/// A connected client.
 struct Client {
     session: Session,
-    /// What it has and has not acknowledged, in the order in which it came.
+    /// Unacknowledged messages, in order of arrival.
     held: Vec<Notification>,
     close: Option<Close>,
 }
@@ -55,7 +55,7 @@ impl Service {
         service
     }
 
-    /// The client connects, again if it is connected.
+    /// Connects the client, replacing any earlier connection.
     pub(super) fn connect(&mut self) {
         self.disconnect();
         let (session, _) = Session::new(self.rules, "http://here:8081".to_owned(), candidate());
@@ -69,7 +69,7 @@ impl Service {
         self.event(Event::Text(hello));
     }
 
-    /// The connection ends: what it leaves is stored as if it came now.
+    /// Ends the connection; what it leaves is stored as if it arrived now.
     pub(super) fn disconnect(&mut self) {
         let Some(client) = self.client.take() else {
             return;
@@ -85,13 +85,13 @@ impl Service {
         }
     }
 
-    /// The process ends and starts again, in good order.
+    /// Ends the process gracefully and starts it again.
     pub(super) fn restart(&mut self) {
         self.disconnect();
         self.storage = open(&self.folder);
     }
 
-    /// A message comes for the client. Returns how it went.
+    /// Sends the client a message. Returns the result.
     pub(super) fn send(&mut self, mut message: Notification) -> Option<Saved> {
         message.arrived_s = self.now_ms / 1000;
         message.place_ms = self.storage.place(self.now_ms);
@@ -114,7 +114,7 @@ impl Service {
         Some(saved)
     }
 
-    /// The client acknowledges those that it holds at these places.
+    /// Acknowledges the client's messages at these positions.
     pub(super) fn acknowledge(&mut self, places: &[usize]) -> Vec<String> {
         let Some(client) = &mut self.client else {
             return Vec::new();
@@ -148,7 +148,7 @@ impl Service {
         self.acknowledge(&all)
     }
 
-    /// Versions that the client has and has not acknowledged.
+    /// Versions of the client's unacknowledged messages.
     pub(super) fn held(&self) -> Vec<String> {
         let held = self.client.iter().flat_map(|client| &client.held);
         held.map(|message| message.version.clone()).collect()
@@ -192,7 +192,7 @@ fn numbered(count: u32) -> Vec<String> {
     (0..count).map(|number| number.to_string()).collect()
 }
 
-/// So many messages come while the client is away.
+/// This many messages arrive while the client is away.
 fn away(service: &mut Service, count: u32) {
     service.disconnect();
     for version in numbered(count) {
@@ -206,7 +206,7 @@ fn what_comes_while_the_client_is_connected_goes_straight_to_it() {
     service.send(message("a", None, 60));
     service.send(message("now or never", None, 0));
     assert_eq!(service.held(), ["a", "now or never"]);
-    // What it has not acknowledged comes again, but for what must not wait.
+    // Unacknowledged messages come again, except those that must not wait.
     service.connect();
     assert_eq!(service.held(), ["a"]);
     service.acknowledge_all();

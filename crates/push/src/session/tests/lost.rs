@@ -1,4 +1,4 @@
-//! Nothing is lost or doubled, whatever the order of sends, acknowledgements, connections,
+//! No message is lost or duplicated, for any order of sends, acknowledgements, connections,
 //! restarts and passing time.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,12 +14,12 @@ use super::{Acks, Direct, Rules};
 enum Step {
     /// A message with this topic, if any, and this time to live.
     Send(Option<u8>, u32),
-    /// The client acknowledges what it holds at these places.
+    /// The client acknowledges its messages at these positions.
     Acknowledge(Vec<usize>),
     Connect,
     Disconnect,
     Restart,
-    /// So many seconds pass.
+    /// This many seconds pass.
     Pass(u32),
 }
 
@@ -37,10 +37,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..80)
 }
 
-/// What should still come.
+/// Messages that are still expected.
 #[derive(Debug, Default)]
 struct Model {
-    /// Not acknowledged: when each expires, in seconds since the start.
+    /// Expiry of each unacknowledged message, in seconds since the start.
     due: BTreeMap<String, u32>,
     /// The newest stored one of each topic.
     topics: BTreeMap<u8, String>,
@@ -54,8 +54,8 @@ impl Model {
             self.due
                 .insert(version.to_owned(), self.now_s.saturating_add(ttl_s));
         }
-        // The former is replaced, if it waits in the storage. If the client has it, it may come
-        // again or not.
+        // A former message is replaced if it is still stored. If the client has it, it may or may
+        // not come again.
         if let Some(topic) = topic
             && let Some(former) = self.topics.insert(topic, version.to_owned())
         {

@@ -7,20 +7,20 @@ use crate::storage::StorageError;
 
 use super::Sqlite;
 
-/// Subscriptions at most. Each is some 400 bytes.
+/// Most subscriptions. Each takes some 400 bytes.
 pub const SUBSCRIPTIONS_MAX: u32 = 100_000;
 
-/// Subscriptions of one endpoint: a person follows some hosts and some software.
+/// Most subscriptions per endpoint: a person follows some hosts and some software.
 const OF_ENDPOINT_MAX: u32 = 100;
 
 /// Subscriptions that are read at once.
 const PAGE: u32 = 500;
 
 impl Sqlite {
-    /// A secret by its name, which is made and kept when it is asked for first.
+    /// A named secret, which is made and stored at the first call.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     pub fn secret(&self, name: &str, new: &[u8]) -> Result<Vec<u8>, StorageError> {
         self.write(|t| {
             t.prepare_cached(
@@ -32,10 +32,10 @@ impl Sqlite {
         })
     }
 
-    /// Puts another value in a secret's place.
+    /// Replaces a secret's value.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     pub fn replace_secret(&self, name: &str, value: &[u8]) -> Result<(), StorageError> {
         self.write(|t| {
             t.prepare_cached("INSERT OR REPLACE INTO secrets (name, value) VALUES (?1, ?2)")?
@@ -45,10 +45,10 @@ impl Sqlite {
     }
 
     /// Adds a subscription, or replaces the one with its endpoint and filter; false if there are
-    /// too many, of all or of this endpoint.
+    /// too many, in total or for this endpoint.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     pub fn subscribe(&self, subscription: &Subscription) -> Result<bool, StorageError> {
         let filter = serde_json::to_string(&subscription.filter).map_err(StorageError::new)?;
         self.write(|t| {
@@ -70,10 +70,10 @@ impl Sqlite {
         })
     }
 
-    /// Removes the subscriptions of an endpoint: that with this filter, or all.
+    /// Removes an endpoint's subscription with this filter, or all of its subscriptions.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     pub fn unsubscribe(
         &self,
         endpoint: &str,
@@ -91,10 +91,10 @@ impl Sqlite {
         })
     }
 
-    /// Some subscriptions that come after an id, with their ids, in order.
+    /// Some subscriptions after an id, with their ids, in order.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     pub fn subscriptions_after(
         &self,
         after: i64,
@@ -113,7 +113,7 @@ impl Sqlite {
     /// The section of the last notification.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     pub fn last_told(&self) -> Result<Option<String>, StorageError> {
         self.read(|c| {
             c.prepare_cached("SELECT value FROM secrets WHERE name = 'last_told'")?
@@ -129,7 +129,7 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
     let filter: String = row.get(2)?;
     Ok(Subscription {
         endpoint: row.get(1)?,
-        // It was written by us; what is not readable asks for nothing.
+        // We wrote it; an unreadable one matches nothing.
         filter: serde_json::from_str(&filter).unwrap_or_else(|_| Filter::Host(String::new())),
         public_key: row.get(3)?,
         secret: row.get(4)?,

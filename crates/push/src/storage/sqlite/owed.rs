@@ -1,4 +1,4 @@
-//! Messages to other push services that are still to be posted, so that a restart forgets none.
+//! Unsent messages to other push services, so that a restart loses none.
 
 use rusqlite::params;
 
@@ -9,26 +9,26 @@ use crate::storage::StorageError;
 use super::Sqlite;
 use super::kept;
 
-/// Endpoints that are read at once.
+/// Endpoints in one read.
 const PAGE: u32 = 500;
 
-/// A subscription with a message that is still to be posted.
+/// A subscription with an unsent message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owed {
     /// The subscription's id.
     pub id: i64,
     /// The subscription.
     pub subscription: Subscription,
-    /// When the message is worth nothing any more, in seconds since 1970.
+    /// When the message expires, in seconds since 1970.
     pub until_s: i64,
 }
 
 impl Sqlite {
-    /// Notes that these subscriptions are owed a message about a section, until a time in seconds
-    /// since 1970, and none about another.
+    /// Records that these subscriptions are owed a message about a section, until a time in seconds
+    /// since 1970, and none about another section.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     pub fn owe(&self, ids: &[i64], section: &str, until_s: i64) -> Result<(), StorageError> {
         self.write(|t| {
             let mut statement = t.prepare_cached(
@@ -41,11 +41,11 @@ impl Sqlite {
         })
     }
 
-    /// Some endpoints that are owed a message about a section and come after a cursor, with where
-    /// they are, in order.
+    /// Some endpoints after a cursor that are owed a message about a section, with their positions,
+    /// in order.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     pub fn owed_endpoints(
         &self,
         section: &str,
@@ -66,11 +66,11 @@ impl Sqlite {
         })
     }
 
-    /// Some subscriptions that are owed a message about a section, whose endpoints begin with an
-    /// origin and come after a cursor, in order.
+    /// Some subscriptions after a cursor that are owed a message about a section and whose
+    /// endpoints begin with an origin, in order.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     pub fn owed(
         &self,
         section: &str,
@@ -102,11 +102,11 @@ impl Sqlite {
         })
     }
 
-    /// Notes that these subscriptions are owed no message about a section any more, and removes all
-    /// subscriptions of these endpoints.
+    /// Records that these subscriptions are no longer owed a message about a section, and removes
+    /// all subscriptions of these endpoints.
     ///
     /// # Errors
-    /// The storage's.
+    /// The storage's errors.
     pub fn settle(
         &self,
         section: &str,
@@ -114,7 +114,8 @@ impl Sqlite {
         ended: &[String],
     ) -> Result<(), StorageError> {
         self.write(|t| {
-            // With its endpoint: the id of one that ended may be another's by now.
+            // Compared with the endpoint: an ended subscription's id may belong to another one by
+            // now.
             let mut settle = t.prepare_cached(
                 "UPDATE subscriptions SET owed = NULL WHERE id = ?1 AND endpoint = ?2 AND owed = ?3",
             )?;
@@ -151,7 +152,7 @@ mod tests {
         Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap()
     }
 
-    /// Endpoints of what is owed to an origin, without the origin.
+    /// Endpoints at an origin that are owed a message, without the origin.
     fn owed(storage: &Sqlite, section: &str, after: Option<&Cursor>, now_s: i64) -> Vec<String> {
         let owed = storage.owed(section, ORIGIN, after, now_s, 100).unwrap();
         owed.into_iter()

@@ -1,4 +1,4 @@
-//! Whether there is room for more: in the file, and for one user.
+//! Whether there is room for more, in the file and for one user.
 
 use rusqlite::{Transaction, params};
 
@@ -8,11 +8,11 @@ use crate::storage::Room;
 
 use super::{Limits, stored_bytes};
 
-/// Times the limits up to which messages are stored that were accepted before. Only a client that
-/// takes messages and acknowledges none has so many, and it is reset when it reads them.
+/// Factor of the limits for messages that were accepted earlier. Only a client that receives
+/// messages and acknowledges none reaches it, and it is reset when it reads them.
 const PROMISED_TIMES: i64 = 2;
 
-/// Whether the file has as many bytes in use as it may.
+/// Whether the file has reached its size limit.
 pub(super) fn is_full(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Result<bool> {
     let bytes: i64 = transaction
         .prepare_cached(
@@ -23,7 +23,7 @@ pub(super) fn is_full(transaction: &Transaction<'_>, limits: Limits) -> rusqlite
     Ok(bytes >= limits.file_bytes)
 }
 
-/// Whether a user may have these messages too.
+/// Whether a user has room for these messages.
 pub(super) fn takes(
     transaction: &Transaction<'_>,
     limits: Limits,

@@ -22,7 +22,7 @@ impl Place {
         Sqlite::open(&self.folder.path().join("push.db"), limits).unwrap()
     }
 
-    /// Bytes of the file, once nobody has it open.
+    /// Size of the file after it is closed.
     fn bytes(&self) -> u64 {
         let file = self.folder.path().join("push.db");
         file.metadata().unwrap().len()
@@ -221,7 +221,7 @@ fn a_user_has_so_much_and_no_more() {
     assert!(storage.add_channel(uaid(1), channel(1)).unwrap());
     assert!(storage.add_channel(uaid(1), channel(1)).unwrap(), "again");
     assert!(!storage.add_channel(uaid(1), channel(2)).unwrap());
-    // Of 17 bytes each.
+    // Each has 17 bytes.
     let one = message(&storage, "a", None);
     assert_eq!(
         storage.save(uaid(1), &[one], Room::Limited).unwrap(),

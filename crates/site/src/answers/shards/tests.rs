@@ -23,7 +23,7 @@ fn keys(salt: Salt, count: u32) -> Vec<Key> {
     (0..count).map(key).collect()
 }
 
-/// All shards by their names, the same gzipped and plain.
+/// All shards by name; checks that plain and gzipped files are equal.
 fn published(folder: &Path) -> BTreeMap<String, serde_json::Value> {
     let read = |entry: io::Result<fs::DirEntry>| {
         let path = entry.unwrap().path();
@@ -58,11 +58,11 @@ fn publish(folder: &Path, salt: Salt, keys: &[Key]) -> u8 {
     digits
 }
 
-/// In turn as a census grows and shrinks, in one folder: nothing of a former publication stays.
+/// A census grows and shrinks in one folder: nothing of a former publication stays.
 #[test]
 fn every_answer_lies_where_its_key_says_and_every_shard_is_there() {
     let folder = tempfile::tempdir().unwrap();
-    // As an earlier version left it.
+    // A file left by an earlier version.
     fs::create_dir(folder.path().join(FOLDER)).unwrap();
     fs::write(folder.path().join("why/0.json"), "old").unwrap();
     for (count, digits) in [(0, 1), (16_383, 1), (16_384, 2), (5, 1)] {
@@ -114,7 +114,7 @@ fn shards_grow_in_number_and_never_hold_less_than_hides_a_name() {
     }
 }
 
-/// Set in the process that has memory of its own to measure.
+/// Set in the child process whose memory is measured.
 const CHILD: &str = "FEDICENSUS_TEST_SKEWED_ANSWERS";
 
 /// 6.5 MiB is usual. A shard held in memory as text takes some 190 MiB.

@@ -39,7 +39,7 @@ fn group(decision: Decision) -> Group {
     }
 }
 
-/// A word that told them apart would tell who asked to be left out.
+/// Different codes would reveal who asked to be left out.
 #[test]
 fn all_that_is_withheld_has_one_word() {
     let hidden = Record {
@@ -59,7 +59,7 @@ fn all_that_is_withheld_has_one_word() {
     check(&alive, Some(&denied), Denied::No, Why::Withheld);
 }
 
-/// A word of its own would tell that an owner took an opt-out back.
+/// A separate code would reveal that an owner withdrew an opt-out.
 #[test]
 fn a_host_that_came_back_and_fails_has_the_word_of_one_that_fails_for_long() {
     let dying = |before| State::Dying {

@@ -1,27 +1,28 @@
-//! Where an axis has its ticks, and what they are called.
+//! Positions and labels of an axis's ticks.
 
 use jiff::civil::{Date, date};
 
-/// Days from which on years are ticks, and before that months.
+/// From this many days on, ticks are years; below, months.
 const YEARS_FROM_DAYS: i32 = 550;
-/// Days from which on months are ticks, and before that single days.
+/// From this many days on, ticks are months; below, single days.
 const MONTHS_FROM_DAYS: i32 = 62;
 
-/// Counts from 0 upwards.
+/// An axis of counts, from 0 upwards.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
-    /// What the top of the plot means; above 0.
+    /// The value at the plot's top; above 0.
     pub(super) top: f64,
     step: f64,
 }
 
 impl Scale {
-    /// Ends at the first round number that is not below `most`, with at most `ticks` above 0.
+    /// An axis that ends at the first round number not below `most`, with at most `ticks` ticks
+    /// above 0.
     pub(super) fn up_to(most: f64, ticks: usize) -> Self {
         let ticks = f64::from(u32::try_from(ticks.max(1)).unwrap_or(u32::MAX));
         let wanted = most.max(1.0) / ticks;
         let mut magnitude = 1.0;
-        // Counts end below 2^32, so these are ten rounds at most.
+        // Counts are below 2^32, so the loop runs at most ten times.
         while magnitude * 10.0 <= wanted {
             magnitude *= 10.0;
         }
@@ -36,7 +37,7 @@ impl Scale {
         }
     }
 
-    /// All ticks, 0 and the top among them.
+    /// All ticks, including 0 and the top.
     pub(super) fn ticks(self) -> impl Iterator<Item = f64> {
         (0..=10_u32)
             .map(move |number| f64::from(number) * self.step)
@@ -44,8 +45,8 @@ impl Scale {
     }
 }
 
-/// At most `max` days between the first and the one `length` days later, and their labels:
-/// years, months or days.
+/// At most `max` days between the first one and the one `length` days later, with labels: years,
+/// months or days.
 pub(super) fn day_ticks(first: Date, length: i32, max: usize) -> Vec<(Date, String)> {
     let last = after(first, length);
     if length < MONTHS_FROM_DAYS || max <= 2 {
@@ -74,11 +75,11 @@ pub(super) fn day_ticks(first: Date, length: i32, max: usize) -> Vec<(Date, Stri
         .collect()
 }
 
-/// The firsts of months between two days that are wanted.
+/// The first days of the wanted months between two days.
 fn starts(first: Date, last: Date, is_wanted: impl Fn(Date) -> bool) -> Vec<Date> {
     let mut month = date(first.year(), first.month(), 1);
     let mut starts = Vec::new();
-    // A month at least each round, and days are at most three years apart.
+    // Each round advances at least a month, and the days are at most three years apart.
     while month <= last {
         if month >= first && is_wanted(month) {
             starts.push(month);

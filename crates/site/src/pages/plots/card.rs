@@ -1,8 +1,8 @@
-//! The picture that shows when the site is linked elsewhere (Open Graph): the number of listed
-//! instances and their total over time.
+//! The preview picture for links to the site (Open Graph): the number of listed instances over
+//! time.
 //!
-//! Its words and digits are pictures themselves, `assets/card`: drawing text needs a font, which a
-//! container without files does not have.
+//! Its words and digits are pictures themselves, in `assets/card`: drawing text needs a font, and a
+//! container without files has none.
 
 use std::io::Cursor;
 
@@ -12,25 +12,25 @@ use super::draw::{days_between, whole};
 use crate::error::SiteError;
 use crate::history::Point;
 
-/// Mark, title and words, without the number.
+/// Logo, title and words, without the number.
 const TEMPLATE: &[u8] = include_bytes!("../../../assets/card/template.png");
 /// The ten digits in a row, each of the same width.
 const DIGITS: &[u8] = include_bytes!("../../../assets/card/digits.png");
 
-/// Where the number is, in pixels.
+/// Position of the number, in pixels.
 const NUMBER_LEFT: usize = 60;
 const NUMBER_TOP: usize = 172;
 /// Pixels between groups of three digits.
 const GROUP_GAP: usize = 24;
 
-/// Where the line is between its largest value and 0, in pixels.
+/// The line's highest position, and its position for 0, in pixels.
 const LINE_TOP: f64 = 390.0;
 const LINE_BOTTOM: f64 = 630.0;
 /// Half of the line's width in pixels.
 const LINE_HALF: f64 = 3.0;
 
 const ACCENT: [u8; 3] = [0x0b, 0x6e, 0x66];
-/// How much of the accent is below the line.
+/// The accent colour's share in the area below the line.
 const AREA_SHARE: f64 = 0.14;
 
 const CHANNELS: usize = 3;
@@ -48,7 +48,7 @@ fn drawn(listed: u64, points: &[Point]) -> Result<Vec<u8>, String> {
     picture.write()
 }
 
-/// Rows of pixels, three bytes each.
+/// Rows of pixels with three bytes each.
 struct Picture {
     width: usize,
     rgb: Vec<u8>,
@@ -111,7 +111,7 @@ impl Picture {
         }
     }
 
-    /// Copies columns of another picture to the place of the number. What does not fit is cut.
+    /// Copies columns of another picture to the number's position. Excess columns are cut.
     fn paste(&mut self, other: &Self, from: usize, width: usize, left: usize) {
         let row_bytes = self.row_bytes();
         for (row, source) in other.rgb.chunks_exact(other.row_bytes()).enumerate() {
@@ -152,7 +152,7 @@ impl Picture {
         }
     }
 
-    /// One column of the line, and of the area below it.
+    /// Draws one column of the line and of the area below it.
     fn column(&mut self, column: u32, height: f64) {
         let first = whole((height - LINE_HALF - 1.0).max(0.0));
         for row in first..whole(LINE_BOTTOM) {
@@ -217,7 +217,7 @@ mod tests {
         Picture::read(&card(listed, &points).unwrap()).unwrap()
     }
 
-    /// Whether the pixel is not the ground's.
+    /// Whether the pixel differs from the background.
     fn is_drawn(picture: &Picture, column: usize, row: usize) -> bool {
         let start = row * picture.row_bytes() + column * CHANNELS;
         picture.rgb[start..start + CHANNELS] != picture.rgb[..CHANNELS]

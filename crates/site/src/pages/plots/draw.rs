@@ -1,9 +1,9 @@
-//! Lines over days as SVG, for a page to hold.
+//! Lines over days as SVG within a page.
 //!
-//! The drawing stretches with the page and its text does not: lines lie in a nested `svg` whose
-//! aspect ratio is free, texts beside it at percentages. It carries no style and no script, since
-//! the content security policy allows neither; the style sheet knows its classes. A script reads
-//! the values for the reader's pointer from the `data-` attributes.
+//! The drawing stretches with the page, and its text does not. The lines are in a nested `svg` with
+//! a free aspect ratio; texts next to them are placed in percent. The SVG has no styles or scripts,
+//! since the content security policy allows neither. The style sheet knows its classes. A script
+//! reads the values for the reader's pointer from the `data-` attributes.
 
 use std::fmt::Write as _;
 
@@ -14,19 +14,19 @@ use super::axis::{Scale, day_ticks};
 use crate::history::Point;
 use crate::text::grouped;
 
-/// Lines that one plot shows: the style sheet has a colour and a dash for each.
+/// Lines in one plot: the style sheet has a colour and a dash for each.
 pub(crate) const LINES_MAX: usize = 3;
 
-/// Points up to which each gets a dot: a line of one point is invisible.
+/// Up to this number of points, each gets a dot: a line of one point is invisible.
 const DOTS_MAX: usize = 14;
 
-/// Units of the lines' own square, in each direction: finer than any screen's pixels.
+/// Units of the lines' square in each direction: finer than any screen's pixels.
 const UNITS: f64 = 2000.0;
 
-/// How high a plot is; the style sheet has the heights.
+/// The height of a plot; the style sheet defines the heights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Height {
-    /// The one plot of its section.
+    /// The only plot of its section.
     Tall,
     /// One of several next to each other.
     Small,
@@ -40,8 +40,8 @@ impl Height {
         }
     }
 
-    /// Where the lines begin and end, in percent of the height: above them is room for the top
-    /// label, below them for the days.
+    /// Start and end of the lines, in percent of the height. The top label is above, the days are
+    /// below.
     fn band(self) -> (f64, f64) {
         match self {
             Self::Tall => (9.0, 89.0),
@@ -57,27 +57,27 @@ impl Height {
     }
 }
 
-/// What a plot is called, and how its elements are.
+/// Identifier and description of a plot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caption<'a> {
-    /// Begins the names of its elements; unique in its page.
+    /// Prefix of its elements' ids; unique in the page.
     pub(crate) id: &'a str,
     pub(crate) title: &'a str,
-    /// What it shows, for those who don't see it.
+    /// The content, for people who can't see it.
     pub(crate) says: &'a str,
 }
 
 /// One line of a plot.
 #[derive(Debug, Clone)]
 pub(crate) struct Line<'a> {
-    /// Shown with a value under the reader's pointer; plain text.
+    /// Label of a value under the reader's pointer; plain text.
     pub(crate) name: &'a str,
     pub(crate) points: Vec<Point>,
-    /// Each day as it was, drawn faintly behind the line.
+    /// The value of each day, drawn faintly behind the line.
     pub(crate) raw: Vec<Point>,
 }
 
-/// Draws the first [`LINES_MAX`] lines. Without a point there is nothing to draw.
+/// Draws the first [`LINES_MAX`] lines; draws nothing if no line has a point.
 pub(crate) fn plot(caption: Caption<'_>, height: Height, lines: &[Line<'_>]) -> Markup {
     let lines = lines.get(..LINES_MAX.min(lines.len())).unwrap_or_default();
     let Some(frame) = Frame::of(height, lines) else {
@@ -100,7 +100,7 @@ pub(crate) fn plot(caption: Caption<'_>, height: Height, lines: &[Line<'_>]) -> 
     }
 }
 
-/// The first day, how many days there are after it, and what the top of the plot means.
+/// The first day, the number of days after it, and the value at the plot's top.
 struct Frame {
     height: Height,
     first: Date,
@@ -126,7 +126,7 @@ impl Frame {
         })
     }
 
-    /// From left to right, 0 to 1. A single day is in the middle.
+    /// The horizontal position, 0 to 1. A single day is in the middle.
     fn across(&self, day: Date) -> f64 {
         if self.length == 0 {
             return 0.5;
@@ -134,12 +134,12 @@ impl Frame {
         f64::from(days_between(self.first, day)) / f64::from(self.length)
     }
 
-    /// From the bottom of the lines to their top, 0 to 1.
+    /// The vertical position, 0 at the bottom to 1 at the top.
     fn up(&self, value: f64) -> f64 {
         value / self.scale.top
     }
 
-    /// Where this part of the lines' height is, in percent of the whole.
+    /// A vertical position of the lines, in percent of the whole height.
     fn percent_down(&self, up: f64) -> String {
         let (top, bottom) = self.height.band();
         percent(bottom - (bottom - top) * up)
