@@ -47,7 +47,7 @@ enum Command {
         /// As the JSON of expectations.json.
         #[arg(long)]
         json: bool,
-        /// Only these personas, comma-separated, in addition to the seed and the hosts that they lead to; empty: all.
+        /// Only these personas, comma-separated, with the seed and the hosts that they lead to.
         #[arg(long, default_value = "")]
         personas: String,
     },
@@ -66,7 +66,7 @@ struct Serve {
     /// Address for the names file; default: this machine's first that is not loopback.
     #[arg(long)]
     address: Option<IpAddr>,
-    /// Only these personas, comma-separated, in addition to the seed and the hosts that they lead to; empty: all.
+    /// Only these personas, comma-separated, with the seed and the hosts that they lead to.
     #[arg(long, default_value = "")]
     personas: String,
     /// Ordinary responding instances in addition to the personas.

@@ -263,7 +263,8 @@ fn an_exception_prevails_and_the_longest_rule_otherwise() {
 #[test]
 fn names_that_an_owner_hands_out_are_known_by_that_owner() {
     let list = "// ===BEGIN ICANN DOMAINS===\nio\ncom\nuk\nco.uk\n// ===END ICANN DOMAINS===\n\
-                // ===BEGIN PRIVATE DOMAINS===\ngithub.io\nblogspot.co.uk\ndyn.com\na.dyn.com\n// ===END PRIVATE DOMAINS===\n";
+                // ===BEGIN PRIVATE DOMAINS===\ngithub.io\nblogspot.co.uk\ndyn.com\na.dyn.com\n\
+                // ===END PRIVATE DOMAINS===\n";
     let loaded = Suffixes::from_excerpt(list.as_bytes(), Path::new("list")).unwrap();
     let check = |suffixes: &Suffixes, name: &str, expect: Option<&str>| {
         let domain = DomainName::parse(name).unwrap();
