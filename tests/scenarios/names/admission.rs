@@ -68,7 +68,7 @@ async fn a_flood_waits_while_honest_names_come_in_and_a_reload_lets_it_in() -> a
     let explained = text(&world.command(&["explain", waiting])?.stdout);
     assert!(explained.contains("it waits for room"), "{explained}");
     let explained = text(&world.command(&["explain", FLOOD[0]])?.stdout);
-    assert!(explained.contains("in: made up"), "{explained}");
+    assert!(explained.contains("below it: made up"), "{explained}");
     let added = text(&world.command(&["add", FLOOD[0]])?.stdout);
     assert!(
         added.contains("deny-list has `at.lab-junk.test`: made up"),
