@@ -121,7 +121,7 @@ pub enum ConfigError {
     NoPushAddress,
     /// No contact outside the lab.
     #[error(
-        "setting `contact` is missing: every server we visit must be able to reach whoever runs this census. Set FEDICENSUS_CONTACT to a URL or a mail address"
+        "setting `contact` is missing: every server that we visit must be able to reach the operator. Set FEDICENSUS_CONTACT to a URL or a mail address"
     )]
     NoContact,
 }

@@ -114,7 +114,7 @@ pub enum ClientError {
     #[error("the gateway broke off: start it; its own log says why it ended")]
     BrokenOff(#[source] LineError),
     /// No answer in time.
-    #[error("the gateway did not answer in time: if it hangs, start it anew")]
+    #[error("the gateway did not answer in time: if it hangs, restart it")]
     Timeout,
     /// The answer was not understood, or does not belong to this request.
     #[error("the gateway's answer was not understood")]

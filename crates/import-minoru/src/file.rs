@@ -55,7 +55,7 @@ const COUNT: &str = "SELECT count(*) FROM instances";
 #[derive(Debug, Error)]
 pub enum MinoruError {
     /// The file can't be opened or read.
-    #[error("can't read {path}: {reason} (a crawler that runs has more files beside it: make a copy with `sqlite3 DATABASE \"VACUUM INTO 'COPY'\"` and import that)", path = .path.display())]
+    #[error("can't read {path}: {reason} (a running crawler has more files next to it: make a copy with `sqlite3 DATABASE \"VACUUM INTO 'COPY'\"` and import that)", path = .path.display())]
     Unreadable {
         /// Path of the file.
         path: PathBuf,

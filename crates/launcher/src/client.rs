@@ -81,7 +81,7 @@ pub enum ClientError {
     #[error("the connection to the launcher broke: start it; its own log says why it ended")]
     Broken(#[source] io::Error),
     /// The launcher did not answer within this time.
-    #[error("no answer from the launcher within {0:?}: if it hangs, start it anew")]
+    #[error("no answer from the launcher within {0:?}: if it hangs, restart it")]
     TimedOut(Duration),
     /// The bytes do not follow the wire format: launcher and orchestrator are of different
     /// versions.

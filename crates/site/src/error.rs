@@ -18,7 +18,7 @@ pub enum SiteError {
         source: io::Error,
     },
     /// Any other error of the system.
-    #[error("{}: {doing} failed ({source}); look whether whoever runs fedicensus may write there", path.display())]
+    #[error("{}: {doing} failed ({source}); check that the user of fedicensus may write there", path.display())]
     Failed {
         /// The file or folder.
         path: PathBuf,

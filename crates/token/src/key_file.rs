@@ -39,7 +39,7 @@ pub enum KeyFileError {
     )]
     Malformed,
     /// The file has only the public key.
-    #[error("is a public key: name the private one, which lies beside it without `.pub`")]
+    #[error("is a public key: name the private one, which is next to it without `.pub`")]
     Public,
     /// The key has a passphrase.
     #[error(

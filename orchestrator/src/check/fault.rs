@@ -24,7 +24,7 @@ pub enum Fault {
     #[error(transparent)]
     Report(#[from] ReportFault),
     /// The launcher did not end the check by its deadline.
-    #[error("the launcher did not end the check in time: if it hangs, start it anew")]
+    #[error("the launcher did not end the check in time: if it hangs, restart it")]
     Overdue,
     /// The database rejects what a check learned.
     #[error("store: {0}")]

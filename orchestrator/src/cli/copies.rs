@@ -167,7 +167,7 @@ fn open(file: &Path) -> anyhow::Result<File> {
     // Part of such a database is in its log only.
     if Path::new(&log).metadata().is_ok_and(|log| log.len() > 0) {
         bail!(
-            "{} is not one whole file, there is a log beside it: make a backup of it with `fedicensus backup`",
+            "{} is not one whole file, there is a log next to it: make a backup of it with `fedicensus backup`",
             file.display()
         );
     }

@@ -70,10 +70,12 @@ fn rotate_push(config: &Config, stolen: bool) -> anyhow::Result<()> {
         OldKeys::Keep
     };
     let database = &config.push_settings.database;
-    let keys = process::rotate(database, old)
-        .with_context(|| format!("no new key was put into {}", database.display()))?;
+    let failed = || format!("no new key was put into {}", database.display());
+    // Opening it would make one.
+    std::fs::metadata(database).with_context(failed)?;
+    let keys = process::rotate(database, old).with_context(failed)?;
     say(&format!(
-        "{} has {keys} keys for endpoints; restart the push service, which reads them at its start",
+        "endpoint keys in {}: {keys}; restart the push service, which reads them at its start",
         database.display()
     ))
 }

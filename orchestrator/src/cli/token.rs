@@ -158,7 +158,7 @@ fn key(file: &Path, new: bool, name: &str, output: Output) -> anyhow::Result<u8>
     }
     if new {
         say(&format!(
-            "made {}: whoever reads it can sign in your name",
+            "made {}: anyone who reads it can sign in your name",
             file.display()
         ))?;
     }

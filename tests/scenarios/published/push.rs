@@ -24,7 +24,7 @@ const NEW: &str = "talks.lab.test";
 /// The same, and it opts out before the list is published.
 const LEAVER: &str = "mastodon.lab.test";
 
-/// What a notification says of a host that opted out.
+/// Text of a notification about a host that opted out.
 const LEFT: &str = "It is no longer in the list.";
 
 const BUTTON: &str = "#notify";

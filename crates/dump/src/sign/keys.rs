@@ -69,7 +69,7 @@ pub enum KeyError {
         source: io::Error,
     },
     /// The file is empty.
-    #[error("{}: is empty; put a backup in its place, or remove it for a new key, which readers then have to learn anew", path.display())]
+    #[error("{}: is empty; put a backup in its place, or remove it for a new key, which readers must then get from you", path.display())]
     Empty {
         /// Path of the file.
         path: PathBuf,
@@ -83,7 +83,7 @@ pub enum KeyError {
         mode: u32,
     },
     /// The file is not a valid key.
-    #[error("{}: {source}; put a backup in its place, or remove it for a new key, which readers then have to learn anew", path.display())]
+    #[error("{}: {source}; put a backup in its place, or remove it for a new key, which readers must then get from you", path.display())]
     NoKey {
         /// Path of the file.
         path: PathBuf,
@@ -91,7 +91,7 @@ pub enum KeyError {
         source: NoKey,
     },
     /// The former keys can't be read.
-    #[error("{}: is damaged; put a backup in its place, or remove it: who knows a former key alone then has to learn the new one anew", path.display())]
+    #[error("{}: is damaged; put a backup in its place, or remove it: readers must then get the new key from you", path.display())]
     History {
         /// Path of the file.
         path: PathBuf,
@@ -105,7 +105,7 @@ pub enum KeyError {
         source: io::Error,
     },
     /// There is no key.
-    #[error("{}: is not there; put a backup in its place; without one the next start makes a new key, which readers then have to learn anew", path.display())]
+    #[error("{}: is not there; put a backup in its place; without one the next start makes a new key, which readers must then get from you", path.display())]
     Missing {
         /// Where it should be.
         path: PathBuf,

@@ -116,7 +116,7 @@ impl Shares {
 }
 
 /// Slots that a class can claim while it wants them: its weight among the classes that want any.
-/// The remainder of the division goes by turns.
+/// The remainder of the division is given out in turn.
 fn guaranteed(class: Class, most: u32, active: u32) -> u32 {
     most.saturating_mul(*WEIGHTS.of(class))
         .checked_div(active)

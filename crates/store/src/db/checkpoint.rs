@@ -210,7 +210,7 @@ impl Checkpoints {
         if is_mine.is_some()
             && let Err(error) = take_over(writer)
         {
-            tracing::debug!(%error, "the writer could not take its log over; the thread beside it tells of that");
+            tracing::debug!(%error, "the writer could not checkpoint the log; the checkpoint thread logs the reason");
         }
         drop(is_mine);
         if turn.wake

@@ -108,7 +108,7 @@ pub enum OpenError {
 fn way_back(copy: Option<&Path>) -> String {
     copy.map_or_else(
         || {
-            "restore a backup that was made before the upgrade (there is no copy beside it)"
+            "restore a backup that was made before the upgrade (there is no copy next to it)"
                 .to_owned()
         },
         |copy| {
@@ -273,7 +273,7 @@ pub enum StoreError {
         column: &'static str,
     },
     /// A thread could not be started.
-    #[error("can't start a thread beside the database: too many threads or too little memory")]
+    #[error("can't start a thread for the database: too many threads or too little memory")]
     Thread(#[source] Arc<std::io::Error>),
     /// Any other error from SQLite.
     #[error("the database failed")]

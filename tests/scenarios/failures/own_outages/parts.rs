@@ -18,7 +18,7 @@ async fn dies_and_comes_back(role: Role, socket: &str, says: &str) -> anyhow::Re
     let fault = Fault::begin(&world, &format!("{} hangs", name(role)))?;
     world.freeze(role)?;
     fault
-        .is_said(&world, &["OUTAGE", "if it hangs, start it anew"])
+        .is_said(&world, &["OUTAGE", "if it hangs, restart it"])
         .await?;
     fault.lasts(&world).await?;
     world.thaw(role)?;
