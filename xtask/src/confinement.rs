@@ -3,7 +3,8 @@
 //!
 //! The adversaries' scenarios write `confinement/ENGINE/PART.tsv` among the tables. A difference
 //! from the committed files fails; with `--update`, the new results replace them, and
-//! `docs/confinement.md` is written again below its mark. Unexpected outcomes are rejected.
+//! `tests/fixtures/adversary/outcomes.md` is written again below its mark. Unexpected outcomes are
+//! rejected.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ use crate::step::{Outcome, say, target_folder};
 /// The committed results of each engine.
 const COMMITTED: &str = "tests/fixtures/adversary/found";
 
-const DOCUMENT: &str = "docs/confinement.md";
+const DOCUMENT: &str = "tests/fixtures/adversary/outcomes.md";
 
 /// This chore writes everything below the mark in the document.
 const MARK: &str = "<!-- Below: `cargo xtask confinement --update`. -->\n";

@@ -33,7 +33,7 @@ usage: cargo xtask CHORE
                 the census on rootless Podman under systemd, in a virtual machine (tests/rootless); --whole: with all personas
   seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
   confinement [--update]
-                compares what the adversaries' scenarios found on each engine with docs/confinement.md, or takes it over
+                compares what the adversaries' scenarios found on each engine with tests/fixtures/adversary/outcomes.md, or takes it over
   pictures      takes the README's pictures (docs/pictures) of an invented census; needs chromium and node
   bench [--quick | --soak]
                 all benchmarks, one after the other, as bench/RESULTS.md has them, and their plots: more than an hour and a half, ten minutes, or with half an hour

@@ -62,7 +62,7 @@ pub(crate) const STEPS: &[Step] = &[
     .after(&["scenarios"]),
     Step::quick(
         "confinement",
-        "what adversaries found, compared with docs/confinement.md; --full: on Podman too",
+        "what adversaries found, compared with the committed outcomes; --full: on Podman too",
         stories::confinement,
     )
     .with_engine()
