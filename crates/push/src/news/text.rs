@@ -1,6 +1,7 @@
 //! The text of a notification, and the page that it opens.
 
 use serde::Serialize;
+use url::form_urlencoded;
 
 use super::section::{Change, Section};
 use super::subscription::Filter;
@@ -40,7 +41,7 @@ impl Text {
             Filter::Software(software) => Self {
                 title: format!("New on {}", short(software)),
                 body: names(&taken),
-                page: "software.html".to_owned(),
+                page: format!("?software={}", encoded(software)),
             },
             Filter::Host(host) => Self {
                 title: short(host),
@@ -100,6 +101,10 @@ fn of_host(change: &Change) -> String {
         Change::Moved { to: None, .. } => "It has moved to another host.".to_owned(),
         Change::Left { .. } => "It is no longer in the list.".to_owned(),
     }
+}
+
+fn encoded(value: &str) -> String {
+    form_urlencoded::byte_serialize(value.as_bytes()).collect()
 }
 
 /// A text from a server, cut to a suitable length.
@@ -163,6 +168,14 @@ mod tests {
             text.body
         );
         assert!(!text.body.contains("h5"));
+        assert_eq!(text.page, "?software=mastodon");
+        let odd = Filter::Software("a b&c#".to_owned());
+        let odd_row = Row {
+            software: Some("a b&c#".to_owned()),
+            ..row("a.example")
+        };
+        let text = Text::of(&section(vec![Change::Appeared(odd_row)]), &odd).unwrap();
+        assert_eq!(text.page, "?software=a+b%26c%23");
     }
 
     #[test]
