@@ -59,13 +59,15 @@ pub enum EgressError {
         bytes_max: u64,
     },
     /// There are further trust roots, and the launcher did not declare this the lab.
-    #[error("{path} is there, and no --extra-roots: are the launcher's settings the lab's too?")]
+    #[error(
+        "{path} exists, but --extra-roots is missing: does the launcher have the lab's settings too?"
+    )]
     ExtraRoots {
         /// The file.
         path: PathBuf,
     },
     /// The order is malformed.
-    #[error("the order is not of the form agreed upon")]
+    #[error("the order has an invalid form")]
     Order(#[source] serde_json::Error),
     /// The order has more than one task.
     #[error("the order asks for several of list, walk and delivery; a container does one of them")]

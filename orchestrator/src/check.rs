@@ -173,7 +173,7 @@ async fn read_output(
         format!(
             "launcher: {}",
             end.map_or_else(
-                || "ended by us, it broke the wire's rules".to_owned(),
+                || "stopped by us, because it broke the protocol".to_owned(),
                 describe
             )
         )

@@ -57,7 +57,7 @@ const SETTINGS_HELP: &str =
     "Settings are flags of every command: `fedicensus settings` lists them.";
 
 const AFTER_HELP: &str = "Every setting is a flag, an environment variable and a key of the settings file: `fedicensus settings` lists them.\n\
-Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 a part is not there or not healthy.";
+Exit codes: 0 done, 1 failed, 2 wrong usage or setting, 3 a part is missing or unhealthy.";
 
 #[derive(Debug, Subcommand)]
 enum Command {

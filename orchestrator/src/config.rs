@@ -516,7 +516,7 @@ fn gateway_settings(values: &Values, sockets: &Sockets) -> Result<gateway::Setti
             list(text)
                 .map(|item| {
                     item.parse()
-                        .map_err(|error| format!("holds `{item}`: {error}"))
+                        .map_err(|error| format!("contains `{item}`: {error}"))
                 })
                 .collect()
         })?,

@@ -90,7 +90,7 @@ impl Daemon {
         if interrupted > 0 {
             tracing::info!(
                 interrupted,
-                "checks that the last run left behind are due again"
+                "checks that the last run did not finish are due again"
             );
         }
         take::admit_seeds(&config.seeds, &services, now).await?;
@@ -242,7 +242,7 @@ impl Daemon {
         };
         tracing::warn!(
             drift_s = jump.as_secs(),
-            "the clock was set, or this machine slept; due times further away than the longest interval are brought back"
+            "the clock was set, or this machine slept; due times beyond the longest interval were brought forward"
         );
         self.handle(Event::ClockSet);
         let (writer, calendar) = (self.services.writer.clone(), self.services.calendar);
@@ -286,12 +286,12 @@ impl Daemon {
             }
             for host in self.scheduler.in_flight() {
                 let due = self.services.again_soon();
-                let note = Some("interrupted by our own end".to_owned());
+                let note = Some("interrupted because the census ended".to_owned());
                 self.services.writer.release(host, due, note).await.ok();
             }
         };
         if tokio::time::timeout(RELEASE_WITHIN, writing).await.is_err() {
-            tracing::warn!("the store is slow; some hosts are found in flight at the next start");
+            tracing::warn!("the database is slow; some hosts will be in flight at the next start");
         }
     }
 }

@@ -25,22 +25,22 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum PublishError {
     /// The database could not be read.
-    #[error("no new list was published, the old one stands: {0}")]
+    #[error("no new list was published, the former one stays: {0}")]
     Store(#[from] StoreError),
     /// The new list is published, but the database could not record it.
     #[error("the new list was published, but could not be recorded: {0}")]
     Unrecorded(#[source] StoreError),
     /// The files could not be written.
-    #[error("no new list was published, the old one stands: {0}")]
+    #[error("no new list was published, the former one stays: {0}")]
     Dump(#[from] DumpError),
     /// The files were written, but not all could be renamed or synced to the disk.
     #[error(
-        "the new list is perhaps published in part, each file whole; the next one mends that: {0}"
+        "the new list may be published in part, though each file is complete; the next publication repairs that: {0}"
     )]
     Half(#[source] DumpError),
     /// Reading back what was just written gave something else.
     #[error(
-        "no new list was published, the old one stands: {0}; see the system's log for the disk behind it"
+        "no new list was published, the former one stays: {0}; see the system's log for the disk behind it"
     )]
     ReadBack(#[source] RowError),
     /// Too many names were lost at once.
@@ -50,7 +50,7 @@ pub enum PublishError {
     #[error("the new list was published, and is not signed: {0}")]
     Unsigned(#[source] KeyError),
     /// The list is published, but its pages are not.
-    #[error("the new list was published, but its pages were not, and the old ones stand: {0}")]
+    #[error("the new list was published, but its pages were not, and the former ones stay: {0}")]
     Pages(#[source] pages::PagesError),
 }
 

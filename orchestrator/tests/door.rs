@@ -95,7 +95,7 @@ fn daemon_and_intake_warn_at_start_while_the_test_domain_is_taken() {
 #[test]
 fn without_a_daemon_there_is_nothing_to_reload() {
     let data = Data::new("", "");
-    data.check(&["admission", "reload"], 3, &["no daemon runs here"]);
+    data.check(&["admission", "reload"], 3, &["no daemon is running here"]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn what_is_held_is_told_with_its_reason_and_what_was_decided_is_kept() {
         2,
         &["0 is not in"],
     );
-    let denied = "farm.net: denied; of its 12 hosts none is asked";
+    let denied = "farm.net: denied; its 12 hosts are not checked";
     data.check(&decide("deny", "farm.net", "a farm"), 0, &[denied]);
     let why = "denies its group `farm.net`: a farm";
     data.check(&["explain", "n3.farm.net"], 0, &["not listed", why]);

@@ -105,7 +105,7 @@ fn each_cause_is_told_once() {
     says(
         &["admission", "name", "a\\b\u{ad}.com"],
         1,
-        r#""a\\b\xc2\xad.com": it holds U+00AD, a character that is not seen and stands in no name; take it out"#,
+        r#""a\\b\xc2\xad.com": it contains U+00AD, an invisible character that no name may have; remove it"#,
     );
     says(
         &["restore", "/nonexistent"],

@@ -51,7 +51,7 @@ fn exit_codes_are_as_documented() {
         1,
         "there is no database at /nonexistent/census.db",
     );
-    check(&["health"], &nowhere, 3, "no daemon runs here");
+    check(&["health"], &nowhere, 3, "no daemon is running here");
 }
 
 #[test]
@@ -124,8 +124,8 @@ fn a_database_is_looked_at_whether_it_is_sound() {
     data.check(&["db", "check"], 0, "is sound: schema ");
     data.check(&["db", "check", "--quick"], 0, "is sound: schema ");
     let late = ["db", "check", "--within", "0"];
-    data.check(&late, 1, "not looked at to the end: pages and indexes");
-    data.check(&late, 1, "give it more with --within");
+    data.check(&late, 1, "not checked to the end: pages and indexes");
+    data.check(&late, 1, "allow more with --within");
     let mut bytes = std::fs::read(data.database()).unwrap();
     // The second page begins the table of hosts.
     bytes[4096..4200].fill(0xa5);
@@ -269,7 +269,7 @@ fn a_crawlers_database_is_imported_once_and_whoever_opted_out_stays_out() {
     data.check(
         &["import", "--minoru", &other],
         1,
-        "is no database of Minoru's crawler: it has no table `instances`",
+        "is not a database of Minoru's crawler: it has no table `instances`",
     );
     data.check(
         &["import", "--minoru", "/nonexistent"],
@@ -347,7 +347,7 @@ fn rules_are_tried_on_requests_without_a_database() {
     files.check(&command, request, 1, "", "/nonexistent/list.dat");
     let other = files.write("other.dat", "test.sigsum.org\n");
     let command = [&command[..], &["--suffixes", &other]].concat();
-    let refused = "{\"allow\":false,\"rule\":null,\"counter\":null,\"count\":null,\"limit\":null,\"reason\":\"it lies in test.sigsum.org, whose private key is published\"}\n";
+    let refused = "{\"allow\":false,\"rule\":null,\"counter\":null,\"count\":null,\"limit\":null,\"reason\":\"it is in test.sigsum.org, whose private key is published\"}\n";
     files.check(&command, request, 0, refused, "");
     let command = [&command[..], &["--allow-test-domain"]].concat();
     let allowed = answer(true, "public", "a.test.sigsum.org", room);
@@ -365,8 +365,8 @@ fn rules_are_tried_on_requests_without_a_database() {
     assert_eq!(output.status.code(), Some(1));
     let told = "fedicensus: the answers can't be written: No space left on device (os error 28)\n";
     assert_eq!(String::from_utf8_lossy(&output.stderr), told);
-    let wrong = "{\"allow\":false,\"rule\":null,\"counter\":null,\"count\":null,\"limit\":null,\"reason\":\"line 1: it is no request: t is missing\"}\n";
-    let said = "fedicensus: line 1: it is no request: t is missing\nfedicensus: 1 line(s) were no requests";
+    let wrong = "{\"allow\":false,\"rule\":null,\"counter\":null,\"count\":null,\"limit\":null,\"reason\":\"line 1: it is not a request: t is missing\"}\n";
+    let said = "fedicensus: line 1: it is not a request: t is missing\nfedicensus: 1 line(s) were no requests";
     files.check(
         &command,
         &format!("{{}}\n{request}"),
@@ -402,7 +402,7 @@ fn rules_are_looked_over_line_by_line() {
     let wrong = files.write("wrong", "domain a.com 1\r\ndomain A.com 2\n\nkey x\n");
     let (second, third) = (
         "line 1 has the same item; keep one of them",
-        "it has 2 field(s) and not three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`",
+        "it has 2 field(s) instead of three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`",
     );
     let told = format!(
         "fedicensus: {wrong}:2: {second}: \"domain A.com 2\"\nfedicensus: {wrong}:4: {third}: \"key x\"\nfedicensus: admission rules {wrong}: 2 line(s) to mend\n"
@@ -518,6 +518,13 @@ fn verified(public: &Path, key: &str) -> Option<bool> {
 }
 
 #[test]
+fn without_a_push_database_no_endpoint_key_is_rotated() {
+    let data = Data::new();
+    data.check(&["key", "rotate", "--push"], 1, "no new key was put into");
+    assert!(!data.0.path().join("push.db").exists());
+}
+
+#[test]
 fn what_is_published_is_signed_and_readers_can_follow_a_new_key() {
     let data = Data::new();
     let public = data.0.path().join("public");
@@ -527,7 +534,7 @@ fn what_is_published_is_signed_and_readers_can_follow_a_new_key() {
         let arguments = [&["dump"], public_dir.as_slice()].concat();
         data.check(&arguments, 0, "published 0 names");
     };
-    data.check(&["key", "rotate"], 1, "signing.key: is not there");
+    data.check(&["key", "rotate"], 1, "signing.key is missing");
     data.check(&["add", "a.lab.test"], 0, "1 taken");
     dump();
     let first = std::fs::read_to_string(public.join("data/fedicensus.pub")).unwrap();
@@ -550,7 +557,11 @@ fn what_is_published_is_signed_and_readers_can_follow_a_new_key() {
         .unwrap();
     assert!(handover.status.success(), "{}", said(&handover));
 
-    data.check(&["key", "rotate", "--stolen"], 0, "does not speak for it");
+    data.check(
+        &["key", "rotate", "--stolen"],
+        0,
+        "the old key did not sign it",
+    );
     dump();
     assert_eq!(verified(&public, "fedicensus.pub"), Some(true));
     assert!(

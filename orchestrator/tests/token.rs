@@ -67,7 +67,7 @@ fn a_key_and_a_token_are_made_and_the_token_is_good() {
         1,
         "fedicensus: the token is not good: the token was signed for example.org",
     );
-    fails(&["key", "--new", file], "", 1, "is there already");
+    fails(&["key", "--new", file], "", 1, "no key is ever overwritten");
     fails(&["key", &format!("{file}.pub")], "", 1, "can't be read");
 
     // No output contains the secret's words.

@@ -14,33 +14,33 @@ launcher() {
         "FEDICENSUS_SECCOMP_PATH=$profile" FEDICENSUS_INSTANCE=refusals "$@" "$PAYLOAD/pieces/$STEP/fedicensus" launcher >"$log" 2>&1 &
     pid=$!
     # An engine that has just been restarted may answer late once.
-    until grep -E 'no check can be launched|the engine is fit' "$log" | grep -qv EngineDown || ((SECONDS - begin > 60)); do
+    until grep -E 'no check can start|the engine enforces all limits' "$log" | grep -qv EngineDown || ((SECONDS - begin > 60)); do
         sleep 1
     done
     kill "$pid"
     wait "$pid" || true
-    grep -hE 'no check can be launched|the engine is fit' "$log" | tail -n 1 || cat "$log"
+    grep -hE 'no check can start|the engine enforces all limits' "$log" | tail -n 1 || cat "$log"
 }
 
-# works TEXT [VARIABLE=VALUE…]: checks can be launched
+# works TEXT [VARIABLE=VALUE…]: checks can start
 works() {
     local text=$1 said
     shift
     said=$(launcher "$@")
-    if [[ $said == *"the engine is fit"* ]]; then
+    if [[ $said == *"the engine enforces all limits"* ]]; then
         ok "$text"
     else
         failed "$text: $said"
     fi
 }
 
-# refuses TEXT WORDS [VARIABLE=VALUE…]: no check can be launched, and the message contains these
+# refuses TEXT WORDS [VARIABLE=VALUE…]: no check can start, and the message contains these
 # words
 refuses() {
     local text=$1 words=$2 said
     shift 2
     said=$(launcher "$@")
-    if [[ $said == *"no check can be launched"* && $said == *"$words"* ]]; then
+    if [[ $said == *"no check can start"* && $said == *"$words"* ]]; then
         ok "$text"
         say "$said"
     else

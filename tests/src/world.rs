@@ -347,7 +347,7 @@ impl World {
         self.settings.set(key, value);
     }
 
-    /// The value of a setting for parts that are started now. @359 The lab.
+    /// The value of a setting for parts that are started now.
     pub fn setting(&self, key: &str) -> String {
         self.settings.get(key)
     }

@@ -225,7 +225,7 @@ fn faults(live: &LiveState) -> u64 {
 
 fn note_troubles(live: &LiveState, troubles: &mut Vec<String>) {
     let outage = live.outage.as_ref().map(|(what, _)| what.clone());
-    let silence = live.nobody_lives.as_ref();
+    let silence = live.blackout.as_ref();
     let silence = silence.map(|silence| format!("nobody lives: {silence:?}"));
     let all = [
         outage,

@@ -76,7 +76,7 @@ impl Body {
     /// - [`Failure::TooLarge`] when the bound is passed, after the bytes within it were returned
     /// - [`Failure::BrokenOff`] when the body ends early or is badly encoded
     /// - [`Failure::TooSlow`] when the body arrives below the least rate
-    /// - [`Failure::Deadline`] when the check's time is over
+    /// - [`Failure::Deadline`] when the check's time has ended
     pub async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         if self.over {
             return Err(Failure::TooLarge);

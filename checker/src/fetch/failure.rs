@@ -38,7 +38,7 @@ pub enum Failure {
     #[error("there was no answer in time")]
     Timeout,
     /// The check's time is over.
-    #[error("the check's time is over")]
+    #[error("the check's time has ended")]
     Deadline,
     /// The body came too slowly.
     #[error("the answer came too slowly")]

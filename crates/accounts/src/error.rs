@@ -42,7 +42,7 @@ pub enum AccountsError {
     #[error("{0:?} can't be an account's name: it takes 1 to 64 of a-z, 0-9, '-', '_' and '.'")]
     BadName(String),
     /// The password is too short or too long.
-    #[error("a password takes {min} to {max} characters")]
+    #[error("a password has {min} to {max} characters")]
     BadPassword {
         /// Least number of characters.
         min: usize,
@@ -50,9 +50,9 @@ pub enum AccountsError {
         max: usize,
     },
     /// An account of this name exists already.
-    #[error("there is an account {0:?} already: reset it, or remove it first")]
+    #[error("the account {0:?} exists already: reset it, or remove it first")]
     Exists(String),
     /// There is no account of this name.
-    #[error("there is no account {0:?}: `fedicensus moderator list` has all of them")]
+    #[error("there is no account {0:?}: `fedicensus moderator list` shows all accounts")]
     Unknown(String),
 }

@@ -106,10 +106,7 @@ pub enum RowError {
         id: u64,
     },
     /// Its count is 0 or over [`Limit::MAX`].
-    #[error(
-        "counter {id} stands at {count}, which is not from 1 to {}",
-        Limit::MAX
-    )]
+    #[error("counter {id} is {count}, which is not from 1 to {}", Limit::MAX)]
     Count {
         /// The id.
         id: u64,
@@ -117,7 +114,7 @@ pub enum RowError {
         count: u32,
     },
     /// The counter is there already.
-    #[error("counter {id} is there twice")]
+    #[error("counter {id} occurs twice")]
     Twice {
         /// The id.
         id: u64,

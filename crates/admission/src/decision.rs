@@ -87,7 +87,7 @@ pub enum Reason {
     #[error("its key has no rule, and no domain was proved")]
     NoDomain,
     /// Refused because of [`TestDomain::Refuse`].
-    #[error("it lies in {TEST_DOMAIN}, whose private key is published")]
+    #[error("it is in {TEST_DOMAIN}, whose private key is published")]
     TestDomain,
     /// No `domain` line covers it, and it has no registered domain.
     #[error(transparent)]

@@ -28,12 +28,12 @@ pub enum DomainNameError {
     Host(#[from] HostError),
     /// One of its labels is invalid in any name, internationalised or not.
     #[error(
-        "one of its labels is empty, has more than {LABEL_BYTES_MAX} bytes, or holds something else than letters, digits and hyphens between them (such as a space, an underscore or an asterisk)"
+        "one of its labels is empty, has more than {LABEL_BYTES_MAX} bytes, or contains something other than letters, digits and hyphens between them (such as a space, an underscore or an asterisk)"
     )]
     Label,
     /// It contains a character that UTS 46 drops: two different texts that look alike would be one
     /// name.
-    #[error("it holds U+{:04X}, a character that is not seen and stands in no name; take it out", u32::from(*character))]
+    #[error("it contains U+{:04X}, an invisible character that no name may have; remove it", u32::from(*character))]
     Unseen {
         /// The first such character.
         character: char,

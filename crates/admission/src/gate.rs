@@ -325,12 +325,10 @@ impl Room {
 impl std::fmt::Display for Room {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Rule => "its domain, or a rule for it, has brought in its number of names",
-            Self::Source => "who named it has brought in its number of names",
-            Self::SharedSuffix => {
-                "the suffix that it shares with others has brought in its number of names"
-            }
-            Self::Total => "the census has taken in its number of names",
+            Self::Rule => "its domain, or a rule for it, has reached its number of names",
+            Self::Source => "its source has reached its number of names",
+            Self::SharedSuffix => "its shared suffix has reached its number of names",
+            Self::Total => "the census has reached its number of names",
         })
     }
 }

@@ -41,10 +41,10 @@ pub enum Refusal {
     #[error("it is a public suffix, below which others register names, not a host")]
     PublicSuffix,
     /// No rule of the public suffix list covers it: most likely a typing error.
-    #[error("its top-level domain is in no rule of the public suffix list")]
+    #[error("no rule of the public suffix list has its top-level domain")]
     UnknownSuffix,
     /// The public DNS can't resolve it.
-    #[error("it lies in `{domain}`, which is reserved for special use")]
+    #[error("it is in `{domain}`, which is reserved for special use")]
     SpecialUse {
         /// The reserved domain.
         domain: &'static str,
@@ -210,7 +210,7 @@ mod tests {
         let refusal = names(Reserved::Refuse).admit("a.onion").unwrap_err();
         assert_eq!(
             refusal.to_string(),
-            "it lies in `onion`, which is reserved for special use"
+            "it is in `onion`, which is reserved for special use"
         );
     }
 

@@ -89,7 +89,7 @@ pub enum SuffixError {
     },
     /// A rule is longer than [`RULE_BYTES_MAX`].
     #[error(
-        "public suffix list {}: line {line} holds a rule of more than {RULE_BYTES_MAX} bytes; fetch the file from https://publicsuffix.org/list/ again",
+        "public suffix list {}: line {line} has a rule of more than {RULE_BYTES_MAX} bytes; fetch the file from https://publicsuffix.org/list/ again",
         path.display()
     )]
     RuleTooLong {
@@ -100,7 +100,7 @@ pub enum SuffixError {
     },
     /// There are fewer than [`ICANN_RULES_MIN`] rules.
     #[error(
-        "public suffix list {}: holds {found} ICANN rules, fewer than {ICANN_RULES_MIN}; fetch the whole file from https://publicsuffix.org/list/ again",
+        "public suffix list {}: has {found} ICANN rules, fewer than {ICANN_RULES_MIN}; fetch the whole file from https://publicsuffix.org/list/ again",
         path.display()
     )]
     TooFew {
@@ -120,7 +120,7 @@ pub enum SuffixError {
     },
     /// A line is neither a comment nor a rule.
     #[error(
-        "public suffix list {}: line {line} holds no rule: `{}`; mend it, or fetch the file from https://publicsuffix.org/list/ again",
+        "public suffix list {}: line {line} is not a rule: `{}`; correct it, or fetch the file from https://publicsuffix.org/list/ again",
         path.display(), escaped(rule.as_bytes(), RULE_BYTES_MAX)
     )]
     BadRule {
@@ -133,7 +133,7 @@ pub enum SuffixError {
     },
     /// The file has more than [`RULES_MAX`] rules.
     #[error(
-        "public suffix list {}: holds more than {RULES_MAX} rules; the list of publicsuffix.org has far fewer, is this the right file?",
+        "public suffix list {}: has more than {RULES_MAX} rules; the list of publicsuffix.org has far fewer, is this the right file?",
         path.display()
     )]
     TooMany {
@@ -141,7 +141,7 @@ pub enum SuffixError {
         path: PathBuf,
     },
     /// The file has no rules.
-    #[error("public suffix list {}: holds no rule; is this the right file?", path.display())]
+    #[error("public suffix list {}: has no rule; is this the right file?", path.display())]
     Empty {
         /// The file.
         path: PathBuf,

@@ -128,7 +128,7 @@ impl Shared {
                 tracing::error!(error = %with_cause(&error), "no answer from the daemon: check that it runs and that its setting `console_socket` is true");
                 let text = "The census does not answer. See that its daemon runs and that its setting `console_socket` is true, then load the page again.";
                 let status = StatusCode::SERVICE_UNAVAILABLE;
-                Err(pages::of_visitor(visitor, "The census is away", text, status).into())
+                Err(pages::of_visitor(visitor, "The census does not answer", text, status).into())
             }
         }
     }

@@ -73,12 +73,10 @@ pub struct PublicKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NoKey {
     /// Not two lines, or the second is not base64 with the right length and marks.
-    #[error("is no secret key of minisign's")]
+    #[error("is not a secret key of minisign")]
     Malformed,
     /// It needs a passphrase.
-    #[error(
-        "is under a passphrase, which nobody can be asked for here: take it off with `minisign -C -W`"
-    )]
+    #[error("has a passphrase, and nobody can enter it here: remove it with `minisign -C -W`")]
     Passphrase,
     /// The checksum or the halves don't match.
     #[error("is damaged")]

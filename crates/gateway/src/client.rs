@@ -108,10 +108,12 @@ pub struct Egress {
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// Nothing listens at the control socket.
-    #[error("the gateway is not there: start it; its own log says why it ended")]
+    #[error("the gateway is not running: start it; its log says why it ended")]
     NotThere(#[source] io::Error),
     /// The connection broke or ended before the answer.
-    #[error("the gateway broke off: start it; its own log says why it ended")]
+    #[error(
+        "the gateway closed the connection: if it is not running, start it; its log says why it ended"
+    )]
     BrokenOff(#[source] LineError),
     /// No answer in time.
     #[error("the gateway did not answer in time: if it hangs, restart it")]

@@ -104,7 +104,7 @@ impl Egress {
         if let Some(task) = self.task.take()
             && let Err(error) = task.await
         {
-            tracing::error!(%error, "an egress ended by itself");
+            tracing::error!(%error, "an egress socket closed unexpectedly");
             self.ledger.failed(FailedSide::Gateway);
         }
         if !self.shared.routes.reaches(self.pinned.ip()) {
@@ -197,7 +197,7 @@ async fn carry(way: Arc<Way>, mut checker: UnixStream) -> Result<(), Broken> {
         Ok(hello) => hello,
         Err(error) => {
             if error.is_refusal() {
-                tracing::warn!(host = %way.host, %error, "a checker's connection was refused");
+                tracing::warn!(host = %way.host, %error, "a connection of a checker was refused");
                 way.ledger.refused_hello();
             }
             return Ok(());

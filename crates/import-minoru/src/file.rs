@@ -63,7 +63,7 @@ pub enum MinoruError {
         reason: String,
     },
     /// The file is something else.
-    #[error("{path} is no database of Minoru's crawler: {lacks}", path = .path.display())]
+    #[error("{path} is not a database of Minoru's crawler: {lacks}", path = .path.display())]
     Other {
         /// Path of the file.
         path: PathBuf,

@@ -17,13 +17,13 @@ const AWAY_RETRY: Duration = Duration::from_secs(30);
 /// Fails if the daemon does not answer. This is our fault, and is logged here.
 pub(crate) async fn ask(census: &Census, request: &Request) -> Result<Answer, Problem> {
     census.ask(request).await.map_err(|error| {
-        tracing::error!(error = %std::error::Error::source(&error).map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")), "the daemon can't be asked: see that it runs, and that its setting `optional_sockets` names `intake`");
+        tracing::error!(error = %std::error::Error::source(&error).map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}")), "the daemon can't be reached: check that it runs and that its setting `optional_sockets` contains `intake`");
         is_away()
     })
 }
 
 /// 503 while the daemon is unavailable.
 pub(crate) fn is_away() -> Problem {
-    let words = "the census can't take this now: try again later";
+    let words = "the census can't process this now: try again later";
     Problem::unavailable("census_away", words, AWAY_RETRY)
 }

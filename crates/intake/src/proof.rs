@@ -76,7 +76,7 @@ impl ProofSource for TxtProof {
                 Found::Failed(how) => {
                     let how = match how {
                         Failure::ServerFailed => "the server failed",
-                        Failure::TimedOut => "nobody answered in time",
+                        Failure::TimedOut => "no name server answered in time",
                     };
                     return Err(dns_is_down(&format!(
                         "{name} could not be looked up ({how})"
@@ -90,7 +90,7 @@ impl ProofSource for TxtProof {
                     "publish the TXT record `{record}` at {name}, and wait until DNS has it"
                 )),
                 Ok(Some(_)) => Proof::Against(format!(
-                    "publish the TXT record `{record}` at {name}, in place of the other wish there, and wait until DNS has it"
+                    "publish the TXT record `{record}` at {name}, instead of the other wish there, and wait until DNS has it"
                 )),
                 Err(Contradiction) => Proof::Against(format!(
                     "leave `{record}` alone at {name}, whose TXT records have different wishes, and wait until DNS has it"

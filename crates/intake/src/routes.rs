@@ -104,7 +104,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
             ))
         })
         .method_not_allowed_fallback(|| {
-            let nothing = "this page does not take that method";
+            let nothing = "this page does not accept that method";
             let status = StatusCode::METHOD_NOT_ALLOWED;
             std::future::ready(Problem::other(status, "wrong_method", nothing))
         })
@@ -216,7 +216,7 @@ async fn opt_out(State(shared): State<Arc<Shared>>, request: Request) -> Result<
         // time could undo it, a stranger could undo one that was signed or made through the
         // operator.
         None if undo => {
-            let words = "only a token takes an opt-out back: send one, or write to the operator";
+            let words = "only a token revokes an opt-out: send one, or write to the operator";
             return Err(Problem::forbidden("no_proof", words));
         }
         None => {
@@ -269,7 +269,9 @@ fn charge(shared: &Shared, clients: &Mutex<Clients>, headers: &HeaderMap) -> Res
         Some(News::OneClient) => tracing::warn!(
             "the last {RUN_MIN} requests came from one address: if it is a TLS terminator's, all clients share one limit until the terminator and nginx pass their addresses on, as docs/submissions.md describes"
         ),
-        Some(News::Over) => tracing::info!("requests come from several addresses again"),
+        Some(News::Over) => tracing::info!(
+            "requests come from several addresses again, so each client has its own limit"
+        ),
         None => {}
     }
     clients
@@ -277,7 +279,7 @@ fn charge(shared: &Shared, clients: &Mutex<Clients>, headers: &HeaderMap) -> Res
         .unwrap_or_else(PoisonError::into_inner)
         .admit(client, now)
         .map_err(|wait| {
-            let words = "too many requests from where this one came from: try again later";
+            let words = "too many requests from this address: try again later";
             Problem::too_soon("too_many_requests", words, wait)
         })
 }
@@ -301,7 +303,7 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
 async fn read_body<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
     let read = tokio::time::timeout(BODY_TIME_MAX, to_bytes(body, BODY_BYTES_MAX)).await;
     let Ok(read) = read else {
-        let words = "the body did not come in time";
+        let words = "the body did not arrive in time";
         return Err(Problem::other(
             StatusCode::REQUEST_TIMEOUT,
             "body_too_slow",
@@ -313,13 +315,13 @@ async fn read_body<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
             let words = format!("the body is longer than {BODY_BYTES_MAX} bytes");
             Problem::other(StatusCode::PAYLOAD_TOO_LARGE, "body_too_long", words)
         } else {
-            Problem::bad("body_not_whole", "the body did not come whole")
+            Problem::bad("body_not_whole", "the body did not arrive completely")
         }
     })?;
     serde_json::from_slice(&bytes).map_err(|error| {
         Problem::bad(
             "body_malformed",
-            format!("the body is not what this page takes: {error}"),
+            format!("the body is not what this page accepts: {error}"),
         )
     })
 }
@@ -356,7 +358,7 @@ fn reply(host: &Host, purpose: Purpose, answer: Answer) -> Result<Response, Prob
             match purpose {
                 Purpose::Submit => KNOWN_WORDS,
                 Purpose::OptOut | Purpose::OptIn => {
-                    "nothing to take back: this host has not opted out"
+                    "nothing to revoke: this host has not opted out"
                 }
             },
         )),
@@ -393,7 +395,7 @@ fn reply(host: &Host, purpose: Purpose, answer: Answer) -> Result<Response, Prob
             Err(daemon::is_away())
         }
         Answer::Proof { .. } | Answer::NoProof { .. } | Answer::CannotTell { .. } => {
-            tracing::error!(%host, "the daemon answered what it was not asked");
+            tracing::error!(%host, "the daemon's answer does not match the request");
             Err(daemon::is_away())
         }
     }

@@ -100,7 +100,7 @@ pub async fn serve(
 ) -> Result<(), IntakeError> {
     if settings.test_domain == TestDomain::Allow {
         tracing::warn!(
-            "tokens of `test.sigsum.org` are taken and anyone can make them: remove `test_domain` from the settings file's `[lab]` and restart"
+            "tokens of `test.sigsum.org` are accepted, and anyone can make them: remove `test_domain` from the settings file's `[lab]` and restart"
         );
     }
     let socket = settings.socket.clone();

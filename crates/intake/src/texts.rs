@@ -96,12 +96,12 @@ impl Texts {
             Ok(Looked::Answered(texts)) => Ok(Asked::Answered(found(texts))),
             Ok(Looked::Deferred {
                 why: Deferral::Dns, ..
-            }) => Err(dns_is_down("this census can't ask DNS now")),
+            }) => Err(dns_is_down("this census can't query DNS now")),
             Ok(Looked::Deferred { retry_after, .. }) => Ok(Asked::TooSoon(retry_after)),
             Ok(Looked::Offline) => Err(dns_is_down("this census has no network now")),
             Err(error) => {
-                tracing::error!(%error, "the gateway can't be asked for texts: see that it runs, and that its setting `optional_sockets` names `texts`");
-                Err(dns_is_down("this census can't ask DNS now"))
+                tracing::error!(%error, "the gateway can't be reached for TXT records: check that it runs and that its setting `optional_sockets` contains `texts`");
+                Err(dns_is_down("this census can't query DNS now"))
             }
         }
     }
@@ -144,7 +144,7 @@ impl Texts {
 }
 
 fn too_soon(wait: Duration) -> Problem {
-    let words = "names of this domain were looked up a moment ago: try again a little later";
+    let words = "names of this domain were just looked up: try again in a minute";
     Problem::too_soon("looked_up_lately", words, wait)
 }
 

@@ -150,7 +150,7 @@ async fn sigsum_submitter(
         return Err(Problem::forbidden(
             "wrong_purpose",
             format!(
-                "{} names no host, no purpose and no time, so it decides nothing for an owner: send {}, or publish a proof",
+                "{} contains no host, purpose or time, so it can't decide for an owner: send {}, or publish a proof",
                 sigsum::HEADER,
                 own::HEADER
             ),
@@ -160,7 +160,7 @@ async fn sigsum_submitter(
         return Err(Problem::bad(
             "sigsum_not_taken",
             format!(
-                "this census has no key for {}: send {}",
+                "this census does not accept {}: send {}",
                 sigsum::HEADER,
                 own::HEADER
             ),

@@ -235,10 +235,10 @@ pub struct Census {
 #[derive(Debug, Error)]
 pub enum Away {
     /// No process answers at its socket.
-    #[error("the daemon is not there")]
+    #[error("the daemon is not running")]
     NotThere(#[source] io::Error),
     /// The connection broke off, or the answer is not valid.
-    #[error("the daemon is not there")]
+    #[error("the connection to the daemon broke, or its answer is not valid")]
     Line(#[from] LineError),
     /// No answer in time.
     #[error("the daemon did not answer in time")]

@@ -75,10 +75,12 @@ pub enum Frame {
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// No launcher listens on the socket.
-    #[error("the launcher can't be reached: start it; its own log says why it ended")]
+    #[error("the launcher is not running: start it; its log says why it ended")]
     Connect(#[source] io::Error),
     /// The connection broke before the last frame or the answer: the launcher is gone.
-    #[error("the connection to the launcher broke: start it; its own log says why it ended")]
+    #[error(
+        "the connection to the launcher broke: if it is not running, start it; its log says why it ended"
+    )]
     Broken(#[source] io::Error),
     /// The launcher did not answer within this time.
     #[error("no answer from the launcher within {0:?}: if it hangs, restart it")]
@@ -88,7 +90,7 @@ pub enum ClientError {
     #[error("the launcher's answer was not understood: {0}")]
     Garbled(String),
     /// The last frame was already read.
-    #[error("the container has ended and was reported already")]
+    #[error("the container has ended, and its end was reported before")]
     Over,
     /// The launcher could not do what the request asks.
     #[error("the launcher: {}", .0.message)]

@@ -96,7 +96,7 @@ impl Listener {
         if matches!(self.path.try_exists(), Ok(false))
             && let Ok(inner) = listen(&self.path, self.mode)
         {
-            tracing::warn!(path = %self.path.display(), "the socket was removed by somebody; there is a new one");
+            tracing::warn!(path = %self.path.display(), "the socket was removed; it has been created again");
             self.inner = inner;
         }
     }

@@ -45,7 +45,7 @@ impl Connection {
 #[derive(Debug, Error)]
 pub enum AskError {
     /// No process listens at the socket, or permission is missing.
-    #[error("nobody answers at the socket")]
+    #[error("no process answers at the socket")]
     Connect(#[source] io::Error),
     /// The connection broke or delivered no line.
     #[error(transparent)]

@@ -36,7 +36,7 @@ pub enum HttpError {
     #[error("the connection broke")]
     Broken(#[from] hyper::Error),
     /// The connection's time is over.
-    #[error("not over within {0:?}")]
+    #[error("not finished within {0:?}")]
     Late(Duration),
 }
 

@@ -75,13 +75,13 @@ pub enum Deferral {
 impl fmt::Display for Deferral {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::GroupPace => "its registered domain was asked a moment ago",
-            Self::AddressPace => "its address was asked a moment ago",
-            Self::BlockPace => "its neighbourhood was asked a moment ago",
-            Self::DialPace => "enough hosts were being asked",
+            Self::GroupPace => "another host of its registered domain was just checked",
+            Self::AddressPace => "another host at its address was just checked",
+            Self::BlockPace => "another host in its /24 or /64 was just checked",
+            Self::DialPace => "the limit on dials per second was reached",
             Self::Dns => "its name servers did not answer",
-            Self::NoFamily => "we have no network of its address family",
-            Self::Full => "enough checks were open",
+            Self::NoFamily => "this machine has no route for its address family",
+            Self::Full => "the limit on open checks was reached",
         })
     }
 }

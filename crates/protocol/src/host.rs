@@ -38,7 +38,7 @@ pub enum HostError {
     #[error("it is an IP address, not a name")]
     Address,
     /// The text has a port, a scheme, a path or a user part.
-    #[error("it holds more than a host name (a scheme, port, path or user part)")]
+    #[error("it has more than a host name (a scheme, port, path or user part)")]
     MoreThanAHost,
     /// The name has one label, such as `localhost`.
     #[error("it has only one label")]

@@ -75,7 +75,7 @@ impl fmt::Display for ListFormat {
 
 /// The text names no format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("is no format: lines, json, ndjson, csv, suffixes or proof")]
+#[error("is not a format: use lines, json, ndjson, csv, suffixes or proof")]
 pub struct UnknownFormat;
 
 impl std::str::FromStr for ListFormat {
@@ -102,11 +102,11 @@ pub enum ListPathError {
     #[error("is longer than {} bytes", limits::LIST_PATH_BYTES_MAX)]
     TooLong,
     /// The path does not begin with one slash.
-    #[error("does not begin with one `/`")]
+    #[error("does not begin with a single `/`")]
     NotAPath,
     /// The path holds a character that it must not have.
     #[error(
-        "holds a character that has no place in a path: a space, a backslash, `#`, or one beyond ASCII (write it percent-encoded)"
+        "contains a character that a path can't have: a space, a backslash, `#`, or one beyond ASCII (write it percent-encoded)"
     )]
     Character,
 }

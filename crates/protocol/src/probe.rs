@@ -111,10 +111,10 @@ impl ProbeReport {
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeReportError {
     /// The text or one of its lists is over its bound.
-    #[error("the report is longer than a report may be")]
+    #[error("the report is too long")]
     TooLong,
     /// The text is no such object.
-    #[error("the report is not of the form agreed upon")]
+    #[error("the report has an invalid form")]
     Form(#[from] serde_json::Error),
 }
 

@@ -78,7 +78,7 @@ pub enum ProcessError {
     Thread(std::io::Error),
     /// There are too many endpoint keys.
     #[error(
-        "there are {ENDPOINT_KEYS_MAX} endpoint keys already: `fedicensus key rotate --push --stolen` gives up the old ones, and all endpoints made with them"
+        "there are {ENDPOINT_KEYS_MAX} endpoint keys already: `fedicensus key rotate --push --stolen` discards the old ones, and ends all endpoints made with them"
     )]
     ManyKeys,
 }
@@ -163,7 +163,7 @@ pub enum OldKeys {
 /// keys.
 ///
 /// # Errors
-/// There is no database, it can't be written, or it has [`ENDPOINT_KEYS_MAX`] keys.
+/// There is no database, it can't be written, or it has as many keys as are allowed.
 pub fn rotate(database: &Path, old: OldKeys) -> Result<usize, ProcessError> {
     let storage = Sqlite::open(database, Limits::ORDINARY)?;
     let mut keys = vec![new_endpoint_key()?];

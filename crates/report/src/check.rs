@@ -44,13 +44,13 @@ pub enum Breach {
     #[error(transparent)]
     Line(#[from] LineBreach),
     /// A line is not one JSON object with one known key.
-    #[error("a line is no event")]
+    #[error("a line is not an event")]
     NotAnEvent,
     /// A text or a list in an event is too long, or a reason is one that a checker may not report.
     #[error("an event is out of bounds")]
     OutOfBounds,
     /// The first line is no `hello` of this protocol.
-    #[error("the first line is no hello of this protocol")]
+    #[error("the first line is not this protocol's hello")]
     NoHello,
     /// An event is not allowed at its place.
     #[error("an event is out of order")]

@@ -7,7 +7,7 @@ use thiserror::Error;
 pub enum ReportFault {
     /// The container printed no `hello`: a broken checker image.
     #[error(
-        "the checker printed nothing that we understand (exit code {exit_code}); build the checker image of this version. stderr: {stderr}"
+        "the checker printed nothing that this version understands (exit code {exit_code}); build the checker's image of this version. stderr: {stderr}"
     )]
     NoHello {
         /// Its exit code; 0 if it was killed.
@@ -17,12 +17,12 @@ pub enum ReportFault {
     },
     /// The checker exited with 0, but its finding did not arrive: the engine cut its output off, or
     /// the checker was made to leave it out.
-    #[error("the checker ended well, but its finding did not arrive")]
+    #[error("the checker exited with 0, but its finding did not arrive")]
     OutputLost,
     /// The checker reported a finding without having reached the host.
     #[error("the checker reported without a connection to the host")]
     NoConnection,
     /// The gateway lost its network during the check, or closed a connection itself.
-    #[error("the network went away during the check")]
+    #[error("the network was lost during the check")]
     NetworkLost,
 }

@@ -96,13 +96,13 @@ pub enum Unread {
         to: Option<String>,
     },
     /// The list holds no name at all.
-    #[error("it holds no names ({dropped} elements that are none); is its format right?")]
+    #[error("it has no names ({dropped} other elements); is its format right?")]
     Empty {
         /// Elements that were no name.
         dropped: u64,
     },
     /// The text was not read to its end.
-    #[error("it was not read to its end, at {bytes_max} bytes or for want of time")]
+    #[error("it was not read to its end: it has more than {bytes_max} bytes, or is too slow")]
     Truncated {
         /// Most bytes of such a text.
         bytes_max: usize,
@@ -116,7 +116,7 @@ pub enum Unread {
     #[error("the checker broke the rules of list mode: {0}")]
     Breach(Breach),
     /// The container printed too little, or did not use its egress socket as a checker does.
-    #[error("the checker ended before the list did: {0}")]
+    #[error("the checker ended before the end of the list: {0}")]
     Ended(&'static str),
 }
 
@@ -125,26 +125,26 @@ fn words(reason: UnlistedReason, status: Option<u16>, to: Option<&str>) -> Strin
     match (reason, status) {
         (UnlistedReason::Disallowed, _) => "robots.txt asks us not to read it".to_owned(),
         (UnlistedReason::RobotsUnavailable, Some(status)) => {
-            format!("robots.txt answers {status}, so nothing is asked this time")
+            format!("robots.txt answers {status}, so nothing else is requested this time")
         }
         (UnlistedReason::RobotsUnavailable, None) => {
-            "robots.txt broke off, so nothing is asked this time".to_owned()
+            "robots.txt broke off, so nothing else is requested this time".to_owned()
         }
         (UnlistedReason::Status, status) => {
             format!("its host answers {}", status.unwrap_or_default())
         }
         (UnlistedReason::Elsewhere, _) => {
-            format!("it redirects to {to}, which is not followed; write the new address")
+            format!("it redirects to {to}, which is not followed; enter the new address")
         }
         (UnlistedReason::BadRedirect, _) => format!("it redirects to {to}"),
         (UnlistedReason::RedirectLoop, _) => "it redirects in a loop".to_owned(),
         (UnlistedReason::Tls, _) => "the TLS handshake failed".to_owned(),
-        (UnlistedReason::Http, _) => "the answer was no HTTP, or broke off".to_owned(),
+        (UnlistedReason::Http, _) => "the answer was not HTTP, or broke off".to_owned(),
         (UnlistedReason::Timeout, _) => "there was no answer in time".to_owned(),
         (UnlistedReason::Encoding, _) => {
             "the answer has an encoding that we did not offer".to_owned()
         }
-        (UnlistedReason::NotAList, _) => "what answers is no list of that format".to_owned(),
+        (UnlistedReason::NotAList, _) => "the answer is not a list of that format".to_owned(),
     }
 }
 

@@ -181,7 +181,7 @@ pub enum Released {
 impl fmt::Display for Released {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Deferred(why) => write!(f, "put off: {why}"),
+            Self::Deferred(why) => write!(f, "deferred: {why}"),
             Self::Offline => f.write_str("we had no network"),
             Self::Fault(what) | Self::CountedFault(what) => f.write_str(what),
             Self::FailedOnce(what) => write!(

@@ -20,7 +20,7 @@ pub enum KeyError {
     #[error("it is not 64 hex digits")]
     NotHex,
     /// The bytes are not a point of the curve, or one of the few for which anyone can sign.
-    #[error("it is 64 hex digits, but no Ed25519 public key that could sign anything")]
+    #[error("it is 64 hex digits, but not a usable Ed25519 public key")]
     NotAKey,
 }
 

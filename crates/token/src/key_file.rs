@@ -31,7 +31,9 @@ const PUBLIC_PREFIX: &str = "ssh-ed25519 ";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum KeyFileError {
     /// The file exceeds [`FILE_BYTES_MAX`].
-    #[error("is longer than {FILE_BYTES_MAX} bytes and no key file: is this the right file?")]
+    #[error(
+        "is longer than {FILE_BYTES_MAX} bytes, so it is not a key file: is this the right file?"
+    )]
     TooLong,
     /// The file has neither of the two formats.
     #[error(
@@ -43,14 +45,14 @@ pub enum KeyFileError {
     Public,
     /// The key has a passphrase.
     #[error(
-        "is under a passphrase, which nobody can be asked for here: make a key for tokens alone with `fedicensus token key --new`"
+        "has a passphrase, and nobody can enter it here: make a separate key for tokens with `fedicensus token key --new`"
     )]
     Encrypted,
     /// The key is for another algorithm.
-    #[error("holds a key that is not Ed25519: make one with `fedicensus token key --new`")]
+    #[error("has a key that is not Ed25519: make one with `fedicensus token key --new`")]
     OtherKind,
     /// The private half does not belong to the public half.
-    #[error("is damaged: its private and its public half are not of one key")]
+    #[error("is damaged: its private and its public half do not match")]
     Halves,
 }
 

@@ -189,7 +189,7 @@ impl NotFound {
     fn in_words(self) -> &'static str {
         match self {
             Self::NoSuchName => "there is no such name",
-            Self::NoData => "the name is there, without such a record",
+            Self::NoData => "the name exists, but has no such record",
         }
     }
 }
@@ -198,7 +198,7 @@ impl Failure {
     fn in_words(self) -> &'static str {
         match self {
             Self::ServerFailed => "the server failed",
-            Self::TimedOut => "nobody answered in time",
+            Self::TimedOut => "no name server answered in time",
         }
     }
 }
@@ -274,8 +274,8 @@ mod tests {
         for second in [NO_SUCH_NAME, NO_DATA, EMPTY, SERVFAIL, TIMED_OUT] {
             for (first, what) in [
                 (NO_SUCH_NAME, "no such name"),
-                (NO_DATA, "without such a record"),
-                (EMPTY, "without such a record"),
+                (NO_DATA, "has no such record"),
+                (EMPTY, "has no such record"),
             ] {
                 let answers = [first, second.clone()];
                 check(Form::Sigsum, &answers, &[NEW, OLD], Err((NEW, what)));
@@ -291,7 +291,12 @@ mod tests {
             &[OWN],
             Err((OWN, "no such name")),
         );
-        check(Form::Own, &[EMPTY], &[OWN], Err((OWN, "without such")));
+        check(
+            Form::Own,
+            &[EMPTY],
+            &[OWN],
+            Err((OWN, "has no such record")),
+        );
         check(Form::Own, &[SERVFAIL], &[OWN], Err((OWN, "try again")));
     }
 

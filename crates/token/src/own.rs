@@ -155,7 +155,7 @@ pub enum OwnError {
     Signature,
     /// It is readable, but not in canonical spelling.
     #[error(
-        "the token is spelled otherwise than it is made: names are A-labels in lower case, hex digits are in lower case, numbers have no leading zeros"
+        "the token is not in its only valid spelling: names are A-labels in lower case, hex digits are in lower case, numbers have no leading zeros"
     )]
     Spelling,
 }
@@ -171,7 +171,7 @@ pub enum Rejected {
     },
     /// It expires further ahead than allowed.
     #[error(
-        "the token is not valid for another {seconds} s, since none may expire more than {EXPIRES_IN_SECONDS_MAX} s ahead: make one that expires sooner; if it should be valid, set the clock of the machine that made it"
+        "the token is not valid for another {seconds} s, because a token may expire at most {EXPIRES_IN_SECONDS_MAX} s ahead: make one that expires sooner; if it should be valid, set the clock of the machine that made it"
     )]
     NotYet {
         /// Seconds until it becomes valid.

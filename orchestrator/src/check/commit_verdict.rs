@@ -34,11 +34,11 @@ pub async fn commit_verdict(
         && let Err(error) = services.learn(vec![target.clone()], &record.host).await
     {
         // The verdict matters more than the target, which is admitted when another host names it.
-        tracing::warn!(host = %record.host, %target, %error, "its target could not be let in");
+        tracing::warn!(host = %record.host, %target, %error, "its redirect target could not be admitted");
     }
     let settled = services.writer.commit(change).await?;
     if settled.overruled {
-        tracing::info!(host = %record.host, "somebody opted it out while it was checked: the verdict changed nothing");
+        tracing::info!(host = %record.host, "it was opted out while it was checked: the verdict is discarded");
     }
     Ok(())
 }

@@ -68,14 +68,14 @@ pub async fn open(check: &Check, services: &Services) -> Result<Way, Fault> {
         Opened::Deferred { why, retry_after } => {
             check.step(|| {
                 format!(
-                    "gateway: out of turn, because {why} ({} ms)",
+                    "gateway: not now, because {why} ({} ms)",
                     retry_after.as_millis()
                 )
             });
             Way::Closed(CheckOutcome::Deferred { why, retry_after })
         }
         Opened::Offline => {
-            check.step(|| "gateway: we have no network".to_owned());
+            check.step(|| "gateway: this machine has no network".to_owned());
             Way::Closed(CheckOutcome::Offline)
         }
     })

@@ -12,7 +12,9 @@ pub enum Fault {
     #[error("gateway: {0}")]
     Gateway(#[source] gateway::ClientError),
     /// The gateway went away during the check.
-    #[error("gateway: it went away during the check: start it; its own log says why it ended")]
+    #[error(
+        "the gateway was lost during the check: if it is not running, start it; its log says why it ended"
+    )]
     GatewayLost,
     /// The launcher does not answer, or closed the connection in the middle of an answer.
     #[error("launcher: {0}")]

@@ -330,7 +330,7 @@ async fn check_alone(config: &Config, host: &Host, steps: &mut Steps) -> anyhow:
         .take_one(&host, now, services.random.jitter(), services.calendar)
         .await?;
     let Some(taken) = taken else {
-        bail!("{host} opted out or is held by a moderator; it is not asked")
+        bail!("{host} opted out or was removed by a moderator; it is not checked")
     };
     let (watcher, mut watched) = tokio::sync::mpsc::channel(4096);
     let start = Start {
@@ -393,13 +393,16 @@ async fn settle_alone(
         Err(fault) => {
             give_back().await?;
             Ok(complain(
-                &format!("a fault of ours, nothing counted: {fault}"),
+                &format!("our own fault, so nothing counts against the host: {fault}"),
                 UNAVAILABLE,
             ))
         }
         Ok(CheckOutcome::Deferred { .. } | CheckOutcome::Offline | CheckOutcome::Fault(_)) => {
             give_back().await?;
-            Ok(complain("no verdict: put off or offline", FAILED))
+            Ok(complain(
+                "no verdict: the check was deferred, or the machine is offline",
+                FAILED,
+            ))
         }
     }
 }
@@ -428,7 +431,7 @@ impl<'config> Way<'config> {
         match self {
             Self::Daemon(config) => {
                 let conversation = control::ask(&config.control_socket(), &request).await?;
-                conversation.context("the daemon went away")?.next().await
+                conversation.context("the daemon ended")?.next().await
             }
             Self::Alone(_, handler) => Ok(control::serve_alone(handler.clone(), request).await),
         }
@@ -459,7 +462,7 @@ fn finish(answer: &Answer) -> anyhow::Result<u8> {
 pub(super) fn unexpected(answer: &Answer) -> anyhow::Result<u8> {
     match answer {
         Answer::Failed(why) => Ok(complain(why, FAILED)),
-        other => bail!("the daemon answered out of turn ({other:?}); is it of another version?"),
+        other => bail!("the daemon's answer is unexpected ({other:?}); is it of another version?"),
     }
 }
 

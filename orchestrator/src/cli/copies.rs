@@ -86,7 +86,7 @@ pub(super) async fn restore_push(config: &Config, file: &Path) -> anyhow::Result
     ))?;
     if let Some(kept) = kept {
         say(&format!(
-            "the former database is kept as {}; remove it when all is well",
+            "the former database is kept as {}; remove it when everything works",
             kept.display()
         ))?;
     }
@@ -151,7 +151,7 @@ pub(super) fn restore(config: &Config, file: &Path) -> anyhow::Result<u8> {
     ))?;
     if let Some(replaced) = restored.replaced {
         say(&format!(
-            "what was there is kept as {}; remove it when all is well",
+            "the former database is kept as {}; remove it when everything works",
             replaced.display()
         ))?;
     }

@@ -47,7 +47,7 @@ fn check(database: &Path, depth: Depth, within: Duration) -> anyhow::Result<u8> 
         say(&format!("{}: {}", finding.what, finding.remedy))?;
     }
     for what in &unfinished {
-        say(&format!("not looked at to the end: {what}"))?;
+        say(&format!("not checked to the end: {what}"))?;
     }
     let database = database.display();
     if !findings.is_empty() {
@@ -57,12 +57,12 @@ fn check(database: &Path, depth: Depth, within: Duration) -> anyhow::Result<u8> 
     }
     if !unfinished.is_empty() {
         let what = format!(
-            "{database}: the time was over before all was looked at; nothing wrong was found until then: give it more with --within, or ask for less with --quick"
+            "{database}: the time ended before everything was checked; nothing wrong was found until then: allow more with --within, or check less with --quick"
         );
         return Ok(complain(&what, FAILED));
     }
     say(&format!(
-        "{database} is sound: schema {}, looked at in {:.1} s",
+        "{database} is sound: schema {}, checked in {:.1} s",
         reader.schema_version()?,
         began.elapsed().as_secs_f64()
     ))?;

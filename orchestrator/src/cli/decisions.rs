@@ -48,7 +48,7 @@ pub(super) async fn obey(command: Decisions, config: &Config) -> anyhow::Result<
                 (Some(id), _) => Request::UndoGroupDecision { id },
                 (None, Some(id)) => Request::UndoHostDecision { id },
                 (None, None) => {
-                    let why = format!("{id:?} is no decision's id, such as g12 or h3");
+                    let why = format!("{id:?} is not the id of a decision, such as g12 or h3");
                     return Ok(complain(&why, FAILED));
                 }
             };

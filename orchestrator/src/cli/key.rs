@@ -49,7 +49,7 @@ pub(super) fn obey(command: &Key, config: &Config) -> anyhow::Result<u8> {
             let keys = Keys::rotate(&config.data_dir, &seed, handover, now)?;
             let id = keys.key().public().id();
             let of_the_old = if stolen {
-                "the old one does not speak for it: tell readers by the ways by which they know you"
+                "the old key did not sign it: announce it to readers yourself"
             } else {
                 "it is signed by the old one"
             };

@@ -230,7 +230,7 @@ fn ask_password() -> anyhow::Result<Password> {
 fn tell(name: &str, enrolled: &Enrolled) -> anyhow::Result<()> {
     let codes = enrolled.recovery_codes.join("\n  ");
     say(&format!(
-        "{name}: give the moderator this now, over a safe way; it is not shown again\n\
+        "{name}: give the moderator this now, over a secure channel; it is not shown again\n\
          authenticator app, link   {}\n\
          authenticator app, key    {}\n\
          recovery codes, each for one login without the app:\n  {codes}",
@@ -248,7 +248,7 @@ fn backup(accounts: &Accounts, path: &Path, file: &Path) -> anyhow::Result<()> {
         ));
     }
     if std::io::stdout().is_terminal() {
-        bail!("a copy holds secrets and is no text: name a file, or send it to one");
+        bail!("a copy is binary and has secrets: name a file, or redirect it to one");
     }
     // Next to the accounts: the container can write nowhere else.
     let copy = path.with_extension("copy");

@@ -2,6 +2,7 @@
 
 pub(super) mod hosts;
 
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -66,6 +67,10 @@ pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
     status.ask_parts(&gateway, &launcher).await;
     say(&if json {
         serde_json::to_string(&status.json()?)?
+    } else if std::io::stdout().is_terminal() {
+        // https://no-color.org: any value but an empty one turns colour off.
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        status.terminal(&config.data_dir, !no_colour)
     } else {
         status.text(&config.data_dir)
     })?;
@@ -78,14 +83,17 @@ pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
 async fn live(config: &Config) -> anyhow::Result<LiveState> {
     let asking = async {
         let conversation = control::ask(&config.control_socket(), &Request::Live {}).await?;
-        conversation.context("no daemon runs here")?.next().await
+        conversation
+            .context("no daemon is running here")?
+            .next()
+            .await
     };
     match tokio::time::timeout(ANSWER_WITHIN, asking)
         .await
         .context("the daemon does not answer")??
     {
         Answer::Live(live) => Ok(live),
-        other => anyhow::bail!("the daemon answered out of turn: {other:?}"),
+        other => anyhow::bail!("the daemon's answer is unexpected: {other:?}"),
     }
 }
 
@@ -147,7 +155,7 @@ async fn names_of_source(config: &Config, url: &str) -> anyhow::Result<Vec<Strin
             Answer::Names(some) => names.extend(some.into_iter().map(String::from)),
             Answer::Done(_) => return Ok(names),
             Answer::Failed(why) => anyhow::bail!("the list could not be read: {why}"),
-            other => anyhow::bail!("the daemon answered out of turn: {other:?}"),
+            other => anyhow::bail!("the daemon's answer is unexpected: {other:?}"),
         }
     }
 }
@@ -207,7 +215,7 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
 fn stands_still(live: &LiveState) -> Option<String> {
     let still = Timestamp(live.now_ms).since(Timestamp(live.last_round_ms));
     (still > ROUND_WITHIN)
-        .then(|| format!("daemon: its loop has stood still for {} s", still.as_secs()))
+        .then(|| format!("daemon: its loop has not run for {} s", still.as_secs()))
 }
 
 /// Names per read.

@@ -63,7 +63,7 @@ fn rules(text: &str) -> Result<Rules, String> {
     let mut rules = Rules::AUTOPUSH;
     for item in list(text) {
         let difference =
-            one_of(item, &names).map_err(|choices| format!("holds `{item}`; each {choices}"))?;
+            one_of(item, &names).map_err(|choices| format!("contains `{item}`; each {choices}"))?;
         let direct = match difference {
             Difference::AckEach => {
                 rules.acks = Acks::Each;
@@ -73,9 +73,7 @@ fn rules(text: &str) -> Result<Rules, String> {
             Difference::StoreFirst => Direct::OnlyUnstorable,
         };
         if ![Direct::Always, direct].contains(&rules.direct) {
-            return Err(
-                "holds both `one-at-a-time` and `store-first`: name one of them".to_owned(),
-            );
+            return Err("contains both `one-at-a-time` and `store-first`: choose one".to_owned());
         }
         rules.direct = direct;
     }
@@ -107,7 +105,7 @@ mod tests {
         assert!(rules("one-at-a-time,store-first").is_err());
         assert_eq!(
             rules("each").unwrap_err(),
-            "holds `each`; each must be `ack-each` or `one-at-a-time` or `store-first`"
+            "contains `each`; each must be `ack-each` or `one-at-a-time` or `store-first`"
         );
     }
 

@@ -57,7 +57,7 @@ fn take(
         let is_known = table::all().any(|setting| setting.key == key) && !name.contains('.');
         if !is_known {
             return Err(format!(
-                "`{key}` is no setting; `fedicensus settings` lists them"
+                "`{key}` is not a setting; `fedicensus settings` lists them"
             ));
         }
         let value = plain(&value).ok_or_else(|| {
@@ -112,7 +112,7 @@ mod tests {
             ("[lab]\nallow_privat = true", "lab.allow_privat"),
             ("\"lab.allow_private\" = true", "lab.allow_private"),
         ] {
-            let unknown = format!("`{key}` is no setting; `fedicensus settings` lists them");
+            let unknown = format!("`{key}` is not a setting; `fedicensus settings` lists them");
             check(text, Err(&unknown));
         }
         check(

@@ -118,7 +118,7 @@ fn optional(text: &str) -> Result<Vec<Optional>, String> {
     ];
     list(text)
         .map(|item| {
-            one_of(item, &names).map_err(|choices| format!("holds `{item}`; each {choices}"))
+            one_of(item, &names).map_err(|choices| format!("contains `{item}`; each {choices}"))
         })
         .collect()
 }
@@ -155,7 +155,7 @@ mod tests {
         );
         assert_eq!(
             values("intake,text").unwrap_err().to_string(),
-            "setting `optional_sockets` (flag): `intake,text` holds `text`; each must be `texts` or `intake` or `metrics`"
+            "setting `optional_sockets` (flag): `intake,text` contains `text`; each must be `texts` or `intake` or `metrics`"
         );
     }
 }

@@ -73,7 +73,7 @@ fn a_bad_value_names_the_setting_the_place_and_the_bounds() {
     );
     assert_eq!(
         problem("seeds", "a.example,https://b.example"),
-        "setting `seeds` (flag): `a.example,https://b.example` holds `https://b.example`: it holds more than a host name (a scheme, port, path or user part)"
+        "setting `seeds` (flag): `a.example,https://b.example` contains `https://b.example`: it has more than a host name (a scheme, port, path or user part)"
     );
     for contact in [
         "me\r\nX-Evil: 1",
@@ -87,7 +87,7 @@ fn a_bad_value_names_the_setting_the_place_and_the_bounds() {
             "{contact}"
         );
     }
-    assert!(problem("resolvers", "dns.example").contains("no IP address"));
+    assert!(problem("resolvers", "dns.example").contains("not an IP address"));
     let mistyped = Values::gather(
         |key| (key == "log").then(|| "warning".to_owned()),
         |_| None,
@@ -123,7 +123,7 @@ fn checks_are_held_by_our_seccomp_profile_whatever_is_set() {
         assert_eq!(
             problem("seccomp_path", no_path),
             format!(
-                "setting `seccomp_path` (flag): `{no_path}` must be a whole path, which begins with `/`"
+                "setting `seccomp_path` (flag): `{no_path}` must be an absolute path, which begins with `/`"
             )
         );
     }
@@ -231,7 +231,10 @@ fn an_unknown_key_in_the_file_is_refused() {
         ("[lab]\npace_divisr = 2\n", "lab.pace_divisr"),
     ] {
         let error = from_file(text).expect_err("must be refused").to_string();
-        assert!(error.contains(&format!("`{key}` is no setting")), "{error}");
+        assert!(
+            error.contains(&format!("`{key}` is not a setting")),
+            "{error}"
+        );
     }
 }
 

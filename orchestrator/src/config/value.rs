@@ -27,7 +27,7 @@ pub(super) fn list(text: &str) -> impl Iterator<Item = &str> {
 
 pub(super) fn hosts(text: &str) -> Result<Vec<Host>, String> {
     list(text)
-        .map(|item| Host::parse(item).map_err(|error| format!("holds `{item}`: {error}")))
+        .map(|item| Host::parse(item).map_err(|error| format!("contains `{item}`: {error}")))
         .collect()
 }
 
@@ -38,7 +38,7 @@ pub(super) fn resolvers(text: &str) -> Result<Vec<SocketAddr>, String> {
                 .parse::<IpAddr>()
                 .map(|address| SocketAddr::new(address, DNS_PORT));
             bare.or_else(|_not_bare| item.parse()).map_err(|_neither| {
-                format!("holds `{item}`, which is no IP address with or without a port")
+                format!("contains `{item}`, which is not an IP address with or without a port")
             })
         })
         .collect()
@@ -98,7 +98,7 @@ pub(super) fn whole_path_or_none(text: &str) -> Result<Option<String>, String> {
     match text {
         "" => Ok(None),
         path if path.starts_with('/') => Ok(Some(path.to_owned())),
-        _ => Err("must be a whole path, which begins with `/`".to_owned()),
+        _ => Err("must be an absolute path, which begins with `/`".to_owned()),
     }
 }
 
@@ -148,7 +148,7 @@ pub(super) fn address_or_none(text: &str) -> Result<Option<String>, String> {
         return Ok(None);
     }
     address(text).map(|text| Some(text.to_owned())).ok_or_else(|| {
-        "must be the address of the published files, such as `https://census.example`: no path, for the pages link to each other from the root"
+        "must be the address of the published files, such as `https://census.example`: no path, because the pages link to each other from the root"
             .to_owned()
     })
 }

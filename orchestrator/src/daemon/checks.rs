@@ -69,7 +69,7 @@ impl Daemon {
     pub(super) fn check_ended(&mut self, finished: Finished) {
         let (number, outcome) = match finished {
             Finished::Panicked(number) => {
-                tracing::error!("a check's task panicked; nothing is counted against its host");
+                tracing::error!("a check's task panicked; nothing counts against its host");
                 let fault = CheckFault {
                     scope: FaultScope::Transient,
                     what: "the check's task panicked".to_owned(),
@@ -105,7 +105,7 @@ impl Daemon {
                 self.count(now);
                 meters.verdict(verdict, now);
                 let unless = if verdict.is_failing() {
-                    "; it counts once other hosts have come out alive"
+                    "; it counts once other hosts have responded"
                 } else {
                     ""
                 };
@@ -114,23 +114,24 @@ impl Daemon {
             Ok(CheckOutcome::Deferred { why, retry_after }) => {
                 tracing::debug!(%host, ?why, retry_after_ms = retry_after.as_millis(), "deferred");
                 meters.deferral(*why);
-                check.step(|| "deferred: no verdict, asked again soon".to_owned());
+                check.step(|| "deferred: no verdict; the host is checked again soon".to_owned());
             }
             Ok(CheckOutcome::Offline) => {
                 meters.offline();
-                check.step(|| "offline: no verdict, asked again soon".to_owned());
+                check.step(|| "offline: no verdict; the host is checked again soon".to_owned());
             }
             // Never happens: a check reports its faults as errors.
             Ok(CheckOutcome::Fault(_)) => {}
             Err(fault) => {
                 self.count(now);
                 meters.fault(fault);
-                check.step(|| format!("fault of ours, nothing counted: {fault}"));
+                check
+                    .step(|| format!("our own fault, so nothing counts against the host: {fault}"));
                 match fault.scope() {
                     // The outage is logged, not each check that failed because of it.
                     FaultScope::Global => {}
                     FaultScope::Transient | FaultScope::HostSuspected => {
-                        tracing::warn!(%host, check.id = %check.id, %fault, "a check failed on our side; nothing is counted");
+                        tracing::warn!(%host, check.id = %check.id, %fault, "a check failed through our own fault; nothing counts against its host");
                     }
                 }
             }

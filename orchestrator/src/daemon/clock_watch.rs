@@ -32,7 +32,7 @@ impl ClockWatch {
         match &trouble {
             Some(what) if self.trouble.is_none() => tracing::error!(what, "the clock"),
             None if self.trouble.is_some() => {
-                tracing::info!("the census goes by this machine's clock again");
+                tracing::info!("the census uses this machine's clock again");
             }
             Some(_) | None => {}
         }
@@ -57,7 +57,7 @@ pub(super) fn log_odd_time(now: Timestamp, last_dump: Timestamp) {
     if last_dump > now.plus(CLOCK_JUMP_MIN) {
         tracing::error!(
             last,
-            "the last list is of a time that has not come yet: is this machine's clock right? Once it is set past that list, the census goes by it at once"
+            "the last list's time is in the future: is this machine's clock right? Once it is later than that list, the census uses it at once"
         );
     } else if now.since(last_dump) > Calendar::REAL.unlisted_after() {
         tracing::warn!(

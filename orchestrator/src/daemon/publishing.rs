@@ -104,7 +104,7 @@ impl Daemon {
         if self.publishing.trouble.as_ref() != Some(&kind) {
             tracing::error!(
                 what,
-                "the dump did not end well; it is tried again, and the same is not said again"
+                "the list could not be published; the census tries again and does not log the same error again"
             );
         }
         self.publishing.trouble = Some(kind);

@@ -65,7 +65,7 @@ pub struct LiveState {
     /// Which part of ours fails, and since when in ms since 1970.
     pub outage: Option<(String, i64)>,
     /// Set while failures accumulate and no check succeeds: most likely the cause is ours.
-    pub nobody_lives: Option<NoSuccess>,
+    pub blackout: Option<NoSuccess>,
     /// Whether a list or pages are being published.
     #[serde(default)]
     pub is_publishing: bool,
@@ -175,7 +175,7 @@ impl Live {
         };
         state.waiting = u64::try_from(scheduler.waiting).unwrap_or(u64::MAX);
         state.outage = scheduler.outage.map(|(what, since)| (what, since.0));
-        state.nobody_lives = scheduler.blackout;
+        state.blackout = scheduler.blackout;
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {

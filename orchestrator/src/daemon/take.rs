@@ -144,7 +144,7 @@ async fn not_admitted_now(
         });
     }
     let refusal = services.gate.names().admit_host(host.clone()).err()?;
-    tracing::warn!(%host, %refusal, "no longer a name for the census: parked");
+    tracing::warn!(%host, %refusal, "its name is no longer valid for the census: parked");
     // A parked host has no due time, whatever time it is released with. A host that could not be
     // parked is tried again within the hour.
     if let Err(error) = services.writer.park(&host, now).await {
@@ -179,7 +179,7 @@ pub(super) async fn take_one(
     match taken.await {
         Ok(Some(taken)) => Ok(of_store(taken)),
         Ok(None) => Err(format!(
-            "{host} opted out or is held by a moderator; it is not asked"
+            "{host} opted out or was removed by a moderator; it is not checked"
         )),
         Err(StoreError::InFlight { .. }) => Err(format!(
             "{host} is being checked at this moment, or waits for confirmation"

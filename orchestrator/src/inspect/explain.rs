@@ -181,7 +181,7 @@ impl Explanation {
         line("last alive", self.last_alive.as_ref());
         line("last asked", self.last_checked.as_ref());
         let next = if self.in_flight {
-            "being asked, or waiting for confirmation".to_owned()
+            "being checked, or waiting for confirmation".to_owned()
         } else {
             self.next_check
                 .clone()

@@ -1,21 +1,20 @@
 //! The content of `status`: the census, the daemon, its sockets.
 
+mod lines;
+
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use census::source::Memory;
 use census::time::{Timestamp, rfc3339};
 use gateway::GatewayClient;
 use launcher::LauncherClient;
-use protocol::egress::Family;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use store::{Reader, StoreError};
 
-use crate::daemon::{LiveState, Pace};
+use crate::daemon::LiveState;
 use crate::lists::keep::pause_words;
-use crate::names::gate::TEST_DOMAIN_WARNING;
 
 /// A part that does not answer within this time is unhealthy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -104,7 +103,7 @@ impl SourceShown {
         };
         let paused = self.paused.as_ref().map(|why| {
             format!(
-                "; PAUSED {why}: look at it, then `fedicensus sources resume {}`",
+                "; PAUSED {why}: inspect it, then `fedicensus sources resume {}`",
                 self.name
             )
         });
@@ -192,7 +191,7 @@ impl Status {
             for key in ["started", "now", "last_round"] {
                 take_time(daemon, key);
             }
-            if let Some(Value::Object(blackout)) = daemon.get_mut("nobody_lives") {
+            if let Some(Value::Object(blackout)) = daemon.get_mut("blackout") {
                 take_time(blackout, "since");
             }
             let outage = self
@@ -215,79 +214,6 @@ impl Status {
     pub async fn ask_parts(&mut self, gateway: &GatewayClient, launcher: &LauncherClient) {
         let (gateway, launcher) = tokio::join!(ask_at(gateway.status()), ask_at(launcher.status()));
         (self.gateway, self.launcher) = (Some(gateway), Some(launcher));
-    }
-
-    /// The status as lines of text.
-    pub fn text(&self, data_dir: &Path) -> String {
-        let mut lines = vec![format!(
-            "fedicensus {}, database in {}",
-            self.version,
-            data_dir.display()
-        )];
-        let states: Vec<_> = self
-            .hosts
-            .iter()
-            .filter(|(_, count)| **count > 0)
-            .map(|(state, count)| format!("{count} {state}"))
-            .collect();
-        let states = if states.is_empty() {
-            String::new()
-        } else {
-            format!(": {}", states.join(", "))
-        };
-        lines.push(format!(
-            "hosts      {}{states}; {} hidden",
-            self.hosts_total, self.hidden
-        ));
-        lines.push(format!(
-            "checks     {} due, {} in flight",
-            self.due, self.in_flight
-        ));
-        lines.push(format!(
-            "groups     {} held with {} hosts held back, {} denied",
-            self.groups_held, self.hosts_held_back, self.groups_denied
-        ));
-        for (label, outcomes) in [("peers", &self.peers_lists), ("walks", &self.walks)] {
-            if !outcomes.is_empty() {
-                let outcomes: Vec<_> = outcomes
-                    .iter()
-                    .map(|(outcome, count)| format!("{count} {outcome}"))
-                    .collect();
-                lines.push(format!("{label:<11}{}", outcomes.join(", ")));
-            }
-        }
-        for source in &self.sources {
-            lines.push(format!("source     {}: {}", source.name, source.text()));
-        }
-        match &self.daemon {
-            None => lines.push("daemon     not running".to_owned()),
-            Some(daemon) => lines.extend(daemon_lines(daemon)),
-        }
-        lines.push(match &self.last_dump {
-            None => "last dump  never".to_owned(),
-            Some((at, names)) => format!("last dump  {at}, {names} names"),
-        });
-        if let Some(gateway) = &self.gateway {
-            lines.push(match gateway {
-                PartStatus::Open(gateway) => {
-                    let families = families_words(&gateway.families);
-                    format!(
-                        "gateway    {families}, {} open, {} dials{}",
-                        gateway.open,
-                        gateway.dials_total,
-                        if gateway.lab { ", LAB MODE" } else { "" }
-                    )
-                }
-                PartStatus::Closed(why) => format!("gateway    NOT THERE: {why}"),
-            });
-        }
-        if let Some(launcher) = &self.launcher {
-            lines.push(match launcher {
-                PartStatus::Open(launcher) => launcher_line(launcher),
-                PartStatus::Closed(why) => format!("engine     LAUNCHER NOT THERE: {why}"),
-            });
-        }
-        lines.join("\n")
     }
 }
 
@@ -312,112 +238,15 @@ async fn ask_at<T, E: std::fmt::Display>(
     }
 }
 
-/// Which address families work, and what follows if one is missing.
-fn families_words(families: &[Family]) -> &'static str {
-    match (
-        families.contains(&Family::V4),
-        families.contains(&Family::V6),
-    ) {
-        (true, true) => "IPv6 and IPv4",
-        (true, false) => {
-            "IPv4 only; hosts with IPv6 addresses only are deferred, and no failure counts"
-        }
-        (false, true) => {
-            "IPv6 only; NO IPv4: hosts with IPv4 addresses only are deferred, and no failure counts"
-        }
-        (false, false) => "NO NETWORK",
-    }
-}
-
-fn daemon_lines(daemon: &LiveState) -> Vec<String> {
-    let ended: Vec<_> = daemon
-        .ended
-        .iter()
-        .map(|(verdict, count)| format!("{count} {verdict}"))
-        .collect();
-    let mut lines = vec![format!(
-        "daemon     since {}, {:.2} checks/s, {} wait for confirmation{}{}",
-        rfc3339(Timestamp(daemon.started_ms)),
-        daemon.checks_per_second,
-        daemon.waiting,
-        if ended.is_empty() { "" } else { "; ended: " },
-        ended.join(", ")
-    )];
-    lines.push(format!("pace       {}", pace_words(&daemon.pace)));
-    if let Some(admission) = &daemon.admission {
-        lines.push(format!("admission  {}", admission.text()));
-        if admission.takes_test_domain {
-            lines.push(format!("WARNING    {TEST_DOMAIN_WARNING}"));
-        }
-    }
-    if let Some((what, since)) = &daemon.outage {
-        lines.push(format!(
-            "OUTAGE     since {}: {what}",
-            rfc3339(Timestamp(*since))
-        ));
-    }
-    if let Some(nobody) = &daemon.nobody_lives {
-        lines.push(format!(
-            "{} since {}: {nobody}",
-            nobody.scope,
-            rfc3339(Timestamp(nobody.since_ms))
-        ));
-    }
-    if let Some(trouble) = &daemon.clock_trouble {
-        lines.push(format!("CLOCK      {trouble}"));
-    }
-    if let Some(trouble) = &daemon.dump_trouble {
-        lines.push(format!("DUMP       {trouble}"));
-    }
-    lines
-}
-
-fn pace_words(pace: &Pace) -> String {
-    let under_way: Vec<_> = pace
-        .under_way
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(class, count)| format!("{count} {class}"))
-        .collect();
-    format!(
-        "{} containers at once ({} to {}), {:.0} starts/s at most; under way: {}",
-        pace.checks_allowed,
-        pace.checks_min,
-        pace.checks_max,
-        pace.starts_per_second,
-        if under_way.is_empty() {
-            "none".to_owned()
-        } else {
-            under_way.join(", ")
-        }
-    )
-}
-
-fn launcher_line(launcher: &launcher::wire::Status) -> String {
-    let engine = launcher.engine.as_deref().unwrap_or("not reached yet");
-    let slots = launcher.slots.as_ref();
-    let slots = slots.map(|slots| format!("; slots {slots}"));
-    let slots = slots.unwrap_or_default();
-    let trouble = launcher
-        .trouble
-        .as_ref()
-        .map(|trouble| format!("; TROUBLE: {trouble}"))
-        .unwrap_or_default();
-    let warnings: String = launcher
-        .warnings
-        .iter()
-        .map(|warning| format!("; warning: {warning}"))
-        .collect();
-    format!(
-        "engine     {engine}, {} running, {} launched, {} reaped{slots}{trouble}{warnings}",
-        launcher.running, launcher.launches_total, launcher.reaped_total
-    )
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::path::Path;
+
+    use protocol::egress::Family;
     use scheduler::blame::blackout::Blackout;
+
+    use super::*;
+    use crate::daemon::Pace;
 
     fn paused() -> Memory {
         let (memory, _) = Memory::default().after_reading(3, Timestamp(0));
@@ -462,7 +291,7 @@ mod tests {
                         .map(|(class, count)| (class.to_owned(), count))
                         .into(),
                 }),
-                nobody_lives: silence.describe(),
+                blackout: silence.describe(),
                 ..LiveState::default()
             }),
             gateway: Some(PartStatus::Open(gateway::control::Status {
@@ -486,25 +315,57 @@ checks     3 due, 37 in flight
 groups     2 held with 300 hosts held back, 1 denied
 peers      30 complete, 10 refused
 source     a-list: 3 names taken 1970-01-01T00:00:00Z; PAUSED since 1970-01-01T00:00:01Z: it held 30 names, and 3 at the reading before: \
-look at it, then `fedicensus sources resume a-list`
+inspect it, then `fedicensus sources resume a-list`
 daemon     since 1970-01-01T00:00:00Z, 0.00 checks/s, 37 wait for confirmation
-pace       3 containers at once (2 to 4), 10 starts/s at most; under way: 2 dead, 9 living
+pace       3 containers at once (2 to 4), 10 starts/s at most; in progress: 2 dead, 9 living
 NO CHECK SUCCEEDS since 1970-01-01T00:00:00Z: 37 checks in a row failed, none counts against its host; most often: tls ×29, unreachable ×8. \
-Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that \
-its roots are?
+Is this machine's clock right? Does its resolver return the right addresses? Does a proxy alter TLS? Are the checker's \
+trust roots outdated?
 last dump  never
 gateway    IPv6 only; NO IPv4: hosts with IPv4 addresses only are deferred, and no failure counts, 0 open, 37 dials";
         assert_eq!(silent().text(Path::new("/data")), expect);
     }
 
     #[test]
+    fn a_terminal_gets_the_same_words_in_at_most_100_columns() {
+        let status = silent();
+        let (plain, shown) = (
+            status.text(Path::new("/data")),
+            status.terminal(Path::new("/data"), false),
+        );
+        assert!(
+            shown.lines().all(|line| line.chars().count() <= 100),
+            "{shown}"
+        );
+        assert!(plain.lines().any(|line| line.chars().count() > 100));
+        let words =
+            |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
+        assert_eq!(words(&shown), words(&plain));
+    }
+
+    #[test]
+    fn colour_marks_alarms_and_nothing_without_it() {
+        let status = silent();
+        let shown = |has_colour| status.terminal(Path::new("/data"), has_colour);
+        assert!(!shown(false).contains('\x1b'));
+        let coloured = shown(true);
+        let red: Vec<_> = coloured
+            .lines()
+            .filter(|line| line.starts_with("\x1b[1;31m"))
+            .collect();
+        assert_eq!(red.len(), 2, "{coloured:?}");
+        assert!(red[0].contains("NO CHECK SUCCEEDS"), "{red:?}");
+        assert!(red[1].contains("NO IPv4"), "{red:?}");
+    }
+
+    #[test]
     fn json_has_the_same_and_times_in_one_form() {
         let json = silent().json().unwrap();
-        let nobody = &json["daemon"]["nobody_lives"];
-        assert_eq!(nobody["failures"], 37);
-        assert_eq!(nobody["most_often"][0][0], "tls");
-        assert_eq!(nobody["scope"], "anywhere");
-        assert_eq!(nobody["since"], "1970-01-01T00:00:00Z");
+        let blackout = &json["daemon"]["blackout"];
+        assert_eq!(blackout["failures"], 37);
+        assert_eq!(blackout["most_often"][0][0], "tls");
+        assert_eq!(blackout["scope"], "anywhere");
+        assert_eq!(blackout["since"], "1970-01-01T00:00:00Z");
         assert_eq!(json["daemon"]["started"], "1970-01-01T00:00:00Z");
         assert!(!json.to_string().contains("_ms\""), "{json}");
     }

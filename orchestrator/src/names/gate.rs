@@ -301,7 +301,7 @@ impl NameGate {
             Ok(Err(error)) => {
                 let error: String = error;
                 return Err(format!(
-                    "{error}\nnothing is changed: the rules of before stay in force"
+                    "{error}\nnothing was changed: the former rules stay in force"
                 ));
             }
             Err(_panicked) => return Err("the rules could not be read".to_owned()),
@@ -334,7 +334,7 @@ impl NameGate {
 pub fn tell_reload(outcome: &Result<String, String>) {
     match outcome {
         Ok(in_force) => tracing::info!(in_force, "admission rules read again"),
-        Err(error) => tracing::error!(error, "admission rules can't be in force"),
+        Err(error) => tracing::error!(error, "the admission rules can't be used"),
     }
 }
 

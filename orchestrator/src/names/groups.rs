@@ -119,7 +119,7 @@ pub async fn decide(
     let domain = registered(names, domain)?;
     let reason = a_line(&ruling.reason)?;
     if verb == Verb::Limit(0) {
-        return Err("a limit is 1 at least; `groups deny` has none of them asked".to_owned());
+        return Err("a limit is at least 1; `groups deny` checks none of them".to_owned());
     }
     // Without a daemon, new hosts are not grouped yet.
     group_new(writer, names)
@@ -138,16 +138,18 @@ pub async fn decide(
     let hosts = count(hosts);
     Ok(match verb {
         Verb::Allow => format!(
-            "{domain}: allowed; its {hosts} are asked and listed like any others, the first time within a day or so"
+            "{domain}: allowed; its {hosts} are checked and listed like any others, the first time within about a day"
         ),
         Verb::Deny => format!(
-            "{domain}: denied; of its {hosts} none is asked, and none is on the next list. Should that take more than 30 % of the list away, the next one is held back, and the standing one is rid of them"
+            "{domain}: denied; its {hosts} are not checked, and are not on the next list. If the list loses more than 30 % of its names by that, it is held back, and the hosts are removed from the published one"
         ),
         Verb::Limit(a_day) => format!(
-            "{domain}: limited; of its {hosts} at most {a_day} are asked a day, and they are listed like any others while they live"
+            "{domain}: limited; at most {a_day} of its {hosts} are checked a day, and they are listed like any others while they respond"
         ),
         Verb::ForgetDecision => {
-            format!("{domain}: no decision is in force any more; its {hosts} go by the threshold")
+            format!(
+                "{domain}: no decision is in force any more; the threshold applies to its {hosts}"
+            )
         }
     })
 }
@@ -178,7 +180,7 @@ pub fn registered(names: &Names, text: &str) -> Result<String, String> {
     if domain == host.as_str() {
         Ok(domain)
     } else {
-        Err(format!("{host} belongs to the group {domain}; name that"))
+        Err(format!("{host} belongs to the group {domain}; enter that"))
     }
 }
 

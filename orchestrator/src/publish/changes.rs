@@ -134,10 +134,10 @@ fn tell(outcome: &Outcome) {
     if let Some(why) = &outcome.starts_anew {
         tracing::warn!(
             why,
-            "what changed since the last list can't be told; mirrors take the whole list once"
+            "the changes since the last list are unknown; mirrors must download the whole list once"
         );
     }
     for damaged in &outcome.damaged {
-        tracing::warn!(damaged, "a file of changes can't be used and is removed");
+        tracing::warn!(damaged, "a file of changes can't be used and was removed");
     }
 }

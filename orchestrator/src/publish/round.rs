@@ -105,7 +105,7 @@ impl Round<'_> {
                     Ok(None) => Ok(()),
                     Err(error) => {
                         // Only a point of the plots is missing.
-                        tracing::warn!(what = %error, "the day's counts could not be made");
+                        tracing::warn!(what = %error, "the day's counts could not be computed");
                         Ok(())
                     }
                 }

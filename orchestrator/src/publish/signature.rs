@@ -39,7 +39,7 @@ pub fn keys(data_dir: &Path) -> Result<Keys, SigningError> {
     if origin == Origin::Made {
         tracing::info!(
             key = keys.key().public().id(),
-            "a key was made that signs the published files: keep a copy of signing.key in the data folder"
+            "a key that signs the published files was created: keep a copy of signing.key from the data folder"
         );
     }
     Ok(keys)

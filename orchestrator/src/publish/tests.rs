@@ -523,7 +523,7 @@ async fn a_set_that_can_not_be_signed_is_published_and_says_so() {
         "no key is made in its place"
     );
     std::fs::remove_file(&key).unwrap();
-    is_not_signed("is not there");
+    is_not_signed("is missing");
     assert!(!key.exists(), "it may be in a backup, and readers know it");
     std::fs::write(&key, whole).unwrap();
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();

@@ -14,7 +14,7 @@ pub(crate) fn raise() {
         maximum: limit.maximum,
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        tracing::warn!(limit = limit.current, %error, "the limit on open files could not be raised; hosts that can't be dialled for it are put off");
+        tracing::warn!(limit = limit.current, %error, "the limit on open files could not be raised; hosts that can't be dialled because of it are deferred");
     }
 }
 

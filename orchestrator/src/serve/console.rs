@@ -244,7 +244,7 @@ impl ConsoleHandler {
         match stored {
             Some(_) => Ok(host),
             None => Err(format!(
-                "{host}: the census does not know this host; `fedicensus add` brings it in"
+                "{host}: the census does not know this host; `fedicensus add` adds it"
             )),
         }
     }

@@ -299,7 +299,7 @@ impl Handler {
             Some(Memory {
                 paused: Some(_), ..
             }) => Ok(format!(
-                "{name}: resumed; it is read within minutes, and taken whatever it holds"
+                "{name}: resumed; it is read within minutes, and all its names are taken"
             )),
             Some(_) => Ok(format!("{name} is not paused: nothing to do")),
             None => Err(format!(
@@ -333,7 +333,7 @@ impl Handler {
         let services = self.running.as_ref().ok_or_else(|| NO_DAEMON.to_owned())?;
         let (walk, new) = match visit(host, services).await {
             Visit::Walked { walk, new } => (walk, new),
-            Visit::Left(why) => return Err(format!("{host} was not asked: {why}")),
+            Visit::Left(why) => return Err(format!("{host} was not walked: {why}")),
             Visit::Deferred { why, retry_after } => {
                 let seconds = retry_after.as_secs().saturating_add(1);
                 return Err(format!("not now ({why:?}): try again in {seconds} s"));
@@ -368,7 +368,7 @@ impl Handler {
 }
 
 /// The error message if no daemon runs.
-pub const NO_DAEMON: &str = "no daemon runs here; start `fedicensus run` first";
+pub const NO_DAEMON: &str = "no daemon is running here; start `fedicensus run` first";
 const ENDING: &str = "the daemon is shutting down";
 
 fn in_words(error: StoreError) -> String {

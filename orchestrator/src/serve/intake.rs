@@ -169,14 +169,13 @@ impl IntakeHandler {
             return Ok(answer);
         }
         let outcome = self.handler.leave_alone(&host).await?;
-        tracing::info!(%host, ?outcome, "opted out by its owner over the intake");
+        tracing::info!(%host, ?outcome, "opted out by its owner through the intake");
         Ok(match outcome {
             OptOut::Done => Answer::Done {
-                words: "opted out: off the list at its next edition, and not asked from now on"
-                    .to_owned(),
+                words: "opted out: not in the next list, and not checked from now on".to_owned(),
             },
             OptOut::Stands { .. } | OptOut::Joins { .. } => Answer::Done {
-                words: "opted out already: it is not listed and not asked".to_owned(),
+                words: "opted out already: it is not listed and not checked".to_owned(),
             },
         })
     }
@@ -213,7 +212,7 @@ impl IntakeHandler {
 
     async fn opt_in(&self, host: Host) -> Result<Answer, String> {
         let outcome = self.handler.take_back(&host).await?;
-        tracing::info!(%host, ?outcome, "opted in by its owner over the intake");
+        tracing::info!(%host, ?outcome, "opted in by its owner through the intake");
         Ok(match outcome {
             OptIn::Done => Answer::Done {
                 words: "opted in again: the census will look at this host soon".to_owned(),
@@ -221,9 +220,9 @@ impl IntakeHandler {
             // The host stays opted out in both cases.
             OptIn::NotTheirs { by } | OptIn::StillOut { by } => Answer::NotTheirs {
                 words: match by {
-                    OptedOutBy::Robots => "this host's own robots.txt asks the census to stay away: allow `Fedicensus` there, and it is asked again within a month".to_owned(),
-                    OptedOutBy::Moderator => "this host was taken out by a moderator of this census, and only they take that back".to_owned(),
-                    OptedOutBy::Owner => "another owner of this host took it out".to_owned(),
+                    OptedOutBy::Robots => "this host's own robots.txt asks the census to stay away: allow `Fedicensus` there, and it is checked again within a month".to_owned(),
+                    OptedOutBy::Moderator => "a moderator of this census removed this host, and only they can revoke that".to_owned(),
+                    OptedOutBy::Owner => "another owner of this host opted it out".to_owned(),
                 },
             },
             OptIn::NotOptedOut => Answer::Known {},
@@ -240,7 +239,7 @@ impl IntakeHandler {
         if self.handler.denies(&host).is_err() || !self.handler.may_be_asked(&host).await? {
             // The same answer for each of these cases, because anyone can ask.
             return Ok(Answer::NoProof {
-                why: "this census does not ask this host for anything".to_owned(),
+                why: "this census requests nothing from this host".to_owned(),
             });
         }
         let was_alive = self

@@ -108,13 +108,13 @@ impl PushHandler {
         match self.may_be_asked(&host).await {
             Ok(true) => {}
             Ok(false) => {
-                tracing::warn!(%host, "the push process asked for messages to a host that is no push service of this census; compare the setting push_services of both parts");
+                tracing::warn!(%host, "the push service named a host that is not in push_services; set push_services to the same value for both parts");
                 return Answer::NotAPushService {};
             }
             Err(why) => return not_now(why, AGAIN_AFTER),
         }
         let Ok(mut turn) = self.turn.try_lock() else {
-            return not_now("another delivery is under way", AGAIN_AFTER);
+            return not_now("another delivery is in progress", AGAIN_AFTER);
         };
         sleep_until(*turn).await;
         let now = Instant::now();
@@ -158,7 +158,7 @@ impl PushHandler {
                 };
             }
             Ok(Went::Deferred { why, retry_after }) => {
-                return not_now(format!("out of turn: {why}"), retry_after);
+                return not_now(format!("not now: {why}"), retry_after);
             }
             Ok(Went::Offline) => return not_now("there is no network", AGAIN_AFTER),
             Err(fault) => Err(fault),
@@ -166,10 +166,10 @@ impl PushHandler {
         match concluded {
             Ok(Delivery::Ended(outcomes)) => Answer::Delivered { outcomes },
             Ok(Delivery::Failed) => Answer::Unreachable {
-                why: "the checker broke off, or broke the rules of a delivery".to_owned(),
+                why: "the checker ended early, or broke the rules of a delivery".to_owned(),
             },
             Err(fault) => {
-                tracing::warn!(%host, %fault, "push messages could not be posted, through no fault of the push service");
+                tracing::warn!(%host, %fault, "push messages could not be posted through our own fault");
                 not_now(fault.to_string(), AGAIN_AFTER)
             }
         }

@@ -175,12 +175,9 @@ async fn an_owners_word_and_an_empty_reason_are_respected() {
     writer.opt_out(&host, OptedOutBy::Owner, now).await.unwrap();
     let mut browser = stage.logged_in().await;
     for (fields, expect) in [
-        ("do=put_back&reason=r", "only they take it back"),
+        ("do=put_back&reason=r", "only they can revoke it"),
         ("do=take_out&reason=+", "the reason must be a line"),
-        (
-            "do=take_out&reason=%C3%A4+%28asked%29",
-            "takes that back as well",
-        ),
+        ("do=take_out&reason=%C3%A4+%28asked%29", "revokes that too"),
     ] {
         let form = stage.get(&mut browser, "/host").await.form();
         let body = format!("form={form}&host=a.farm.org&{fields}");

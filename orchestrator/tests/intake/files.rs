@@ -71,7 +71,7 @@ async fn who_opted_out_or_is_held_or_is_no_name_of_the_census_is_never_visited()
         let host = host(of);
         census.ask(&Request::ReadProof { host }).await.unwrap()
     };
-    let why = "this census does not ask this host for anything".to_owned();
+    let why = "this census requests nothing from this host".to_owned();
     let not_asked = Answer::NoProof { why };
     for by in [OptedOutBy::Owner, OptedOutBy::Moderator] {
         writer.opt_out(&name, by, now).await.unwrap();
@@ -112,7 +112,7 @@ async fn whom_the_operator_denies_is_never_visited() {
     let census = Census::new(stage.census.clone());
     let host = host(NAME);
     let answer = census.ask(&Request::ReadProof { host }).await.unwrap();
-    let why = "this census does not ask this host for anything".to_owned();
+    let why = "this census requests nothing from this host".to_owned();
     assert_eq!(answer, Answer::NoProof { why });
     assert_eq!(stage.visited(), [""; 0]);
 }

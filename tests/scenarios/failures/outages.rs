@@ -25,7 +25,7 @@ const DIVISOR: u32 = 3500;
 
 /// How the log's messages begin, when the blackout begins and when it ends.
 const BEGINS: &str = "ERROR NO CHECK SUCCEEDS";
-const ENDS: &str = "it is over: NO CHECK SUCCEEDS";
+const ENDS: &str = "ended: NO CHECK SUCCEEDS";
 
 fn crowd() -> impl Iterator<Item = String> {
     Crowd::new(CROWD, 1).names()
@@ -110,7 +110,7 @@ struct Trouble {
 const LOGS: [&str; 2] = ["run.log", "gateway.log"];
 
 impl Trouble {
-    fn nobody_lives(fault: &'static str, says: &'static [&'static str]) -> Self {
+    fn blackout(fault: &'static str, says: &'static [&'static str]) -> Self {
         Self {
             fault,
             says,

@@ -146,7 +146,7 @@ impl Fault {
         world
             .until("nothing is wrong any more", SOON, |world| {
                 let status = status(world)?;
-                Ok(!["OUTAGE", "DUMP ", "CLOCK", "NOT THERE", "TROUBLE"]
+                Ok(!["OUTAGE", "DUMP ", "CLOCK", "UNREACHABLE", "TROUBLE"]
                     .iter()
                     .any(|word| status.contains(word)))
             })

@@ -88,7 +88,7 @@ async fn a_flood_waits_while_honest_names_come_in_and_a_reload_lets_it_in() -> a
     world
         .until("the log says that the rules are wrong", SOON, |world| {
             let log = std::fs::read_to_string(world.path("run.log"))?;
-            Ok(log.matches("admission rules can't be in force").count() == 2)
+            Ok(log.matches("the admission rules can't be used").count() == 2)
         })
         .await?;
     assert_eq!(known(&world)?.len(), 2);

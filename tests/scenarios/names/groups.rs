@@ -118,7 +118,7 @@ async fn whoever_looks_at_a_held_group_is_told_whether_any_name_below_it_resolve
         "{wild}"
     );
 
-    let told = "any name below it resolves to the same place (wildcard DNS, looked at 20";
+    let told = "any name below it resolves to the same address (wildcard DNS, checked 20";
     let says =
         |arguments: &[&str]| anyhow::Ok(text(&world.command(arguments)?.stdout).contains(told));
     assert!(says(&["groups", "show", "wild-farm.test"])?);

@@ -80,7 +80,7 @@ async fn a_proof_is_read_from_its_host_once_in_a_while_and_never_from_one_that_o
     let refused = ask(&socket, PROVING_HOST).await?;
     let why = refused.pointer("/no_proof/why").and_then(Value::as_str);
     assert!(
-        why.is_some_and(|why| why.contains("does not ask this host")),
+        why.is_some_and(|why| why.contains("requests nothing from this host")),
         "{refused}"
     );
     assert_eq!(asked_of(&world, PROVING_HOST)?, ["/robots.txt", PROOF_PATH]);

@@ -156,7 +156,7 @@ fn what_is_not_seen_is_refused_and_never_dropped() {
     let told = DomainName::parse("a\u{ad}b.example").unwrap_err();
     assert_eq!(
         told.to_string(),
-        "it holds U+00AD, a character that is not seen and stands in no name; take it out"
+        "it contains U+00AD, an invisible character that no name may have; remove it"
     );
     // A joiner is part of the name where it is allowed, and rejected elsewhere.
     check("نامه\u{200c}ای.example", Ok("xn--mgba3gch31f060k.example"));

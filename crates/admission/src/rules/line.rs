@@ -29,7 +29,7 @@ pub enum Problem {
     NotText,
     /// The line does not have three fields.
     #[error(
-        "it has {found} field(s) and not three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`"
+        "it has {found} field(s) instead of three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`"
     )]
     Fields {
         /// The number of fields.
@@ -39,7 +39,7 @@ pub enum Problem {
     #[error("it begins with none of `key`, `domain` and `public`")]
     Keyword,
     /// The limit is invalid.
-    #[error("its limit is no decimal number from 0 to {}", Limit::MAX)]
+    #[error("its limit is not a decimal number from 0 to {}", Limit::MAX)]
     Limit,
     /// The item of `key` is not a hash.
     #[error("its key is not 64 hexadecimal digits, the SHA-256 of a public key")]
@@ -53,7 +53,7 @@ pub enum Problem {
     )]
     AllBelow,
     /// The item of `public` can't be a file name.
-    #[error("its file has a name that no file can have")]
+    #[error("its file has an impossible name")]
     File,
     /// The key or the domain has a line already.
     #[error("line {first} has the same item; keep one of them")]

@@ -198,7 +198,7 @@ fn every_wrong_line_of_a_file_is_told() {
             .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "rules:1: it has 2 field(s) and not three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`: \"domain a.example\"\n\
+        "rules:1: it has 2 field(s) instead of three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`: \"domain a.example\"\n\
          rules:4: line 2 has the same item; keep one of them: \"domain b.example 2\"\n\
          rules:5: it begins with none of `key`, `domain` and `public`: \"host c 3\""
     );

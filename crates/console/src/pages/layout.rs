@@ -120,7 +120,7 @@ pub(crate) fn done(visitor: &Visitor, outcomes: &[Outcome], back: &str) -> Respo
     let title = if outcomes.iter().all(|outcome| outcome.is_done) {
         "Done"
     } else {
-        "Not all of it was done"
+        "Only a part was done"
     };
     let content = html! {
         div role="status" {

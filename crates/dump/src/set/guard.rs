@@ -19,7 +19,7 @@ pub enum Force {
 /// The dump has too few names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "the new dump holds {names} names and the last one {previous}: less than {PERCENT_MIN} %, so it is held back and the last one stays; if this is right, run `fedicensus dump --force`"
+    "the new list has {names} names and the last one {previous}: less than {PERCENT_MIN} %, so it is held back and the last one stays; if this is right, run `fedicensus dump --force`"
 )]
 pub struct HeldBack {
     /// Names in the last dump.

@@ -61,7 +61,7 @@ const HISTORY_BYTES_MAX: usize = (FORMER_MAX + 2) * 2048;
 #[derive(Debug, Error)]
 pub enum KeyError {
     /// The file can't be read.
-    #[error("{}: can't be read ({source}); no new key is made while one is there: mend it, or put a backup in its place", path.display())]
+    #[error("{}: can't be read ({source}); no new key is made while one exists: repair it, or put a backup in its place", path.display())]
     Unreadable {
         /// Path of the file.
         path: PathBuf,
@@ -75,7 +75,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// Other users may read or write the file, or it is not a regular file.
-    #[error("{}: is within other users' reach (mode {mode:o}); if nobody can have read it, `chmod 600` it, else make a new key", path.display())]
+    #[error("{}: other users can read it (mode {mode:o}); if nobody has read it, `chmod 600` it, otherwise make a new key", path.display())]
     Exposed {
         /// Path of the file.
         path: PathBuf,
@@ -97,7 +97,7 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// The file can't be written.
-    #[error("{}: can't be written ({source}); the key that was there stands", path.display())]
+    #[error("{}: can't be written ({source}); the former key stays", path.display())]
     Unwritable {
         /// Path of the file.
         path: PathBuf,
@@ -105,7 +105,7 @@ pub enum KeyError {
         source: io::Error,
     },
     /// There is no key.
-    #[error("{}: is not there; put a backup in its place; without one the next start makes a new key, which readers must then get from you", path.display())]
+    #[error("{} is missing: put a backup in its place; without a backup the next start makes a new key, which readers must then get from you", path.display())]
     Missing {
         /// Where it should be.
         path: PathBuf,

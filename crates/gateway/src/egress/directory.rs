@@ -150,7 +150,7 @@ impl Root {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             Err(error) => {
-                tracing::error!(path = %path.display(), %error, "an egress directory could not be removed; it is tried again");
+                tracing::error!(path = %path.display(), %error, "an egress directory could not be removed; the gateway tries again");
                 let mut stuck = self.stuck();
                 if stuck.len() < STUCK_MAX {
                     stuck.push(path.to_owned());

@@ -25,22 +25,22 @@ const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 #[derive(Debug, Error)]
 pub enum HelloError {
     /// It ended or broke before the hello was complete.
-    #[error("the connection ended within the hello")]
+    #[error("the connection ended within the TLS hello")]
     Ended,
     /// It was too slow.
-    #[error("no whole hello in time")]
+    #[error("the TLS hello did not arrive in time")]
     Slow,
     /// The hello is too large.
-    #[error("the hello is too large")]
+    #[error("the TLS hello is too large")]
     TooLarge,
     /// It is not TLS.
-    #[error("this is no TLS")]
+    #[error("these bytes are not TLS")]
     NotTls(#[source] rustls::Error),
     /// The hello has another name, or none.
-    #[error("the hello names another host, or none")]
+    #[error("the TLS hello names another host, or none")]
     OtherName,
     /// The hello hides its name.
-    #[error("the hello is encrypted")]
+    #[error("the TLS hello is encrypted")]
     Encrypted,
 }
 

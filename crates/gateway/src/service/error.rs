@@ -20,7 +20,7 @@ pub enum GatewayError {
     Resolver(#[from] ResolverError),
     /// The egress root is missing, or belongs to another user.
     #[error(
-        "the egress directory {path} can't be used: it must be there and belong to the gateway's user"
+        "the egress directory {path} can't be used: it must exist and belong to the gateway's user"
     )]
     EgressRoot {
         /// Its path.

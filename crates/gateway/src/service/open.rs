@@ -85,7 +85,7 @@ pub(crate) fn deferred(why: Deferral, retry_after: Duration) -> Answer {
 
 async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answer), Answer> {
     if wanted.group.is_empty() || wanted.group.len() > GROUP_BYTES_MAX {
-        return Err(refused("the group is no registered domain"));
+        return Err(refused("the group is not a registered domain"));
     }
     let families = family::families(shared.routes.as_ref(), shared.horizon());
     shared.tell_of(&families);
@@ -268,7 +268,7 @@ fn no_egress(shared: &Shared, error: &EgressError) -> String {
         return format!("{error}{cause}");
     }
     format!(
-        "no egress can be made in {}{cause}; see that there is room and that it can be written",
+        "no egress socket can be made in {}{cause}; check its free space and permissions",
         shared.settings.egress_root.display()
     )
 }

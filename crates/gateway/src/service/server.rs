@@ -204,7 +204,7 @@ async fn answer_first(
             | Request::Wildcard { .. },
             Asked::Texts,
         ) => {
-            let message = "only texts are answered here".to_owned();
+            let message = "this socket only looks up TXT records".to_owned();
             say(writer, &Answer::Refused { message }).await
         }
         (Request::Wildcard { domain }, Asked::Anything) => {

@@ -83,7 +83,7 @@ impl Shared {
             match (known.contains(&family), families.contains(&family)) {
                 (true, false) => tracing::warn!(
                     ?family,
-                    "this address family has no route any more; hosts without another are put off, and nothing is counted"
+                    "this address family has no route any more; hosts without another family are deferred, and no failure counts"
                 ),
                 (false, true) => tracing::info!(?family, "this address family has a route again"),
                 (true, true) | (false, false) => {}
@@ -101,10 +101,13 @@ impl Shared {
             .unwrap_or_else(PoisonError::into_inner);
         match failure {
             Some(reason) if told.seen(reason, now) => {
-                tracing::error!(reason, "no check can be given its way out");
+                tracing::error!(
+                    reason,
+                    "egress sockets can't be made, so no check can start"
+                );
             }
             None if told.absent(now) => {
-                tracing::info!("checks are given their way out again");
+                tracing::info!("egress sockets can be made again");
             }
             Some(_) | None => {}
         }

@@ -16,7 +16,7 @@ use crate::wire::text_name::TextName;
 pub(crate) async fn look_up(shared: &Shared, name: &TextName, group: &str) -> Answer {
     if !group.contains('.') || !name.domain().is_within(group) {
         return Answer::Refused {
-            message: "the name does not lie in the group".to_owned(),
+            message: "the name is not in the group".to_owned(),
         };
     }
     if let Some(texts) = shared.resolver.remembered_texts(name) {

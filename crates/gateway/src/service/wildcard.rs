@@ -35,7 +35,7 @@ pub(crate) async fn look_up(shared: &Shared, domain: &Host) -> Answer {
     match find(shared, domain).await {
         Ok(wildcard) => Answer::Wildcard(wildcard),
         Err(answer) => {
-            tracing::debug!(%domain, ?answer, "whether any name below it resolves is not known");
+            tracing::debug!(%domain, ?answer, "it is unknown whether names below it resolve");
             answer
         }
     }
@@ -64,7 +64,7 @@ async fn find(shared: &Shared, domain: &Host) -> Result<Wildcard, Answer> {
     }
     if leads_everywhere(shared).await? {
         tracing::warn!(
-            "the resolver leads names that are not there somewhere: whether a domain does so is not known"
+            "the resolver returns addresses for names that do not exist: whether a domain has a wildcard is unknown"
         );
         return Err(dns_failed(shared));
     }

@@ -32,15 +32,15 @@ fn judge(answer: Answer, wanted: &Wanted) -> Result<Proof, Problem> {
     let missing = |why: &str| {
         let (purpose, host) = (wanted.purpose.as_str(), &wanted.host);
         Proof::Missing(format!(
-            "put the line `{PREFIX}{purpose}` in https://{host}{PATH}, in place of any other wish there ({why})"
+            "put the line `{PREFIX}{purpose}` in https://{host}{PATH}, instead of any other wish there ({why})"
         ))
     };
     match answer {
         Answer::Proof { lines } => Ok(match wish(lines.iter().map(String::as_str)) {
             Ok(Some(purpose)) if purpose == wanted.purpose => Proof::Given,
             Ok(Some(purpose)) => missing(&format!("now it says `{PREFIX}{}`", purpose.as_str())),
-            Ok(None) => missing("there is no such line among the first ten"),
-            Err(Contradiction) => missing("now it says different things"),
+            Ok(None) => missing("its first ten lines do not have it"),
+            Err(Contradiction) => missing("it has contradictory lines now"),
         }),
         Answer::NoProof { why } => Ok(missing(&why)),
         Answer::NotAdmitted { why } => Ok(missing(&format!("it is not read: {why}"))),
@@ -59,7 +59,7 @@ fn judge(answer: Answer, wanted: &Wanted) -> Result<Proof, Problem> {
         | Answer::Done { .. }
         | Answer::NotTheirs { .. }
         | Answer::Failed { .. } => {
-            tracing::error!(host = %wanted.host, ?answer, "the daemon failed to have a proof read");
+            tracing::error!(host = %wanted.host, ?answer, "the daemon could not read a proof");
             Err(daemon::is_away())
         }
     }
@@ -105,15 +105,18 @@ mod tests {
             says(&["4cb5abf6", "", "fedicensus-proof=opt-out"]),
             Ok("given"),
         );
-        check(says(&[]), Ok("no such line"));
-        check(says(&["# fedicensus-proof=opt-out"]), Ok("no such line"));
+        check(says(&[]), Ok("first ten lines do not have it"));
+        check(
+            says(&["# fedicensus-proof=opt-out"]),
+            Ok("first ten lines do not have it"),
+        );
         check(
             says(&["fedicensus-proof=submit"]),
             Ok("it says `fedicensus-proof=submit`"),
         );
         check(
             says(&["fedicensus-proof=opt-out", "fedicensus-proof=submit"]),
-            Ok("different things"),
+            Ok("contradictory lines"),
         );
     }
 

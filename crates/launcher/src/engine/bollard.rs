@@ -282,7 +282,7 @@ fn spoken(version: &SystemVersion) -> Result<ClientVersion, EngineError> {
     });
     let engines = parsed.ok_or_else(|| EngineError::Garbled {
         call: "version",
-        source: format!("the version of its API is no version: {text:?}").into(),
+        source: format!("the engine reports an invalid API version: {text:?}").into(),
     })?;
     let ours = *API_DEFAULT_VERSION;
     let both = |version: &ClientVersion| (version.major_version, version.minor_version);
@@ -325,7 +325,7 @@ fn image_id(text: String) -> Result<String, EngineError> {
     }
     Err(EngineError::Garbled {
         call: "image",
-        source: "the id of the image is none".into(),
+        source: "the engine returned an invalid image id".into(),
     })
 }
 
@@ -336,7 +336,7 @@ fn container_id(text: String) -> Result<ContainerId, EngineError> {
     }
     Err(EngineError::Garbled {
         call: "create",
-        source: "the id of the container is none".into(),
+        source: "the engine returned an invalid container id".into(),
     })
 }
 

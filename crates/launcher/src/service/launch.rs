@@ -59,7 +59,7 @@ async fn launched<E: Engine, W: AsyncWrite + Unpin>(
     let entry = shared.registry.enter(check);
     let mut slot = shared.slots.take();
     let outcome = match (&entry, &slot) {
-        (None, _) => Outcome::Fault(bad_request(format!("the check {check} runs already"))),
+        (None, _) => Outcome::Fault(bad_request(format!("the check {check} is running already"))),
         (_, None) => Outcome::Fault(LaunchFault {
             kind: FaultKind::Full,
             message: format!("all {} slots are taken", shared.settings.checks_max),
@@ -110,10 +110,10 @@ fn conclude<E: Engine, W: AsyncWrite + Unpin>(
             if !unended {
                 shared.unended.store(0, Ordering::Relaxed);
             } else if is_enough(&shared.unended, UNENDED_IN_A_ROW_MAX) {
-                tracing::warn!(check.id = %check, %host, exit_code = end.exit_code, "several containers in a row had ended by themselves, but the engine did not end their output");
+                tracing::warn!(check.id = %check, %host, exit_code = end.exit_code, "several containers in a row had exited, but the engine did not close their output");
                 shared.nudge.notify_one();
             } else {
-                tracing::info!(check.id = %check, %host, exit_code = end.exit_code, "a container was to be killed for its deadline and had ended by itself");
+                tracing::info!(check.id = %check, %host, exit_code = end.exit_code, "a container reached its deadline, but had already exited");
             }
         }
         Outcome::NotStarted(fault) | Outcome::Fault(fault) => {
@@ -121,7 +121,7 @@ fn conclude<E: Engine, W: AsyncWrite + Unpin>(
             complain(shared, fault, check, host);
         }
         Outcome::Gone => {
-            tracing::info!(check.id = %check, %host, "a check was given up by its reader");
+            tracing::info!(check.id = %check, %host, "the reader of a check's output went away");
         }
     }
 }
@@ -130,7 +130,7 @@ fn conclude<E: Engine, W: AsyncWrite + Unpin>(
 /// trouble is already logged, and has its own pauses.
 fn complain<E: Engine>(shared: &Shared<E>, fault: &LaunchFault, check: &CheckId, host: &Host) {
     if !matches!(*shared.condition.borrow(), Condition::Ready(_)) {
-        tracing::debug!(check.id = %check, %host, kind = ?fault.kind, "no check can be launched");
+        tracing::debug!(check.id = %check, %host, kind = ?fault.kind, "no check can start");
         return;
     }
     tracing::warn!(check.id = %check, %host, kind = ?fault.kind, reason = fault.message, "a check could not be run");

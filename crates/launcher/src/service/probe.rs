@@ -38,7 +38,7 @@ const GROUPS_OF_PODMAN: &str =
     "; Podman must make control groups: no `cgroups=\"disabled\"` in containers.conf";
 
 /// Advice for a Docker that does not apply our profile.
-const SECCOMP_DOCKER: &str = "Docker 20.10.10 or newer, on a kernel with seccomp, applies the profile that it is sent: `docker info` must \
+const SECCOMP_DOCKER: &str = "Docker 20.10.10 or newer, on a kernel with seccomp, applies the profile that the launcher sends: `docker info` must \
 list seccomp among its security options";
 
 /// Advice for Podman, which takes a profile only as a file.
@@ -47,7 +47,7 @@ const SECCOMP_PODMAN: &str = "Podman takes the profile only from a file on its o
 
 /// Advice on an image that was not built like ours.
 const PROGRAM: &str = "in the checker's image it must be root's, executable and not readable (mode 0111), as `Containerfile.checker` builds it: \
-build the image again, and don't let anything change modes on the way";
+build the image again, and keep the modes when you copy it";
 
 /// Advice for an engine that writes its machine's names and addresses into every container.
 const NAMES: &str = "with Podman, put `[containers]`, `base_hosts_file=\"none\"` and `host_containers_internal_ip=\"none\"` into \
@@ -64,7 +64,7 @@ pub(crate) fn judge(report: &ProbeReport, asked: &Confinement, kind: EngineKind)
     surroundings(report, &mut found);
     if !report.names_told.is_empty() {
         found.warnings.push(format!(
-            "names: /etc/hosts tells checks of {}; {NAMES}",
+            "names: checks can read {} in /etc/hosts; {NAMES}",
             report.names_told.join(", ")
         ));
     }
@@ -134,11 +134,11 @@ fn control_groups(report: &ProbeReport, asked: &Confinement, found: &mut Judgeme
         Some(0) => {}
         Some(bytes) => found
             .missing
-            .push(format!("memory: {bytes} bytes of swap on top")),
+            .push(format!("memory: {bytes} bytes of swap in addition")),
         // Kernels without swap accounting can't limit swap, and do not report that.
         None => found
             .warnings
-            .push("swap: can't be limited here; turn it off on this machine".to_owned()),
+            .push("swap: it can't be limited here; turn it off on this machine".to_owned()),
     }
     let cpu_asked = f64::from(asked.cpu_milli) / 1000.0;
     if report
@@ -192,7 +192,7 @@ fn system_calls(report: &ProbeReport, found: &mut Judgement) {
     require(
         allowed.is_empty(),
         format!(
-            "seccomp: another profile than ours, which allows {}",
+            "seccomp: a profile other than ours, which allows {}",
             allowed.join(", ")
         ),
         found,
@@ -363,7 +363,7 @@ mod tests {
         check(|r| r.seccomp = 0, &["seccomp"], &[]);
         for call in CALLS_TRIED {
             let allow = |r: &mut ProbeReport| r.calls_refused.retain(|refused| refused != call);
-            let expect = format!("seccomp: another profile than ours, which allows {call}");
+            let expect = format!("seccomp: a profile other than ours, which allows {call}");
             check(allow, &[&expect], &[]);
         }
         check(

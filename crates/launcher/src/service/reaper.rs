@@ -64,7 +64,7 @@ impl Reaper {
         for id in due {
             match bounded("remove", settings.start_timeout, engine.remove(&id)).await {
                 Ok(()) => {
-                    tracing::info!(container = %id, "removed a container that was left behind");
+                    tracing::info!(container = %id, "removed a leftover container");
                     reaped = reaped.saturating_add(1);
                     self.unowned_before.remove(&id);
                     self.stuck.remove(&id);
@@ -75,7 +75,7 @@ impl Reaper {
                         timeouts = timeouts.saturating_add(1);
                     }
                     if self.stuck.insert(id.clone()) {
-                        tracing::warn!(container = %id, error = %fault(&error).message, "a container that was left behind can't be removed; every sweep tries again");
+                        tracing::warn!(container = %id, error = %fault(&error).message, "a leftover container can't be removed; the next sweep tries again");
                     }
                     last = Some(error);
                     if timeouts >= TIMEOUTS_MAX {

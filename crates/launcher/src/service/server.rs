@@ -254,7 +254,7 @@ impl<E: Engine> Launcher<E> {
             Ok::<(), LineError>(writer.shutdown().await?)
         };
         if !matches!(tokio::time::timeout(limit, written).await, Ok(Ok(()))) {
-            tracing::debug!("an answer was not taken");
+            tracing::debug!("a client did not read its answer");
         }
     }
 

@@ -15,7 +15,7 @@ use crate::service::registry::Registry;
 use crate::settings::{STARTING_WAIT_MAX, Settings};
 use crate::wire::{FaultKind, LaunchFault};
 
-/// Whether checks can be launched.
+/// Whether checks can start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// Not known yet.
@@ -106,7 +106,7 @@ impl<E: Engine> Shared<E> {
         }
     }
 
-    /// Waits, for a bounded time, until it is known whether checks can be launched.
+    /// Waits, for a bounded time, until it is known whether checks can start.
     pub(crate) async fn settled(&self) {
         let mut condition = self.condition.subscribe();
         let known = condition.wait_for(|condition| *condition != Condition::Starting);
@@ -114,7 +114,7 @@ impl<E: Engine> Shared<E> {
             .await
             .is_err()
         {
-            tracing::debug!("the engine is slow to be found");
+            tracing::debug!("the engine has not answered yet");
         }
     }
 
@@ -153,6 +153,6 @@ fn lasting(trouble: &LaunchFault) -> LaunchFault {
 pub(crate) fn starting() -> LaunchFault {
     LaunchFault {
         kind: FaultKind::EngineDown,
-        message: "the engine is still being looked for and probed".to_owned(),
+        message: "the engine has not been probed yet".to_owned(),
     }
 }

@@ -65,13 +65,13 @@ fn turn<E>(shared: &Shared<E>, condition: Condition) {
         match &condition {
             Condition::Starting => {}
             Condition::Ready(ready) => {
-                tracing::info!(engine = ready.engine(), slots = ready.namespaces_why, "the engine is fit: checks can be launched");
+                tracing::info!(engine = ready.engine(), slots = ready.namespaces_why, "the engine enforces all limits: checks can start");
                 for warning in &ready.warnings {
-                    tracing::warn!(warning, "checks can be launched, without everything that was asked for");
+                    tracing::warn!(warning, "checks can start, without some optional limits");
                 }
             }
             Condition::Trouble(trouble) => {
-                tracing::error!(kind = ?trouble.kind, reason = trouble.message, "no check can be launched");
+                tracing::error!(kind = ?trouble.kind, reason = trouble.message, "no check can start");
             }
         }
         *before = condition;
@@ -115,7 +115,7 @@ async fn prepare<E: Engine>(
         return Err(complaint);
     };
     fit.warnings.push(format!(
-        "image: {} has another image now, which starts no check: {}; checks are started from the image that had this name before",
+        "image: {} is a new image, and no check can start from it: {}; checks use the former image",
         shared.settings.image, complaint.message
     ));
     Ok(Ready {
@@ -298,7 +298,7 @@ pub(crate) async fn sweep_last<E: Engine>(shared: &Shared<E>) {
     if let Err(error) = sweep(shared, &mut Reaper::default(), Sweep::All).await {
         tracing::debug!(
             error = error.message,
-            "no last sweep: the engine does not answer"
+            "no last sweep for leftover containers: the engine does not answer"
         );
     }
 }
@@ -334,7 +334,7 @@ async fn egress_present<E: Engine>(engine: &E, settings: &Settings) -> Result<()
     Err(LaunchFault {
         kind: FaultKind::EngineError,
         message: format!(
-            "the engine has no volume for {:?}: start the gateway, which makes it, or set its name",
+            "the engine has no volume for {:?}: start the gateway, which creates it, or set its name",
             settings.egress
         ),
     })

@@ -338,7 +338,7 @@ impl Running {
         let start = Instant::now();
         while start.elapsed() < patient(PATIENCE) {
             let trouble = self.client.status().await.unwrap().trouble;
-            if !trouble.is_some_and(|trouble| trouble.contains("still being looked for")) {
+            if !trouble.is_some_and(|trouble| trouble.contains("has not been probed yet")) {
                 break;
             }
             tokio::time::sleep(patient(Duration::from_millis(50))).await;

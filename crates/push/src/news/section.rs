@@ -86,7 +86,7 @@ pub enum SectionError {
     #[error("it can't be read: {0}")]
     Io(#[from] io::Error),
     /// A line is not a change.
-    #[error("line {line} is no change: {source}")]
+    #[error("line {line} is not a change: {source}")]
     Line {
         /// The line's number, from 1.
         line: usize,

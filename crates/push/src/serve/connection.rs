@@ -230,7 +230,9 @@ impl Connection {
                 }
             }
             Ok(None) => {}
-            Err(error) => tracing::error!(%error, "what a client left could not be stored"),
+            Err(error) => {
+                tracing::error!(%error, "a disconnected client's messages could not be stored")
+            }
         }
     }
 }

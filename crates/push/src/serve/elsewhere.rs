@@ -236,12 +236,12 @@ impl Deliveries<'_> {
                 Attempt::Failed
             }
             Ok(Answer::NotAPushService {}) => {
-                tracing::warn!(%host, "the daemon posts nothing to this push service; is push_services the same for both?");
+                tracing::warn!(%host, "the daemon posts nothing to this push service; set push_services to the same value for both parts");
                 batch.told.append(&mut batch.sent);
                 return;
             }
             Ok(Answer::NotNow { why, retry_after_s }) => {
-                tracing::debug!(%host, why, "messages to a push service are put off");
+                tracing::debug!(%host, why, "messages to a push service are deferred");
                 Attempt::NotNow(Duration::from_secs(retry_after_s))
             }
             Err(error) => {

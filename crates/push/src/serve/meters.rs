@@ -51,7 +51,7 @@ impl Meters {
         metric(
             &mut page,
             ("fedicensus_push_messages_total", "counter"),
-            "Messages from applications, by what became of them.",
+            "Messages from applications, by outcome.",
             &[
                 ("outcome=\"direct\"", self.direct.value()),
                 ("outcome=\"stored\"", self.stored.value()),
@@ -62,7 +62,7 @@ impl Meters {
         metric(
             &mut page,
             ("fedicensus_push_notifications_total", "counter"),
-            "Notifications about the list, by what became of them.",
+            "Notifications about the list, by outcome.",
             &[
                 ("outcome=\"accepted\"", self.notified.value()),
                 ("outcome=\"ended\"", self.ended.value()),
@@ -72,7 +72,7 @@ impl Meters {
         metric(
             &mut page,
             ("fedicensus_push_storage_failures_total", "counter"),
-            "Requests that failed because the storage did.",
+            "Requests that failed because the storage failed.",
             &[("", self.storage_failures.value())],
         );
         page

@@ -208,7 +208,7 @@ fn a_checker_of_another_protocol_says_nothing_about_its_host() {
             let fault = conclude(&report, end, &account(), "").expect_err("a fault");
             assert!(matches!(fault, ReportFault::NoHello { .. }), "{fault}");
             let said = fault.to_string();
-            assert!(said.contains("build the checker image"), "{said}");
+            assert!(said.contains("build the checker's image"), "{said}");
         }
     }
 }

@@ -120,7 +120,7 @@ fn a_proof_is_its_whole_text_or_none() {
     assert_eq!(empty.unwrap(), Outcome::Proof(String::new()));
     let half = unread(ListFormat::Proof, &[HELLO, LINES, TRUNCATED, DONE]);
     assert!(
-        half.contains("not read to its end, at 4096 bytes"),
+        half.contains("it has more than 4096 bytes, or is too slow"),
         "{half}"
     );
 }
@@ -131,7 +131,7 @@ fn a_source_that_fails_is_told_with_its_reason() {
     let text = unread(lines, &[HELLO, PEERS, UNLISTED, DONE]);
     assert_eq!(text, "its host answers 404");
     let text = unread(lines, &[HELLO, LISTED, DONE]);
-    assert!(text.contains("no names (2 elements"), "{text}");
+    assert!(text.contains("no names (2 other elements"), "{text}");
     let odd = r#"{"unlisted":{"reason":"bad_redirect","to":"\u001b[2J"}}"#;
     assert_eq!(
         unread(lines, &[HELLO, odd, DONE]),
@@ -167,7 +167,7 @@ fn what_fails_on_our_side_is_a_fault() {
         panic!("{former:?}");
     };
     assert!(
-        fault.to_string().contains("build the checker image"),
+        fault.to_string().contains("build the checker's image"),
         "{fault}"
     );
     let other = conclude(

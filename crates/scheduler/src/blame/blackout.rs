@@ -284,26 +284,26 @@ fn hint(kind: &str, scope: Scope) -> String {
         Scope::V4 => Some("IPv4"),
         Scope::V6 => Some("IPv6"),
         Scope::Elsewhere => {
-            return "Does this machine's resolver lead all names to one address? Does each family lead out?".to_owned();
+            return "Does this machine's resolver return one address for all names? Do IPv4 and IPv6 both reach the Internet?".to_owned();
         }
     };
     if let Some(family) = family {
         return format!(
-            "Does this machine's {family} lead out? Without a route its hosts would be put off; with one that leads nowhere they fail"
+            "Does {family} reach the Internet from this machine? A route that leads nowhere makes its hosts fail; without any route they are deferred"
         );
     }
     let text = match kind {
         "dns" | "no_such_name" | "no_address" | "dns_broken" | "address_refused" => {
-            "Does this machine's resolver answer, and rightly?"
+            "Does this machine's resolver answer, and correctly?"
         }
         _ if kind.starts_with("tls") => {
-            "Is this machine's clock right? Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so \
-             old that its roots are?"
+            "Is this machine's clock right? Does its resolver return the right addresses? Does a proxy alter TLS? Are the \
+             checker's trust roots outdated?"
         }
         "unreachable" | "timeout" | "deadline" | "too_slow" | "http" | "robots_unavailable" => {
-            "Does this machine's network lead out? Does a firewall stand in the gateway's way?"
+            "Does this machine reach the Internet? Does a firewall block the gateway?"
         }
-        _ => "Is the checker's image whole, and of this version?",
+        _ => "Is the checker's image complete and of this version?",
     };
     text.to_owned()
 }
@@ -334,7 +334,7 @@ mod tests {
         assert_eq!(
             told.to_string(),
             "10 checks in a row failed, none counts against its host; most often: tls ×9, unreachable ×1. Is this machine's clock right? \
-             Does its resolver lead names to where they belong? Does a proxy meddle with TLS? Is the checker so old that its roots are?"
+             Does its resolver return the right addresses? Does a proxy alter TLS? Are the checker's trust roots outdated?"
         );
         assert_eq!(blackout.look(at(21)), None, "only once");
         fail(&mut blackout, "tls", &[Family::V4], 5, 40);

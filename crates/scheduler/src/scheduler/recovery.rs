@@ -78,8 +78,9 @@ impl Scheduler {
     /// every part reports that it works.
     pub(super) fn count_own_failure(&mut self, what: &str, now: Timestamp) {
         if let Some(count) = self.outage.fault() {
-            let what =
-                format!("{count} checks in a row failed on our side, the last one so: {what}");
+            let what = format!(
+                "{count} checks in a row failed through our own fault, the last one: {what}"
+            );
             self.begin_outage(what, Seen::Counted, now);
         }
         if self.outage.is_counted() {

@@ -124,7 +124,7 @@ whys! {
         "See what the last check found. Once that is fixed, it is listed after the next check.",
     ),
     GroupHeld => words(
-        "There are more hosts below its registered domain than we take before a moderator has looked at them, and nobody has looked yet.",
+        "There are more hosts below its registered domain than we take before a moderator has looked at them, and none has looked yet.",
         "Write to the contact below and say what these hosts are.",
     ),
     Waiting => words(

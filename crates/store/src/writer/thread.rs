@@ -83,6 +83,6 @@ fn work(
     // The last connection that closes the database deletes the log.
     drop(checkpoints);
     if let Err((_connection, error)) = connection.close() {
-        tracing::warn!(%error, "the database was not closed in order; it will be recovered when it is opened next");
+        tracing::warn!(%error, "the database was not closed properly; it is recovered at the next start");
     }
 }

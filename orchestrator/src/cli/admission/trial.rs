@@ -147,18 +147,18 @@ fn request(line: &[u8]) -> Result<Request, String> {
     let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
     // Serde would accept an array of the same values as an object.
     if line.trim_ascii_start().first() != Some(&b'{') {
-        return Err("it is no request: no JSON object".to_owned());
+        return Err("it is not a request: not a JSON object".to_owned());
     }
     let fields: Fields = serde_json::from_slice(line).map_err(|error| match error.classify() {
         // The fields accept any value, and unknown fields are ignored, so only a repeated field
         // remains.
-        Category::Data => "it is no request: t, domain or key_hash stands there twice".to_owned(),
+        Category::Data => "it is not a request: t, domain or key_hash occurs twice".to_owned(),
         Category::Syntax | Category::Eof | Category::Io => {
             let column = error.column();
-            format!("it is no request: no JSON object (column {column})")
+            format!("it is not a request: not a JSON object (column {column})")
         }
     })?;
-    Request::new(fields).map_err(|what| format!("it is no request: {what}"))
+    Request::new(fields).map_err(|what| format!("it is not a request: {what}"))
 }
 
 impl Request {

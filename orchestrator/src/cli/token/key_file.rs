@@ -33,7 +33,7 @@ pub(super) fn make(path: &Path) -> anyhow::Result<SecretKey> {
         .open(path)
         .map_err(|error| {
             let advice = if error.kind() == ErrorKind::AlreadyExists {
-                "is there already, and no key is ever overwritten: name another file, or leave out --new to show that key"
+                "exists, and no key is ever overwritten: name another file, or omit --new to show that key"
             } else {
                 "can't be made"
             };
@@ -71,7 +71,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<SecretKey> {
         bail!("{shown} is a folder: name the key's file");
     }
     if about.is_file() && about.mode() & OTHERS != 0 {
-        tracing::warn!("others than the owner may read {shown}: chmod 600 {shown}");
+        tracing::warn!("other users may read {shown}: chmod 600 {shown}");
     }
     // In one allocation: a growing vector would leave pieces of the key in memory.
     let bytes_max = FILE_BYTES_MAX.saturating_add(1);

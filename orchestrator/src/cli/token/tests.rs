@@ -190,7 +190,7 @@ fn a_token_that_is_not_good_is_shown_with_the_reason() {
         ),
         (
             at(&["--txt", "x", "--txt", other], NOW.0),
-            "(1 tried; records that hold no key: 1;",
+            "(1 tried; records without a valid key: 1;",
         ),
     ] {
         assert!(reason.contains(expect), "{reason}");
@@ -258,7 +258,7 @@ fn a_domain_with_a_port_is_no_header() {
     let key = ["--key", PUBLIC_KEY];
     let digits = "0".repeat(128);
     for domain in ["a.example:443", "https://a.example", "a.example:443/x"] {
-        let more = "it holds more than a host name (a scheme, port, path or user part)";
+        let more = "it has more than a host name (a scheme, port, path or user part)";
         refused(verify(&format!("{domain} {digits}"), &key), more);
         let own = format!("v1 submit {domain} a.example 1 {digits}");
         refused(verify(&own, &key), more);
@@ -336,7 +336,7 @@ fn a_link_that_leads_nowhere_is_no_place_for_a_key() {
     let folder = tempfile::tempdir().unwrap();
     let (link, target) = (folder.path().join("link"), folder.path().join("target"));
     std::os::unix::fs::symlink(&target, &link).unwrap();
-    refused(key_file::make(&link), "is there already");
+    refused(key_file::make(&link), "exists");
     assert!(!target.exists());
 }
 

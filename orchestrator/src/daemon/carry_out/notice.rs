@@ -7,11 +7,11 @@ pub(super) fn log(notice: &Notice) {
     match notice {
         Notice::OutageBegan(what) => tracing::error!(
             what,
-            "no host is checked until this works again; nothing counts against any host"
+            "no host is checked until this works again; no failure counts against any host"
         ),
         Notice::OutageRelapsed(what) => tracing::error!(
             what,
-            "the outage is not over; it is tried again, without further lines until it is"
+            "the outage goes on; the census tries again and logs nothing more until it ends"
         ),
         Notice::OutageOver { lasted } => {
             tracing::info!(lasted_s = lasted.as_secs(), "the outage is over");
@@ -25,7 +25,7 @@ pub(super) fn log(notice: &Notice) {
             lasted_s = over.lasted.as_secs(),
             failures = over.failures,
             dropped = over.dropped,
-            "checks succeed again; it is over: {}",
+            "checks succeed again; ended: {}",
             over.scope
         ),
         Notice::CanaryAsked {

@@ -134,7 +134,7 @@ fn stale(last_alive: Timestamp, now: Timestamp, calendar: Calendar) -> String {
 
 fn waiting(waiter: &Waiter) -> String {
     let named_by = match waiter.named_by.count() {
-        0 => "only servers below its own domain named it".to_owned(),
+        0 => "only servers of its own domain named it".to_owned(),
         1 => "one source named it".to_owned(),
         many => format!("about {many} sources named it"),
     };

@@ -78,10 +78,10 @@ pub async fn keep(services: Services, shutdown: CancellationToken) -> anyhow::Re
             Ok(0) => {}
             Ok(hosts) => tracing::info!(
                 hosts,
-                "parked hosts are back: their names are admitted again"
+                "parked hosts are checked again: their names are admitted again"
             ),
             Err(error) => {
-                tracing::warn!(%error, "parked hosts could not be looked at; the next try is in ten minutes")
+                tracing::warn!(%error, "parked hosts could not be read; the next try is in ten minutes")
             }
         }
         let round = tokio::select! {
@@ -90,8 +90,8 @@ pub async fn keep(services: Services, shutdown: CancellationToken) -> anyhow::Re
         };
         match round {
             Ok(0) => {}
-            Ok(admitted) => tracing::info!(admitted, "names that waited are in"),
-            Err(error) => tracing::warn!(%error, "names that wait could not be tried"),
+            Ok(admitted) => tracing::info!(admitted, "waiting names were admitted"),
+            Err(error) => tracing::warn!(%error, "waiting names could not be tried again"),
         }
     }
 }

@@ -14,7 +14,7 @@ pub const TEST_DOMAIN_WARNING: &str = "anyone can submit hosts as `test.sigsum.o
 pub fn why_it_waits(room: Room) -> &'static str {
     match room {
         Room::Rule => "the admission rules had no room for its domain or submitter",
-        Room::Source => "its source had named too many new names that day",
+        Room::Source => "its source had brought too many new names that day",
         Room::SharedSuffix => "too many new names came below its shared suffix that day",
         Room::Total => "the day's total of new names was reached",
     }

@@ -14,7 +14,7 @@ fn only_a_registered_domain_is_a_group_and_the_right_one_is_named() {
     let refused = registered(&names, "a.farm.info").unwrap_err();
     assert_eq!(
         refused,
-        "a.farm.info belongs to the group farm.info; name that"
+        "a.farm.info belongs to the group farm.info; enter that"
     );
     assert!(
         registered(&names, "co.uk")
@@ -54,6 +54,6 @@ fn a_group_is_told_with_its_size_what_is_held_and_what_was_decided() {
     stored.wildcard.found = Some((Wildcard::SamePlace, Timestamp(1000)));
     assert_eq!(
         in_words(&stored),
-        "400 hosts, limited to 5 a day since 1970-01-01T00:00:00Z: a hoster; any name below it resolves to the same place (wildcard DNS, looked at 1970-01-01T00:00:01Z)"
+        "400 hosts, limited to 5 a day since 1970-01-01T00:00:00Z: a hoster; any name below it resolves to the same address (wildcard DNS, checked 1970-01-01T00:00:01Z)"
     );
 }

@@ -107,13 +107,13 @@ async fn look_at_one(put_off: &mut PutOff, services: &Services) {
             tracing::info!(
                 domain,
                 ?outcome,
-                "a held group was looked at for wildcard DNS"
+                "a held group was checked for wildcard DNS"
             );
             let kept = services
                 .writer
                 .keep_wildcard(domain, outcome, services.now());
             if let Err(error) = kept.await {
-                tracing::debug!(%error, "what made-up names showed could not be written");
+                tracing::debug!(%error, "the result of the wildcard check could not be written");
             }
         }
         Ended::PutOff(wait) => put_off.add(domain, wait, now, calendar),
@@ -123,7 +123,7 @@ async fn look_at_one(put_off: &mut PutOff, services: &Services) {
 
 async fn look_below(domain: &str, services: &Services) -> Ended {
     let Ok(host) = Host::parse(domain) else {
-        return Ended::Known(Err("it is no name any more".to_owned()));
+        return Ended::Known(Err("it is not a valid name any more".to_owned()));
     };
     if let Err(refusal) = services.gate.denies(&host) {
         return Ended::Known(Err(format!("not asked: {refusal}")));
@@ -153,7 +153,7 @@ fn trouble_words(why: WildcardTrouble) -> &'static str {
     match why {
         WildcardTrouble::ServerFailed => "its name servers fail",
         WildcardTrouble::TimedOut => "its name servers did not answer",
-        WildcardTrouble::NameTooLong => "it is too long for a name below it",
+        WildcardTrouble::NameTooLong => "it is too long to have names below it",
     }
 }
 
@@ -163,17 +163,19 @@ pub(crate) fn in_words(look: &WildcardLook) -> String {
         let at = rfc3339(at);
         match wildcard {
             Wildcard::SamePlace => format!(
-                "; any name below it resolves to the same place (wildcard DNS, looked at {at})"
+                "; any name below it resolves to the same address (wildcard DNS, checked {at})"
             ),
             Wildcard::Apart => format!(
-                "; any name below it resolves, each to another place (wildcard DNS, looked at {at})"
+                "; any name below it resolves, each to another address (wildcard DNS, checked {at})"
             ),
-            Wildcard::No => format!("; made-up names below it do not resolve (looked at {at})"),
+            Wildcard::No => format!("; made-up names below it do not resolve (checked {at})"),
         }
     });
     let trouble = look.trouble.as_ref().zip(look.tried).map(|(trouble, at)| {
         let at = rfc3339(at);
-        format!("; whether any name below it resolves could not be found out at {at}: {trouble}")
+        format!(
+            "; at {at} it could not be determined whether any name below it resolves: {trouble}"
+        )
     });
     found.unwrap_or_default() + &trouble.unwrap_or_default()
 }

@@ -218,7 +218,7 @@ impl Reader<'_> {
                 self.wrong(
                     offset,
                     format!(
-                        "source `{}` is a list of public suffixes already; there can be one",
+                        "source `{}` is already a list of public suffixes; only one is allowed",
                         other.name
                     ),
                 );
@@ -331,11 +331,11 @@ fn number(value: &Spanned<DeValue<'_>>, least: u64, most: u64) -> Result<u64, St
 fn format_of(text: &str) -> Result<ListFormat, String> {
     match text.parse::<ListFormat>() {
         Ok(ListFormat::Proof) => Err(format!(
-            "`proof` is what a host says of itself, and no list: it is read when its owner says that it is there; a list is {FORMATS}"
+            "`proof` is not a format of a list, but of an owner's file, which is read when its owner asks for that; a list is {FORMATS}"
         )),
         Ok(format) => Ok(format),
         Err(protocol::list::UnknownFormat) => Err(format!(
-            "`{}` is no format of a list: {FORMATS}",
+            "`{}` is not a format of a list: {FORMATS}",
             shown(text)
         )),
     }
@@ -346,11 +346,14 @@ fn address(text: &str) -> Result<(Host, ListPath), String> {
     let refused = |problem: String| format!("`{}` {problem}", shown(text));
     let rest = text
         .strip_prefix("https://")
-        .ok_or_else(|| refused("must begin with `https://`; nothing else is asked".to_owned()))?;
+        .ok_or_else(|| refused("must begin with `https://`".to_owned()))?;
     let end = rest.find('/').unwrap_or(rest.len());
     let (host, path) = rest.split_at(end);
-    let host = Host::parse(host)
-        .map_err(|error| refused(format!("names no host (without a port or a user): {error}")))?;
+    let host = Host::parse(host).map_err(|error| {
+        refused(format!(
+            "has no valid host (without a port or a user): {error}"
+        ))
+    })?;
     let path = if path.is_empty() { "/" } else { path };
     let path =
         ListPath::parse(path).map_err(|error| refused(format!("has a path that {error}")))?;

@@ -127,7 +127,7 @@ async fn round(schedule: &mut Schedule, place: &SuffixPlace, services: &Services
             Ok(after) => {
                 tell(name, &before, &after);
                 if let Err(error) = services.writer.remember_source(name, after).await {
-                    tracing::warn!(source = name, %error, "what came of a source could not be written");
+                    tracing::warn!(source = name, %error, "the result of reading a source could not be written");
                     schedule.put_off(name, services.now().plus(AGAIN_AFTER));
                 }
             }
@@ -173,14 +173,14 @@ async fn turn(
         Ended::Read(Outcome::Names(read)) => take_names(source, before, read, services).await,
         Ended::Read(Outcome::Suffixes(text)) => take_suffixes(before, text, place, services).await,
         // No source has that format.
-        Ended::Read(Outcome::Proof(_)) => trouble("it is a proof, and no list".to_owned()),
+        Ended::Read(Outcome::Proof(_)) => trouble("it is a proof, not a list".to_owned()),
         Ended::Read(Outcome::Unread(unread)) => trouble(unread.to_string()),
         Ended::Unreachable { reason, detail } => {
             let reason = reason.as_str().to_owned();
             trouble(format!("its host can't be reached, {reason}: {detail}"))
         }
         Ended::Deferred { why, retry_after } => Err(Later {
-            why: format!("the gateway puts it off: {why:?}"),
+            why: format!("the gateway deferred it: {why:?}"),
             after: retry_after,
         }),
         Ended::Offline => Err(Later::fault("there is no network")),
@@ -256,7 +256,7 @@ async fn take_suffixes(
         tracing::info!(
             icann,
             private,
-            "a list of public suffixes was read and is in force"
+            "a list of public suffixes was read and is used now"
         );
     }
     Ok(after)
@@ -268,7 +268,7 @@ fn tell(source: &str, before: &Memory, after: &Memory) {
         let what = pause_words(pause);
         return tracing::warn!(
             source,
-            "{what}: it is paused, and none of them was taken; look at it, then `fedicensus sources resume {source}`"
+            "{what}: it is paused, and no name was taken; inspect it, then `fedicensus sources resume {source}`"
         );
     }
     match (&before.trouble, &after.trouble) {

@@ -25,9 +25,7 @@ pub async fn names(
     let source = sources
         .iter()
         .find(|source| source.url() == url && source.format != ListFormat::Suffixes)
-        .ok_or(
-            "no source of names has this URL; `fedicensus sources list` shows those that there are",
-        )?;
+        .ok_or("no source of names has this URL; `fedicensus sources list` shows all sources")?;
     let refused = refusal(&source.host, services).await;
     if let Some(why) = refused.map_err(|error| error.to_string())? {
         return Err(why);
@@ -40,9 +38,9 @@ pub async fn names(
                 names,
                 ..
             })) => Ok(names),
-            Ended::Read(Outcome::Names(_)) => Err("the list was not read to its end, so what it lacks can't be told; its `limit` may be too low".to_owned()),
+            Ended::Read(Outcome::Names(_)) => Err("the list was not read to its end, so its missing names are unknown; its `limit` may be too low".to_owned()),
             Ended::Read(Outcome::Unread(unread)) => Err(unread.to_string()),
-            Ended::Read(other) => Err(format!("no list of names: {other:?}")),
+            Ended::Read(other) => Err(format!("not a list of names: {other:?}")),
             Ended::Unreachable { reason, detail } => {
                 Err(format!("its host can't be reached, {}: {detail}", reason.as_str()))
             }

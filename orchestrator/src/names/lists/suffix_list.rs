@@ -53,7 +53,7 @@ pub enum Refusal {
     NotTheList(#[from] SuffixError),
     /// A section shrank.
     #[error(
-        "public suffix list: its {section} section has {found} rules, and the one in force {before}: it lost more than a tenth; look at it, and put it in place by hand if it is well"
+        "public suffix list: its {section} section has {found} rules, and the one in force {before}: it lost more than a tenth; inspect it, and install it by hand if it is right"
     )]
     Shrank {
         /// The section that shrank.

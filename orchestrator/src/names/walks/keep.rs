@@ -50,7 +50,7 @@ pub async fn keep(
 /// Whether the daemon has no more urgent work. Unknown before the loop's first round, so `false`.
 fn is_quiet(state: &LiveState) -> bool {
     let is_up = state.last_round_ms != 0;
-    is_up && state.outage.is_none() && state.nobody_lives.is_none() && !state.is_publishing
+    is_up && state.outage.is_none() && state.blackout.is_none() && !state.is_publishing
 }
 
 async fn walk_one(services: &Services) {
@@ -59,7 +59,7 @@ async fn walk_one(services: &Services) {
         Ok(Some(host)) => host,
         Ok(None) => return,
         // The loop logs other failures of the same cause.
-        Err(error) => return tracing::debug!(%error, "who is walked next could not be read"),
+        Err(error) => return tracing::debug!(%error, "the host of the next walk could not be read"),
     };
     match visit::visit(&host, services).await {
         Visit::Walked { walk, new } => {
@@ -68,9 +68,9 @@ async fn walk_one(services: &Services) {
             tracing::info!(%host, outcome, requests, posts, named, new, "public conversations were read");
         }
         Visit::Left(why) => tracing::debug!(%host, why, "a host is not walked"),
-        Visit::Deferred { why, .. } => tracing::debug!(%host, ?why, "a walk is put off"),
+        Visit::Deferred { why, .. } => tracing::debug!(%host, ?why, "a walk is deferred"),
         Visit::Offline => tracing::debug!(%host, "there is no network for a walk"),
-        Visit::Fault(fault) => tracing::info!(%host, %fault, "a walk failed on our side"),
+        Visit::Fault(fault) => tracing::info!(%host, %fault, "a walk failed through our own fault"),
     }
 }
 

@@ -117,10 +117,10 @@ async fn may_be_walked(host: &Host, services: &Services) -> Result<Option<String
     let why = match last {
         Some(last) if last.at > times.walked_before => "it was walked within the last week",
         Some(last) if last.backoff.is_paused(times.now) => {
-            "it is left alone for a while after how it answered the last time"
+            "its last answer asks us to wait before the next walk"
         }
         Some(_) | None => {
-            "it does not respond, wants to be left alone, is held back, or runs software whose conversations are not read"
+            "it does not respond, opted out, is held back, or runs software whose conversations are not read"
         }
     };
     Ok(Some(why.to_owned()))

@@ -114,7 +114,7 @@ impl ConsoleHandler {
         tracing::info!(moderator, "a moderator publishes the list by force");
         let publishing = self.handler.dump(true);
         let published = in_time(publishing).await.unwrap_or_else(|| {
-            Ok("publishing goes on; look at the list again in some minutes".to_owned())
+            Ok("publishing is still in progress; load the list again in some minutes".to_owned())
         });
         Ok(vec![outcome(published)])
     }
@@ -129,7 +129,10 @@ impl ConsoleHandler {
         let checking = async move {
             let checked = in_time(self.handler.check(host, &steps)).await;
             checked.unwrap_or_else(|| {
-                Ok("the check goes on; look at the host again in some minutes".to_owned())
+                Ok(
+                    "the check is still in progress; load the host again in some minutes"
+                        .to_owned(),
+                )
             })
         };
         let collecting = async {

@@ -45,7 +45,7 @@ pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<Option<Conver
         Err(error) => {
             return Err(error).with_context(|| {
                 format!(
-                    "cannot reach the daemon at {}; run this as the user that it runs as",
+                    "cannot reach the daemon at {}; run this as the daemon's user",
                     path.display()
                 )
             });
@@ -63,7 +63,7 @@ impl Conversation {
     /// The daemon closed the connection too early.
     pub async fn next(&mut self) -> anyhow::Result<Answer> {
         let line = match local_socket::read_line(&mut self.0.reader, ANSWER_LIMITS).await {
-            Err(LineError::Ended) => anyhow::bail!("the daemon broke off"),
+            Err(LineError::Ended) => anyhow::bail!("the daemon closed the connection"),
             line => line?,
         };
         Ok(serde_json::from_slice(&line)?)

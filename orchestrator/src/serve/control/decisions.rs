@@ -147,11 +147,11 @@ pub(crate) fn decided_in_words(host: &Host, decided: HostDecided) -> Result<Stri
 fn out_in_words(host: &Host, by: By, outcome: OptOut) -> String {
     match outcome {
         OptOut::Done => format!(
-            "{host} opted out by {}: off the next dump, and never asked again",
+            "{host} opted out by {}: not in the next list, and never checked again",
             by.who()
         ),
         OptOut::Joins { by: other } => format!(
-            "{host} opted out already, by {}; it stays out until {} takes that back as well",
+            "{host} opted out already, by {}; it stays out until {} revokes that too",
             other.as_str(),
             by.who()
         ),
@@ -165,16 +165,16 @@ fn out_in_words(host: &Host, by: By, outcome: OptOut) -> String {
 fn back_in_words(host: &Host, by: By, outcome: OptIn) -> Result<String, String> {
     match outcome {
         OptIn::Done => Ok(format!(
-            "{host}: {} took the opt-out back; it is asked again",
+            "{host}: {} revoked the opt-out; it is checked again",
             by.who()
         )),
         OptIn::StillOut { by: other } => Ok(format!(
-            "{host}: {} took the opt-out back; that of the {} stands, so it stays out",
+            "{host}: {} revoked the opt-out; that of the {} remains, so it stays out",
             by.who(),
             other.as_str()
         )),
         OptIn::NotTheirs { by } => Err(format!(
-            "{host}: this opt-out was made by {}, and only they take it back",
+            "{host}: this opt-out was made by {}, and only they can revoke it",
             by.as_str()
         )),
         OptIn::NotOptedOut | OptIn::Unknown => Err(format!("{host} has not opted out")),

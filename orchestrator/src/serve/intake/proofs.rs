@@ -102,13 +102,12 @@ fn seconds(wait: Duration) -> u64 {
 fn too_soon(busy: Busy) -> Answer {
     let (why, wait) = match busy {
         Busy::Domain(wait) => (
-            format!(
-                "a file at {FILE_PATH} of this domain was read a moment ago: try again a little later"
-            ),
+            format!("a file at {FILE_PATH} of this domain was just read: try again in a minute"),
             wait,
         ),
         Busy::All(wait) => (
-            "too many hosts are asked for their files now: try again later, or show it by a token or a TXT record".to_owned(),
+            "too many files are being read now: try again later, or use a token or a TXT record"
+                .to_owned(),
             wait,
         ),
     };
@@ -144,7 +143,7 @@ fn answer_of(ended: Ended) -> Answer {
         Ended::Read(Outcome::Unread(unread)) => Answer::NoProof { why: why(&unread) },
         // A run for a proof never ends like this.
         Ended::Read(Outcome::Names(_) | Outcome::Suffixes(_)) => Answer::Failed {
-            why: "a proof was read as something else".to_owned(),
+            why: "a proof was read in an unexpected form".to_owned(),
         },
         Ended::Unreachable { reason, detail } => {
             let reason = reason.as_str().to_owned();
@@ -155,8 +154,8 @@ fn answer_of(ended: Ended) -> Answer {
         Ended::Deferred { why, retry_after } => deferred(why, retry_after),
         Ended::Offline => cannot_tell("this census has no network now", DOMAIN_EVERY),
         Ended::Fault(fault) => {
-            tracing::warn!(%fault, "a proof could not be read, through no fault of its host");
-            cannot_tell("this census could not ask the host now", DOMAIN_EVERY)
+            tracing::warn!(%fault, "a proof could not be read through our own fault");
+            cannot_tell("this census could not reach the host now", DOMAIN_EVERY)
         }
     }
 }
@@ -164,17 +163,16 @@ fn answer_of(ended: Ended) -> Answer {
 fn deferred(why: Deferral, wait: Duration) -> Answer {
     match why {
         Deferral::GroupPace | Deferral::AddressPace | Deferral::BlockPace => Answer::NotNow {
-            why: "this host, or one close to it, was asked a moment ago: try again a little later"
-                .to_owned(),
+            why: "this host, or one near it, was just checked: try again in a minute".to_owned(),
             retry_after_s: seconds(wait.max(DOMAIN_EVERY)),
         },
         Deferral::Dns => cannot_tell("the host's name could not be looked up now", wait),
         Deferral::NoFamily => cannot_tell(
-            "the host has addresses only of a family that this census has no way to",
+            "the host only has addresses of a family for which this census has no route",
             wait,
         ),
         Deferral::DialPace | Deferral::Full => {
-            cannot_tell("this census is too busy to ask the host now", wait)
+            cannot_tell("this census is too busy to check the host now", wait)
         }
     }
 }
@@ -189,12 +187,12 @@ fn why(unread: &Unread) -> String {
             ..
         } => {
             let to = to.as_deref().unwrap_or("nowhere");
-            format!("it redirects to {to}, and only the host itself is asked")
+            format!("it redirects to {to}, and only the host itself is requested")
         }
         Unread::Unlisted {
             reason: UnlistedReason::NotAList,
             ..
-        } => "what answers is no plain text".to_owned(),
+        } => "the answer is not plain text".to_owned(),
         Unread::Unlisted { .. }
         | Unread::Empty { .. }
         | Unread::Truncated { .. }
@@ -268,11 +266,11 @@ mod tests {
             ),
             (
                 unlisted(UnlistedReason::Elsewhere, Some("b.example")),
-                "it redirects to b.example, and only the host itself is asked",
+                "it redirects to b.example, and only the host itself is requested",
             ),
             (
                 unlisted(UnlistedReason::NotAList, None),
-                "what answers is no plain text",
+                "the answer is not plain text",
             ),
             (
                 Ended::Unreachable {

@@ -102,13 +102,10 @@ pub(super) async fn converse(
 /// The response to a request that is rejected by its path or method.
 fn refused<Body>(request: &Request<Body>) -> Option<Response<Full<Bytes>>> {
     if request.uri().path() != PATH {
-        return Some(text(
-            StatusCode::NOT_FOUND,
-            "there is /metrics and nothing else\n",
-        ));
+        return Some(text(StatusCode::NOT_FOUND, "only /metrics exists here\n"));
     }
     if request.method() != Method::GET {
-        let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "GET, and nothing else\n");
+        let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, "only GET is allowed here\n");
         let get = HeaderValue::from_static("GET");
         answer.headers_mut().insert(header::ALLOW, get);
         return Some(answer);
@@ -125,7 +122,7 @@ async fn page(source: &Source) -> Response<Full<Bytes>> {
             answer
         }
         Err(error) => {
-            tracing::error!(%error, "metrics can't be told");
+            tracing::error!(%error, "metrics can't be read");
             text(StatusCode::INTERNAL_SERVER_ERROR, "see the daemon's log\n")
         }
     }

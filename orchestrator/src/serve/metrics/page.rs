@@ -82,7 +82,7 @@ fn tell_the_loop(sheet: &mut Sheet, live: &LiveState) {
     sheet.one(&table::START_TIME, seconds(Timestamp(live.started_ms)));
     sheet.one(&table::LAST_ROUND, seconds(Timestamp(live.last_round_ms)));
     sheet.one(&table::OUTAGE, truth(live.outage.is_some()));
-    sheet.one(&table::NOBODY_LIVES, truth(live.nobody_lives.is_some()));
+    sheet.one(&table::BLACKOUT, truth(live.blackout.is_some()));
     sheet.one(&table::CLOCK_TROUBLE, truth(live.clock_trouble.is_some()));
     sheet.one(&table::IN_FLIGHT, live.in_flight as f64);
     sheet.one(&table::CHECKS_ALLOWED, f64::from(live.pace.checks_allowed));

@@ -120,7 +120,7 @@ async fn only_hosts_of_the_daemons_own_setting_are_asked() {
     assert_eq!(rig.asked(), 0);
     let answer = rig.deliver(PUSH_SERVICE).await;
     let later = Answer::NotNow {
-        why: "out of turn: its registered domain was asked a moment ago".to_owned(),
+        why: "not now: another host of its registered domain was just checked".to_owned(),
         retry_after_s: 10,
     };
     assert_eq!((answer, rig.asked()), (later, 1));
@@ -212,6 +212,6 @@ async fn one_delivery_follows_the_other_at_a_pace() {
     assert!(start.elapsed() >= EVERY * 4, "{:?}", start.elapsed());
     let _under_way = handler.turn.lock().await;
     let answer = handler.answer(request).await;
-    let is_busy = matches!(&answer, Answer::NotNow { why, .. } if why.contains("under way"));
+    let is_busy = matches!(&answer, Answer::NotNow { why, .. } if why.contains("in progress"));
     assert!(is_busy, "{answer:?}");
 }

@@ -144,7 +144,7 @@ impl Steady {
             (self.began.since(doubted.began), "back")
         };
         Some(format!(
-            "this machine's clock was set {way} by {} at {}; is it right? The census goes by its own count for an hour, and by the clock after that",
+            "this machine's clock was set {way} by {} at {}; is it right? The census measures time itself for an hour, then uses the clock",
             in_words(by),
             rfc3339(self.began.plus(doubted.since)),
         ))

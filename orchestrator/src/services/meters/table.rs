@@ -25,7 +25,7 @@ metrics! {
     START_TIME: Gauge "fedicensus_start_time_seconds" [] "Start of the daemon in seconds since 1970, by its own clock.";
     LAST_ROUND: Gauge "fedicensus_last_round_timestamp_seconds" [] "Last round of the daemon's loop, which takes a second.";
     OUTAGE: Gauge "fedicensus_outage" [] "1 while something that every check needs does not work and no host is checked; `status` names it.";
-    NOBODY_LIVES: Gauge "fedicensus_nobody_lives" [] "1 while checks fail one after the other and none succeeds, most likely through our own fault.";
+    BLACKOUT: Gauge "fedicensus_blackout" [] "1 while checks fail one after the other and none succeeds, most likely through our own fault.";
     CLOCK_TROUBLE: Gauge "fedicensus_clock_trouble" [] "1 while the daemon does not trust the machine's clock.";
 
     HOSTS: Gauge "fedicensus_hosts" ["state"] "Hosts by state.";

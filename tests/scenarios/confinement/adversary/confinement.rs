@@ -200,7 +200,7 @@ async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow
     Ok(world)
 }
 
-/// Waits until checks can be launched: the launcher may look at an engine before the engine is
+/// Waits until checks can start: the launcher may look at an engine before the engine is
 /// ready.
 pub(crate) async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Result<()> {
     let ready = |world: &World| Ok(world.path(GATEWAY_SOCKET).exists());
@@ -215,7 +215,7 @@ pub(crate) async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Res
             Err(error) => error.to_string(),
         };
         if Instant::now() > deadline {
-            bail!("no check can be launched: {trouble}");
+            bail!("no check can start: {trouble}");
         }
         tokio::time::sleep(tests::patient(LOOK_EVERY)).await;
     }

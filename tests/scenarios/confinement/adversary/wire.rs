@@ -363,7 +363,7 @@ async fn besiege(world: &World, siege: &Siege, outcome: &mut Outcome) -> anyhow:
 /// Checks that ended with a verdict or a fault, by the daemon's log.
 fn checks(world: &World) -> anyhow::Result<u32> {
     let log = std::fs::read_to_string(world.path("run.log"))?;
-    let ended = |line: &&str| line.contains(" checked ") || line.contains("failed on our side");
+    let ended = |line: &&str| line.contains(" checked ") || line.contains("through our own fault");
     Ok(u32::try_from(log.lines().filter(ended).count())?)
 }
 

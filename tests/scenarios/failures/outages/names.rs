@@ -28,9 +28,9 @@ const RESOLVER: &str = "Does this machine's resolver answer";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resolver_that_fails_or_denies_every_name_changes_no_state() -> anyhow::Result<()> {
     let world = a_living_crowd().await?;
-    let dead = Trouble::nobody_lives("DNS answers SERVFAIL for all", &["dns ×", RESOLVER]);
+    let dead = Trouble::blackout("DNS answers SERVFAIL for all", &["dns ×", RESOLVER]);
     while_all_lead_to(&world, "servfail", dead).await?;
-    let denies = Trouble::nobody_lives(
+    let denies = Trouble::blackout(
         "DNS answers NXDOMAIN for all",
         &["no_such_name ×", RESOLVER],
     );
@@ -40,11 +40,11 @@ async fn a_resolver_that_fails_or_denies_every_name_changes_no_state() -> anyhow
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resolver_that_is_silent_or_leads_all_to_nobody_changes_no_state() -> anyhow::Result<()> {
     let world = a_living_crowd().await?;
-    let silent = Trouble::nobody_lives("DNS does not answer at all", &["dns ×", RESOLVER]);
+    let silent = Trouble::blackout("DNS does not answer at all", &["dns ×", RESOLVER]);
     while_all_lead_to(&world, "timeout", silent).await?;
-    let nobody = Trouble::nobody_lives(
+    let nobody = Trouble::blackout(
         "DNS leads all names to one address where nobody listens",
-        &["unreachable ×", "Does this machine's network lead out?"],
+        &["unreachable ×", "Does this machine reach the Internet?"],
     );
     while_all_lead_to(&world, "127.0.0.1 1", nobody).await
 }
@@ -125,7 +125,7 @@ async fn a_resolver_that_leads_all_to_a_living_instance_changes_no_state() -> an
     assert!(witnesses(&world)? >= 12, "they lived on meanwhile");
     let says = [
         "NO FAILURE IS CONFIRMED",
-        "Does this machine's resolver lead all names to one address?",
+        "Does this machine's resolver return one address for all names?",
     ];
     world
         .until("status tells of it", SOON, |world| {

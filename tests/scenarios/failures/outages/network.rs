@@ -71,12 +71,9 @@ async fn no_network_at_all_and_a_firewall_that_resets_change_no_state() -> anyho
         || inside.run("ip addr add 127.0.0.1/8 dev lo; ip addr add ::1/128 dev lo"),
     )
     .await?;
-    Trouble::nobody_lives(
+    Trouble::blackout(
         "a firewall resets every connection",
-        &[
-            "unreachable ×",
-            "Does a firewall stand in the gateway's way?",
-        ],
+        &["unreachable ×", "Does a firewall block the gateway?"],
     )
     .strikes(
         &world,
@@ -84,7 +81,7 @@ async fn no_network_at_all_and_a_firewall_that_resets_change_no_state() -> anyho
         || inside.run("nft delete table inet fault"),
     )
     .await?;
-    Trouble::nobody_lives(
+    Trouble::blackout(
         "every packet vanishes",
         &["unreachable ×", "NO CHECK SUCCEEDS since"],
     )
@@ -140,11 +137,11 @@ async fn one_family_whose_packets_vanish_changes_no_state() -> anyhow::Result<()
             "packets vanish over IPv4",
             [
                 "ERROR NO CHECK SUCCEEDS over IPv4",
-                "it is over: NO CHECK SUCCEEDS over IPv4",
+                "ended: NO CHECK SUCCEEDS over IPv4",
             ],
             &[
                 "NO CHECK SUCCEEDS over IPv4",
-                "Does this machine's IPv4 lead out?",
+                "Does IPv4 reach the Internet from this machine?",
             ],
             "ip daddr 127.0.0.1 tcp dport 8443 drop",
         ),
@@ -152,11 +149,11 @@ async fn one_family_whose_packets_vanish_changes_no_state() -> anyhow::Result<()
             "packets vanish over IPv6",
             [
                 "ERROR NO CHECK SUCCEEDS over IPv6",
-                "it is over: NO CHECK SUCCEEDS over IPv6",
+                "ended: NO CHECK SUCCEEDS over IPv6",
             ],
             &[
                 "NO CHECK SUCCEEDS over IPv6",
-                "Does this machine's IPv6 lead out?",
+                "Does IPv6 reach the Internet from this machine?",
             ],
             "ip6 daddr ::1 tcp dport 8443 drop",
         ),

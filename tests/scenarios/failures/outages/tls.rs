@@ -21,14 +21,14 @@ async fn while_all_greet(world: &World, how: Handshake, trouble: Trouble) -> any
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_far_ahead_and_wrong_roots_change_no_state() -> anyhow::Result<()> {
     let world = a_living_crowd().await?;
-    let ahead = Trouble::nobody_lives(
+    let ahead = Trouble::blackout(
         "every certificate has run out, as to a clock a year ahead",
         &["tls_expired ×", CLOCK],
     );
     while_all_greet(&world, Handshake::Expired, ahead).await?;
     let roots = world.lab().ca_pem().to_owned();
     let foreign = lab::Lab::start(lab::Settings::default()).await?;
-    Trouble::nobody_lives("wrong trust roots", &["tls ×", CLOCK])
+    Trouble::blackout("wrong trust roots", &["tls ×", CLOCK])
         .strikes(
             &world,
             || replace(&world, "lab/ca.pem", foreign.ca_pem()),
@@ -40,15 +40,15 @@ async fn a_clock_that_is_far_ahead_and_wrong_roots_change_no_state() -> anyhow::
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stranger_at_every_address_and_resets_change_no_state() -> anyhow::Result<()> {
     let world = a_living_crowd().await?;
-    let stranger = Trouble::nobody_lives(
+    let stranger = Trouble::blackout(
         "DNS leads all names to one address with another certificate",
         &[
             "tls_wrong_name ×",
-            "Does its resolver lead names to where they belong?",
+            "Does its resolver return the right addresses?",
         ],
     );
     while_all_greet(&world, Handshake::WrongName, stranger).await?;
-    let resets = Trouble::nobody_lives(
+    let resets = Trouble::blackout(
         "a firewall resets every handshake",
         &["NO CHECK SUCCEEDS since"],
     );
@@ -58,6 +58,6 @@ async fn a_stranger_at_every_address_and_resets_change_no_state() -> anyhow::Res
 #[tokio::test(flavor = "multi_thread")]
 async fn a_network_so_slow_that_all_time_out_changes_no_state() -> anyhow::Result<()> {
     let world = a_living_crowd().await?;
-    let silent = Trouble::nobody_lives("every handshake times out", &["NO CHECK SUCCEEDS since"]);
+    let silent = Trouble::blackout("every handshake times out", &["NO CHECK SUCCEEDS since"]);
     while_all_greet(&world, Handshake::Silent, silent).await
 }

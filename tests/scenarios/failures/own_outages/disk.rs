@@ -173,15 +173,17 @@ async fn a_full_disk_below_the_egress_wrongs_nobody() -> anyhow::Result<()> {
     let fault = Fault::begin(&world, "disk of the egress directory full")?;
     let says = [
         "OUTAGE",
-        "no egress can be made in",
-        "see that there is room",
+        "no egress socket can be made in",
+        "check its free space",
     ];
     let filled = fill_until(&world, &world.path(EGRESS), says[1]).await?;
     fault.is_said(&world, &says).await?;
     fault.lasts(&world).await?;
     let log = world.log(Role::Gateway);
-    let told = log.matches("no check can be given its way out").count();
-    let over = log.matches("checks are given their way out again").count();
+    let told = log
+        .matches("egress sockets can't be made, so no check can start")
+        .count();
+    let over = log.matches("egress sockets can be made again").count();
     // What was in flight when the disk was filled frees room, so the fault may be over for a
     // moment.
     assert_eq!(told, 1 + over, "once each, and not once a check: {log}");

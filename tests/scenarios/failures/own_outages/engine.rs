@@ -108,17 +108,17 @@ async fn an_image_that_is_broken_wrongs_nobody() -> anyhow::Result<()> {
         (
             "prints garbage",
             "head -c 3000 /dev/urandom",
-            "printed nothing that we understand",
+            "printed nothing that this version understands",
         ),
         (
             "is of a later version",
             r#"echo '{"hello":{"protocol":3,"checker":"9.0.0"}}'; exec sleep 1"#,
-            "printed nothing that we understand",
+            "printed nothing that this version understands",
         ),
         (
             "is of the former version and reports well",
             FORMER,
-            "printed nothing that we understand",
+            "printed nothing that this version understands",
         ),
         (
             "crashes at start",
@@ -131,8 +131,8 @@ async fn an_image_that_is_broken_wrongs_nobody() -> anyhow::Result<()> {
         checker(directory.path(), script)?;
         let says = [
             "OUTAGE",
-            "checks in a row failed on our side",
-            "build the checker image of this version",
+            "checks in a row failed through our own fault",
+            "build the checker's image of this version",
             says,
         ];
         fault.is_said(&world, &says).await?;

@@ -9,7 +9,7 @@ async fn dies_and_comes_back(role: Role, socket: &str, says: &str) -> anyhow::Re
     let fault = Fault::begin(&world, &format!("{} killed", name(role)))?;
     world.kill(role)?;
     std::fs::remove_file(world.path(socket))?;
-    let what_to_do = "start it; its own log says why it ended";
+    let what_to_do = "start it; its log says why it ended";
     fault.is_said(&world, &["OUTAGE", says, what_to_do]).await?;
     fault.lasts(&world).await?;
     world.begin(role).await?;
@@ -38,13 +38,13 @@ fn name(role: Role) -> &'static str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_dies_or_hangs_wrongs_nobody() -> anyhow::Result<()> {
-    let says = "gateway: the gateway is not there";
+    let says = "gateway: the gateway is not running";
     dies_and_comes_back(Role::Gateway, GATEWAY_SOCKET, says).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launcher_that_dies_or_hangs_wrongs_nobody() -> anyhow::Result<()> {
-    let says = "launcher: the launcher can't be reached";
+    let says = "launcher: the launcher is not running";
     dies_and_comes_back(Role::Launcher, LAUNCHER_SOCKET, says).await
 }
 

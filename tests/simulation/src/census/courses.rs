@@ -172,7 +172,7 @@ impl Census {
                 Some(Shows::Told) => {
                     let fault = CheckFault {
                         scope: FaultScope::Transient,
-                        what: "the network went away during the check".to_owned(),
+                        what: "the network was lost during the check".to_owned(),
                         is_engine: false,
                     };
                     self.ended(number, CheckOutcome::Fault(fault));

@@ -519,7 +519,7 @@ impl Crowd {
             }
             Behaviour::Faults => CheckOutcome::Fault(CheckFault {
                 scope: FaultScope::HostSuspected,
-                what: "the checker ended well, but its finding did not arrive".to_owned(),
+                what: "the checker exited with 0, but its finding did not arrive".to_owned(),
                 is_engine: false,
             }),
         };

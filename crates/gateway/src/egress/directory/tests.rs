@@ -196,7 +196,7 @@ fn is_open_or_our_own_fault(opened: &Opened, bench: &Bench, when: &str) -> bool 
             let root = bench.root.display().to_string();
             assert!(message.contains(&root), "{when}: {message}");
             assert!(
-                message.contains("see that there is room"),
+                message.contains("check its free space"),
                 "{when}: {message}"
             );
             false

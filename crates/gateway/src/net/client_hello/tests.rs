@@ -75,8 +75,12 @@ async fn only_a_hello_for_the_host_passes() {
 
 #[tokio::test]
 async fn what_is_no_tls_is_refused() {
-    check(b"GET / HTTP/1.1\r\nHost: a.lab.test\r\n\r\n", Err("no TLS")).await;
-    check(b"\x16\x03\x01\x00\x05\x02\x00\x00\x01\x00", Err("no TLS")).await;
+    check(
+        b"GET / HTTP/1.1\r\nHost: a.lab.test\r\n\r\n",
+        Err("not TLS"),
+    )
+    .await;
+    check(b"\x16\x03\x01\x00\x05\x02\x00\x00\x01\x00", Err("not TLS")).await;
     check(b"", Err("ended")).await;
     let hello = client_hello("a.lab.test");
     check(&hello[..hello.len() - 1], Err("ended")).await;

@@ -68,7 +68,7 @@ impl IntoResponse for Problem {
             Self::Bad(why) => (StatusCode::BAD_REQUEST, why),
             Self::Full => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "there are as many subscriptions as may be; try again later",
+                "the limit on subscriptions is reached; try again later",
             ),
             Self::Storage(error) => {
                 tracing::error!(%error, "a subscription failed");
@@ -77,7 +77,7 @@ impl IntoResponse for Problem {
                     "the subscription could not be stored",
                 )
             }
-            Self::NoCensus => (StatusCode::NOT_FOUND, "there is no census here"),
+            Self::NoCensus => (StatusCode::NOT_FOUND, "this service has no census"),
         };
         let mut response = (status, Json(json!({"error": why}))).into_response();
         if status == StatusCode::SERVICE_UNAVAILABLE {
@@ -105,7 +105,7 @@ async fn subscribe(
 ) -> Result<StatusCode, Problem> {
     let census = Arc::clone(census(&service)?);
     let asked: Asked = serde_json::from_slice(&body)
-        .map_err(|_syntax| Problem::Bad("the body is no subscription"))?;
+        .map_err(|_syntax| Problem::Bad("the body is not a subscription"))?;
     let subscription = checked(asked, &service.settings.origin, &census)?;
     if !service.newcomers.admit(address(&headers), service.now_ms()) {
         return Err(Problem::Full);
@@ -159,7 +159,7 @@ pub(super) fn read(asked: Asked) -> Result<Subscription, Problem> {
         }
     };
     if !is_short {
-        return Err(Problem::Bad("the filter names nothing, or too much"));
+        return Err(Problem::Bad("the filter is empty or too long"));
     }
     let decoded = |text: &str, bytes: usize| {
         BASE64URL_NOPAD
@@ -170,12 +170,12 @@ pub(super) fn read(asked: Asked) -> Result<Subscription, Problem> {
     let subscription = Subscription {
         endpoint: asked.endpoint,
         public_key: decoded(&asked.keys.p256dh, usize::from(PUBLIC_KEY_BYTES))
-            .ok_or(Problem::Bad("p256dh is no public key"))?,
+            .ok_or(Problem::Bad("p256dh is not a public key"))?,
         secret: decoded(&asked.keys.auth, SECRET_BYTES)
             .ok_or(Problem::Bad("auth is not 16 bytes"))?,
         filter: asked.filter,
     };
     // A point that is not on the curve would fail with every list.
-    seal(b"", &subscription).map_err(|_refused| Problem::Bad("p256dh is no public key"))?;
+    seal(b"", &subscription).map_err(|_refused| Problem::Bad("p256dh is not a public key"))?;
     Ok(subscription)
 }

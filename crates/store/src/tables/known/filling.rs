@@ -28,7 +28,7 @@ impl Filling {
                 Ok(()) => tracing::debug!(names = known.names(), "known names are in memory"),
                 // Other requests to the database log the cause.
                 Err(error) => {
-                    tracing::debug!(%error, "known names are looked up: they could not be read")
+                    tracing::debug!(%error, "known names could not be read into memory; they are looked up in the database")
                 }
             }
         };

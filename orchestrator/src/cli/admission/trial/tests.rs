@@ -77,7 +77,7 @@ fn an_answer_says_which_counter_decided_and_why() {
     );
     check(
         r#"{"t":0,"domain":"test.sigsum.org"}"#,
-        &refused("it lies in test.sigsum.org, whose private key is published"),
+        &refused("it is in test.sigsum.org, whose private key is published"),
     );
 }
 
@@ -161,16 +161,13 @@ fn what_is_wrong_with_a_line_is_said_plainly() {
             r#"{"t":0,"key_hash":"aa"}"#,
             "key_hash is not 64 hexadecimal digits",
         ),
-        (
-            r#"{"t":0,"t":1}"#,
-            "t, domain or key_hash stands there twice",
-        ),
-        (r#"{"t":0,}"#, "no JSON object (column 8)"),
-        (r#"{"t":0"#, "no JSON object (column 6)"),
-        ("[0]", "no JSON object"),
+        (r#"{"t":0,"t":1}"#, "t, domain or key_hash occurs twice"),
+        (r#"{"t":0,}"#, "not a JSON object (column 8)"),
+        (r#"{"t":0"#, "not a JSON object (column 6)"),
+        ("[0]", "not a JSON object"),
     ] {
         let (found, _) = answers(line.as_bytes());
-        let reason = format!("\"reason\":\"line 1: it is no request: {expect}\"}}");
+        let reason = format!("\"reason\":\"line 1: it is not a request: {expect}\"}}");
         assert!(found[0].ends_with(&reason), "{line}: {}", found[0]);
     }
 }

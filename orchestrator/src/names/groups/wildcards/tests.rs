@@ -133,7 +133,7 @@ async fn trouble_of_the_domain_is_kept_and_ours_leaves_no_trace() {
     let look = rig.group("one.net").wildcard;
     assert_eq!(
         in_words(&look),
-        "; whether any name below it resolves could not be found out at 2026-09-21T14:13:20Z: its name servers did not answer"
+        "; at 2026-09-21T14:13:20Z it could not be determined whether any name below it resolves: its name servers did not answer"
     );
     assert_eq!(rig.look(&silent).await, None, "a day has to pass");
 }
@@ -181,14 +181,14 @@ fn every_outcome_has_its_words() {
         };
         assert_eq!(in_words(&look), expect);
     };
-    let at = "looked at 1970-01-01T00:00:00Z)";
+    let at = "checked 1970-01-01T00:00:00Z)";
     check(
         Wildcard::SamePlace,
-        &format!("; any name below it resolves to the same place (wildcard DNS, {at}"),
+        &format!("; any name below it resolves to the same address (wildcard DNS, {at}"),
     );
     check(
         Wildcard::Apart,
-        &format!("; any name below it resolves, each to another place (wildcard DNS, {at}"),
+        &format!("; any name below it resolves, each to another address (wildcard DNS, {at}"),
     );
     check(
         Wildcard::No,

@@ -67,13 +67,13 @@ name = "d"
     let expect = "\
 sources s.toml:1: `colour` is unknown; sources are written as `[[source]]`
 sources s.toml:3: `name` must be 1 to 63 letters, digits, `-`, `_` or `.`
-sources s.toml:4: `url` `http://a.example/` must begin with `https://`; nothing else is asked
-sources s.toml:5: `format` `xml` is no format of a list: lines, json, ndjson, csv or suffixes
+sources s.toml:4: `url` `http://a.example/` must begin with `https://`
+sources s.toml:5: `format` `xml` is not a format of a list: lines, json, ndjson, csv or suffixes
 sources s.toml:6: `interval_hours` must be a whole number from 6 to 8784
 sources s.toml:7: `limit` must be a whole number from 1 to 250000
 sources s.toml:8: `shape` is unknown; a source has name, url, format, interval_hours and limit
 sources s.toml:11: `name` must be a text in quotes
-sources s.toml:12: `url` `https://a.example:8443/x` names no host (without a port or a user): ";
+sources s.toml:12: `url` `https://a.example:8443/x` has no valid host (without a port or a user): ";
     let told = wrong(text);
     assert!(told.starts_with(expect), "{told}");
     let rest = told.lines().skip(9).collect::<Vec<_>>();
@@ -81,7 +81,7 @@ sources s.toml:12: `url` `https://a.example:8443/x` names no host (without a por
         rest,
         [
             "sources s.toml:14: `limit` must be a whole number from 1 to 250000",
-            "sources s.toml:17: `url` `https://a.example/a b` has a path that holds a character that has no place in a path: a space, a backslash, `#`, or one beyond ASCII (write it percent-encoded)",
+            "sources s.toml:17: `url` `https://a.example/a b` has a path that contains a character that a path can't have: a space, a backslash, `#`, or one beyond ASCII (write it percent-encoded)",
             "sources s.toml:18: `interval_hours` must be a whole number from 6 to 8784",
             "sources s.toml:20: a source lacks its `url`",
             "sources s.toml:20: a source lacks its `format`",
@@ -94,7 +94,8 @@ fn a_hosts_proof_is_no_source() {
     let told = wrong(
         "[[source]]\nname = \"a\"\nurl = \"https://a.example/.well-known/fedicensus\"\nformat = \"proof\"\n",
     );
-    let expect = "sources s.toml:4: `format` `proof` is what a host says of itself, and no list";
+    let expect =
+        "sources s.toml:4: `format` `proof` is not a format of a list, but of an owner's file";
     assert!(told.starts_with(expect), "{told}");
     assert!(
         told.ends_with("lines, json, ndjson, csv or suffixes"),
@@ -121,7 +122,7 @@ fn what_two_sources_may_not_share_is_named() {
         told,
         "sources s.toml:5: there is another source named `a`\n\
          sources s.toml:9: source `a` has the same url\n\
-         sources s.toml:9: source `a` is a list of public suffixes already; there can be one"
+         sources s.toml:9: source `a` is already a list of public suffixes; only one is allowed"
     );
     let many: String = (0..=SOURCES_MAX)
         .map(|number| source(&format!("s{number}"), &format!("/{number}"), "csv"))
