@@ -12,6 +12,10 @@ CREATE TABLE users (
     revision INTEGER NOT NULL DEFAULT 1,
     -- All messages without a topic up to here are done with.
     read_to_ms INTEGER NOT NULL DEFAULT 0,
+    -- Waiting messages and the bytes of their bodies. Triggers count them, because reading all of a
+    -- user's messages costs more the larger the file is.
+    messages INTEGER NOT NULL DEFAULT 0,
+    bytes INTEGER NOT NULL DEFAULT 0,
     expires_s INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
@@ -20,6 +24,8 @@ CREATE INDEX users_by_expiry ON users (expires_s);
 CREATE TABLE channels (
     uaid BLOB NOT NULL REFERENCES users ON DELETE CASCADE,
     channel BLOB NOT NULL CHECK (length(channel) = 16),
+    -- Waiting messages.
+    messages INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (uaid, channel)
 ) STRICT, WITHOUT ROWID;
 
@@ -68,3 +74,18 @@ CREATE INDEX subscriptions_owed ON subscriptions (owed, endpoint) WHERE owed IS 
 CREATE INDEX messages_by_expiry ON messages (expires_s);
 -- For the last place, at the start.
 CREATE INDEX messages_by_place ON messages (place_ms);
+
+CREATE TRIGGER message_added AFTER INSERT ON messages BEGIN
+    UPDATE users SET messages = messages + 1, bytes = bytes + NEW.bytes WHERE uaid = NEW.uaid;
+    UPDATE channels SET messages = messages + 1 WHERE uaid = NEW.uaid AND channel = NEW.channel;
+END;
+
+CREATE TRIGGER message_replaced AFTER UPDATE OF bytes ON messages BEGIN
+    UPDATE users SET bytes = bytes - OLD.bytes + NEW.bytes WHERE uaid = NEW.uaid;
+END;
+
+CREATE TRIGGER message_removed AFTER DELETE ON messages BEGIN
+    UPDATE users SET messages = messages - 1, bytes = bytes - OLD.bytes WHERE uaid = OLD.uaid;
+    -- A channel that was registered again did not count its earlier messages.
+    UPDATE channels SET messages = max(messages - 1, 0) WHERE uaid = OLD.uaid AND channel = OLD.channel;
+END;

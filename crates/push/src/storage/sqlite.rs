@@ -358,8 +358,9 @@ impl Storage for Sqlite {
             }
             let added = t
                 .prepare_cached(
-                    "INSERT OR REPLACE INTO channels (uaid, channel) SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM users WHERE uaid = ?1) \
-                     AND (SELECT count(*) FROM channels WHERE uaid = ?1 AND channel <> ?2) < ?3",
+                    "INSERT INTO channels (uaid, channel) SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM users WHERE uaid = ?1) \
+                     AND (SELECT count(*) FROM channels WHERE uaid = ?1 AND channel <> ?2) < ?3 \
+                     ON CONFLICT DO UPDATE SET channel = excluded.channel",
                 )?
                 .execute(params![uaid.as_bytes(), channel.as_bytes(), most])?;
             Ok(added > 0)

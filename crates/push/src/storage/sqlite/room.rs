@@ -34,8 +34,9 @@ pub(super) fn takes(
     let channel = messages.first().map(|message| message.channel);
     let (count, of_channel, held): (i64, i64, i64) = transaction
         .prepare_cached(
-            "SELECT count(*), coalesce(sum(channel = ?2), 0), coalesce(sum(bytes), 0) \
-             FROM messages WHERE uaid = ?1",
+            "SELECT messages, \
+             coalesce((SELECT messages FROM channels WHERE uaid = ?1 AND channel = ?2), 0), bytes \
+             FROM users WHERE uaid = ?1",
         )?
         .query_row(
             params![

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::notification::PayloadHeaders;
 
@@ -277,6 +279,9 @@ fn one_sender_does_not_fill_a_users_room() {
         ..Limits::ORDINARY
     });
     storage.add_user(&user(1, 5)).unwrap();
+    for number in [1, 2] {
+        assert!(storage.add_channel(uaid(1), channel(number)).unwrap());
+    }
     let of = |number, version| Notification {
         channel: channel(number),
         ..message(&storage, version, None)
@@ -290,6 +295,60 @@ fn one_sender_does_not_fill_a_users_room() {
             storage.save(uaid(1), &[one], Room::Limited).unwrap(),
             expect
         );
+    }
+}
+
+/// The counters and what they count: a user's messages and bytes, and a channel's messages.
+fn counted(storage: &Sqlite) -> [(i64, i64, i64); 2] {
+    let read = |query| {
+        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        storage.read(|c| c.query_row(query, [], row)).unwrap()
+    };
+    [
+        read(
+            "SELECT messages, bytes, (SELECT messages FROM channels WHERE channel = zeroblob(16)) FROM users",
+        ),
+        read(
+            "SELECT count(*), coalesce(sum(bytes), 0), coalesce(sum(channel = zeroblob(16)), 0) FROM messages",
+        ),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_counters_are_those_of_the_messages(steps in proptest::collection::vec((0_u8..7, 0_u8..2), 1..40)) {
+        let place = Place::new();
+        let storage = place.open();
+        storage.add_user(&user(1, 5)).unwrap();
+        let mut saved: Vec<Notification> = Vec::new();
+        for (step, number) in steps {
+            for number in [0, 1] {
+                storage.add_channel(uaid(1), channel(number)).unwrap();
+            }
+            let last = saved.last().cloned();
+            match (step, last) {
+                (0..=2, _) | (_, None) => {
+                    let topic = (step == 1).then_some("news");
+                    let one = Notification {
+                        channel: channel(number),
+                        payload: None,
+                        ..message(&storage, &format!("{}", saved.len()), topic)
+                    };
+                    let data = message(&storage, "", None).payload.filter(|_| step != 2);
+                    saved.push(Notification { payload: data, ..one });
+                    storage.save(uaid(1), &saved[saved.len() - 1..], Room::Limited).unwrap();
+                }
+                (3, Some(last)) => storage.remove(uaid(1), &[Stored::of(&last)]).unwrap(),
+                (4, Some(last)) => storage.withdraw(uaid(1), &last.version).unwrap(),
+                (5, Some(last)) => storage.advance(uaid(1), last.place_ms - 1).unwrap(),
+                (_, Some(_)) => {
+                    storage.remove_channel(uaid(1), channel(number)).unwrap();
+                    storage.add_channel(uaid(1), channel(number)).unwrap();
+                }
+            }
+            let [counters, messages] = counted(&storage);
+            prop_assert_eq!(counters, messages);
+        }
     }
 }
 
