@@ -45,8 +45,10 @@ CREATE TABLE messages (
     bytes INTEGER NOT NULL,
     data TEXT,
     headers TEXT,
-    PRIMARY KEY (uaid, sort_ms, channel, topic)
-) STRICT, WITHOUT ROWID;
+    UNIQUE (uaid, sort_ms, channel, topic)
+-- With WITHOUT ROWID, bodies would be in the tree's inner pages too, and a million messages would
+-- make it twice as deep.
+) STRICT;
 
 -- Keys that were made at the first start, and what everybody was told last.
 CREATE TABLE secrets (
