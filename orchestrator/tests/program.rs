@@ -566,7 +566,7 @@ fn what_is_published_is_signed_and_readers_can_follow_a_new_key() {
     assert_eq!(verified(&public, "fedicensus.pub"), Some(true));
     assert!(
         !public.join("data/fedicensus.pub.minisig").exists(),
-        "nothing the old key signed stands beside the new one"
+        "nothing the old key signed is kept with the new one"
     );
 
     std::fs::write(data.0.path().join("signing.key"), "").unwrap();

@@ -239,9 +239,9 @@ fn write(tables: &Path, row: &Row) -> anyhow::Result<()> {
     let table: String = std::iter::once(head.to_owned())
         .chain(lines.into_values())
         .collect();
-    let beside = tables.join("faults.md.new");
-    fs::write(&beside, table)?;
-    Ok(fs::rename(beside, tables.join("faults.md"))?)
+    let temporary = tables.join("faults.md.new");
+    fs::write(&temporary, table)?;
+    Ok(fs::rename(temporary, tables.join("faults.md"))?)
 }
 
 #[cfg(test)]

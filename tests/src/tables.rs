@@ -100,9 +100,9 @@ fn join(tables: &Path, name: &str, part: &str, text: &str) -> anyhow::Result<()>
     for path in paths {
         writeln!(whole, "{}", fs::read_to_string(path)?)?;
     }
-    let beside = tables.join(format!("{name}.md.new"));
-    fs::write(&beside, whole)?;
-    Ok(fs::rename(beside, tables.join(format!("{name}.md")))?)
+    let temporary = tables.join(format!("{name}.md.new"));
+    fs::write(&temporary, whole)?;
+    Ok(fs::rename(temporary, tables.join(format!("{name}.md")))?)
 }
 
 /// `tables` in the directory where this test was built.

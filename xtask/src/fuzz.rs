@@ -342,7 +342,7 @@ fn report(root: &Path, mut ran: Vec<Ran>, chance: Chance) -> anyhow::Result<Outc
         return Ok(Outcome::Passed);
     }
     bail!(
-        "{} failed; again: cargo xtask fuzz --runs {} --seed {} {}\nthe input lies below fuzz/artifacts; once it is mended, put it below fuzz/seeds and write a test beside the code",
+        "{} failed; again: cargo xtask fuzz --runs {} --seed {} {}\nthe input lies below fuzz/artifacts; once it is mended, put it below fuzz/seeds and write a test next to the code",
         failed.join(", "),
         chance.runs,
         chance.seed,

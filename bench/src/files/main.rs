@@ -90,12 +90,12 @@ async fn main() -> Result<()> {
         sets.insert(1, "the next, among files of earlier days");
     }
     for which in sets {
-        let mut beside = Verdicts::default();
+        let mut verdicts = Verdicts::default();
         let published = tokio::select! {
             published = published(&store, &public, &mut room) => published?,
-            broken = beside.write(&store, LATER, arguments.verdicts) => match broken? {},
+            broken = verdicts.write(&store, LATER, arguments.verdicts) => match broken? {},
         };
-        writeln!(out, "| {which} | {published}; {beside} |")?;
+        writeln!(out, "| {which} | {published}; {verdicts} |")?;
         if which == "the first set" {
             days::fill(&public, NOW, arguments.days)?;
         }

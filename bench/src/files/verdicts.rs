@@ -60,7 +60,7 @@ impl fmt::Display for Verdicts {
         let Self { written, slowest } = self;
         write!(
             f,
-            "{written} verdicts beside it, the slowest took {} ms",
+            "{written} verdicts meanwhile, the slowest took {} ms",
             slowest.as_millis()
         )
     }

@@ -37,7 +37,7 @@ const DAEMONS: [&str; 3] = ["dockerd", "containerd", "podman"];
 
 /// The daemon next to the one that answers. If the system started it, it is not a descendant of the
 /// other.
-const BESIDE: &str = "containerd";
+const ENGINE_HELPER: &str = "containerd";
 
 /// Seconds of processor time by part, in the order of [`PARTS`].
 pub type Spent = [f64; PARTS_COUNT];
@@ -152,10 +152,10 @@ fn daemons_among(all: &[Process], listener: Option<u32>) -> Vec<u32> {
         }
         false
     };
-    let is_beside = |process: &Process| process.name == BESIDE && process.parent == 1;
+    let is_helper = |process: &Process| process.name == ENGINE_HELPER && process.parent == 1;
     all.iter()
         .filter(|process| process.is_daemon())
-        .filter(|process| listener.is_none() || is_beside(process) || descends(process))
+        .filter(|process| listener.is_none() || is_helper(process) || descends(process))
         .map(|process| process.id)
         .collect()
 }

@@ -30,7 +30,7 @@ pub(crate) enum Turn {
     /// Uncompressed files.
     Plain,
     /// Files that accompany the index.
-    Beside,
+    Companion,
     /// The compressed index. A reader who learned of a new index never gets an older one by
     /// requesting it compressed, nor a new one before the files that it lists.
     PackedIndex,
@@ -71,13 +71,13 @@ impl<D: Disk> Swap<D> {
 
     fn created<T>(&self, place: &str, made: std::io::Result<T>) -> Result<T, DumpError> {
         made.map_err(|source| {
-            DumpError::from_open(&self.folder, &self.beside(place), "creating", source)
+            DumpError::from_open(&self.folder, &self.temporary(place), "creating", source)
         })
     }
 
     /// Path of a file of this swap until it is published.
-    pub(crate) fn beside(&self, place: &str) -> PathBuf {
-        self.waiting.beside(&self.folder.join(place))
+    pub(crate) fn temporary(&self, place: &str) -> PathBuf {
+        self.waiting.temporary(&self.folder.join(place))
     }
 
     /// Writes a complete temporary file and syncs it.
@@ -92,7 +92,7 @@ impl<D: Disk> Swap<D> {
     pub(crate) fn open(&self, place: &str) -> Result<(D::Reader, u64), DumpError> {
         self.waiting
             .disk()
-            .open(&self.beside(place))
+            .open(&self.temporary(place))
             .map_err(|source| self.failed(place, "reading back", source))
     }
 
@@ -151,7 +151,7 @@ impl<D: Disk> Swap<D> {
 impl<D: TableDisk> Swap<D> {
     /// As [`Self::create`], for a table.
     pub(crate) fn create_table(&mut self, place: &str, turn: Turn) -> Result<D::Table, DumpError> {
-        let make = |disk: &D, beside: &Path| disk.create_table(beside);
+        let make = |disk: &D, temporary: &Path| disk.create_table(temporary);
         let made = self.waiting.create_by(&self.folder.join(place), turn, make);
         self.created(place, made)
     }

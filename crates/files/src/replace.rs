@@ -9,7 +9,7 @@ use crate::disk::{Disk, Mode, SystemDisk, folder_of};
 #[derive(Debug)]
 pub struct Written<D: Disk> {
     disk: D,
-    beside: PathBuf,
+    temporary: PathBuf,
     place: PathBuf,
     is_put: bool,
 }
@@ -35,8 +35,8 @@ pub fn write<D: Disk>(disk: D, place: &Path, mode: Mode, bytes: &[u8]) -> io::Re
     let mut name = std::ffi::OsString::from(".");
     name.push(place.file_name().unwrap_or_default());
     name.push(".new");
-    let beside = folder_of(place).join(name);
-    match disk.remove(&beside) {
+    let temporary = folder_of(place).join(name);
+    match disk.remove(&temporary) {
         // A crash left an incomplete file. It is not overwritten: it may have another mode, or be a
         // link.
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -44,11 +44,11 @@ pub fn write<D: Disk>(disk: D, place: &Path, mode: Mode, bytes: &[u8]) -> io::Re
     }
     let written = Written {
         disk,
-        beside,
+        temporary,
         place: place.to_owned(),
         is_put: false,
     };
-    let mut file = written.disk.create(&written.beside, mode)?;
+    let mut file = written.disk.create(&written.temporary, mode)?;
     file.write_all(bytes)?;
     written.disk.sync_file(&file)?;
     Ok(written)
@@ -61,7 +61,7 @@ impl<D: Disk> Written<D> {
     /// Fails with the system's error. The old file is still there, unless only syncing the folder
     /// failed.
     pub fn put(mut self) -> io::Result<()> {
-        self.disk.rename(&self.beside, &self.place)?;
+        self.disk.rename(&self.temporary, &self.place)?;
         self.is_put = true;
         self.disk.sync_folder(folder_of(&self.place))
     }
@@ -71,7 +71,7 @@ impl<D: Disk> Drop for Written<D> {
     fn drop(&mut self) {
         if !self.is_put {
             // If it can't be deleted now, the next writer deletes it.
-            self.disk.remove(&self.beside).ok();
+            self.disk.remove(&self.temporary).ok();
         }
     }
 }

@@ -197,8 +197,8 @@ fn files_that_still_wait_are_removed_when_dropped_and_cleared_after_a_crash() {
     let mut waiting = Waiting::new(&disk, ".new");
     waiting.create(&at("a"), ()).unwrap();
     assert!(waiting.create(&at("a"), ()).is_err(), "it waits already");
-    let half_made = waiting.create_by(&at("c"), (), |disk, beside| {
-        disk.create(beside, Mode::Public)?;
+    let half_made = waiting.create_by(&at("c"), (), |disk, temporary| {
+        disk.create(temporary, Mode::Public)?;
         Err::<(), _>(io::Error::from(io::ErrorKind::StorageFull))
     });
     assert!(half_made.is_err());

@@ -25,7 +25,7 @@ pub struct Waiting<D: Disk, T> {
 struct Step<T> {
     tag: T,
     /// `None` deletes whatever is at `place`.
-    beside: Option<PathBuf>,
+    temporary: Option<PathBuf>,
     place: PathBuf,
 }
 
@@ -61,7 +61,7 @@ impl<D: Disk, T> Waiting<D, T> {
     }
 
     /// Path of the temporary file for `place`.
-    pub fn beside(&self, place: &Path) -> PathBuf {
+    pub fn temporary(&self, place: &Path) -> PathBuf {
         let name = place.file_name().unwrap_or_default().to_string_lossy();
         place.with_file_name(format!(".{name}.{}", self.suffix))
     }
@@ -71,7 +71,9 @@ impl<D: Disk, T> Waiting<D, T> {
     /// # Errors
     /// Fails with the system's error.
     pub fn create(&mut self, place: &Path, tag: T) -> io::Result<D::File> {
-        self.create_by(place, tag, |disk, beside| disk.create(beside, Mode::Public))
+        self.create_by(place, tag, |disk, temporary| {
+            disk.create(temporary, Mode::Public)
+        })
     }
 
     /// As [`Self::create`], for anything that `make` creates at the path that it gets.
@@ -85,19 +87,19 @@ impl<D: Disk, T> Waiting<D, T> {
         tag: T,
         make: impl FnOnce(&D, &Path) -> io::Result<F>,
     ) -> io::Result<F> {
-        let beside = self.beside(place);
-        let made = make(&self.disk, &beside);
+        let temporary = self.temporary(place);
+        let made = make(&self.disk, &temporary);
         match &made {
             Ok(_made) => self.steps.push_back(Step {
                 tag,
-                beside: Some(beside),
+                temporary: Some(temporary),
                 place: place.to_owned(),
             }),
             // Another run's file of the same name, or one that already waits.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(_) => {
                 // If it can't be deleted, it is hidden and cleared at the next start.
-                self.disk.remove_all(&beside).ok();
+                self.disk.remove_all(&temporary).ok();
             }
         }
         made
@@ -107,7 +109,7 @@ impl<D: Disk, T> Waiting<D, T> {
     pub fn retire(&mut self, place: PathBuf, tag: T) {
         self.steps.push_back(Step {
             tag,
-            beside: None,
+            temporary: None,
             place,
         });
     }
@@ -151,11 +153,11 @@ impl<D: Disk, T> Waiting<D, T> {
     /// same bytes, that file stays, and the new one is deleted.
     pub fn put_next(&mut self) -> Option<Put<T>> {
         let step = self.steps.pop_front()?;
-        let (doing, result) = match &step.beside {
-            Some(beside) => ("renaming", self.put(beside, &step.place)),
+        let (doing, result) = match &step.temporary {
+            Some(temporary) => ("renaming", self.put(temporary, &step.place)),
             None => ("removing", self.disk.remove_all(&step.place)),
         };
-        let result = match (&step.beside, result) {
+        let result = match (&step.temporary, result) {
             (None, Err(error)) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             (_, result) => result,
         };
@@ -172,13 +174,13 @@ impl<D: Disk, T> Waiting<D, T> {
 
     /// A place with the same bytes keeps its file. A web server's `ETag` is made of a file's time
     /// and size, so readers know that nothing has changed.
-    fn put(&self, beside: &Path, place: &Path) -> io::Result<()> {
+    fn put(&self, temporary: &Path, place: &Path) -> io::Result<()> {
         // If comparing or deleting fails, the file is replaced.
-        let is_same = self.is_same(beside, place).unwrap_or(false);
-        if is_same && self.disk.remove_all(beside).is_ok() {
+        let is_same = self.is_same(temporary, place).unwrap_or(false);
+        if is_same && self.disk.remove_all(temporary).is_ok() {
             return Ok(());
         }
-        self.disk.rename(beside, place)
+        self.disk.rename(temporary, place)
     }
 
     fn is_same(&self, one: &Path, other: &Path) -> io::Result<bool> {
@@ -205,9 +207,9 @@ impl<D: Disk, T> Waiting<D, T> {
 
 impl<T> Step<T> {
     fn discard(&self, disk: &impl Disk) {
-        if let Some(beside) = &self.beside {
+        if let Some(temporary) = &self.temporary {
             // If it can't be deleted, it is hidden and cleared at the next start.
-            disk.remove_all(beside).ok();
+            disk.remove_all(temporary).ok();
         }
     }
 }

@@ -189,9 +189,9 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 /// next to it, which would fail on a read-only disk.
 fn uri(path: &Path) -> String {
     let is_used = ["-wal", "-journal"].iter().any(|end| {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(end);
-        Path::new(&beside).symlink_metadata().is_ok()
+        let mut companion = path.as_os_str().to_owned();
+        companion.push(end);
+        Path::new(&companion).symlink_metadata().is_ok()
     });
     let absolute = std::path::absolute(path).unwrap_or_else(|_unknown| path.to_owned());
     let mut uri = "file:".to_owned();

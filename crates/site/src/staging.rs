@@ -104,14 +104,14 @@ impl Staging {
     /// not exist yet. Returns the temporary path; [`Self::new_file`] makes files in it.
     pub(crate) fn create_folder(&mut self, name: &str) -> Result<PathBuf, SiteError> {
         let place = self.folder.join(name);
-        let beside = self.waiting.beside(&place);
+        let temporary = self.waiting.temporary(&place);
         self.waiting
-            .create_by(&place, None, |_disk, beside| {
-                fs::create_dir(beside)?;
-                fs::set_permissions(beside, Permissions::from_mode(FOLDER_MODE))
+            .create_by(&place, None, |_disk, temporary| {
+                fs::create_dir(temporary)?;
+                fs::set_permissions(temporary, Permissions::from_mode(FOLDER_MODE))
             })
-            .map_err(|error| SiteError::from_io(&beside, "creating", error))?;
-        Ok(beside)
+            .map_err(|error| SiteError::from_io(&temporary, "creating", error))?;
+        Ok(temporary)
     }
 
     /// Makes an unpublished file at this path.
@@ -176,7 +176,7 @@ impl Staging {
 
     /// Appends to a file made by [`Self::begin_pages`].
     pub(crate) fn append(&self, page: &str, bytes: &[u8]) -> Result<(), SiteError> {
-        let path = self.waiting.beside(&self.folder.join(page));
+        let path = self.waiting.temporary(&self.folder.join(page));
         OpenOptions::new()
             .append(true)
             .open(&path)
@@ -187,8 +187,10 @@ impl Staging {
     /// Fills the compressed twin of a complete file.
     pub(crate) fn pack(&self, page: &str) -> Result<(), SiteError> {
         self.check()?;
-        let from = self.waiting.beside(&self.folder.join(page));
-        let to = self.waiting.beside(&self.folder.join(format!("{page}.gz")));
+        let from = self.waiting.temporary(&self.folder.join(page));
+        let to = self
+            .waiting
+            .temporary(&self.folder.join(format!("{page}.gz")));
         let packed = || -> io::Result<()> {
             let mut zipped = gzip(OpenOptions::new().write(true).open(&to)?);
             io::copy(&mut File::open(&from)?, &mut zipped)?;
@@ -231,7 +233,7 @@ impl Staging {
         let place = self.folder.join(name);
         self.waiting
             .create(&place, page.map(str::to_owned))
-            .map_err(|error| SiteError::from_io(&self.waiting.beside(&place), "creating", error))
+            .map_err(|error| SiteError::from_io(&self.waiting.temporary(&place), "creating", error))
     }
 
     /// Removes these files after all others are published. A missing file is no error.

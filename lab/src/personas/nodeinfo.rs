@@ -204,7 +204,7 @@ fn links(table: &mut Table) {
     pointed(
         table,
         "links-numbered",
-        "Has numbered keys beside its links",
+        "Has numbered keys next to its links",
         &[6],
         alive(),
         &json!({"0": link(host), "links": [link(host)]}),

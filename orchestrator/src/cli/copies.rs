@@ -50,13 +50,13 @@ pub(super) fn backup_push(config: &Config, file: &Path) -> anyhow::Result<u8> {
         return Ok(OK);
     }
     let mut out = stdout()?;
-    let beside = database.with_extension("backup");
+    let temporary = database.with_extension("backup");
     // May be left by a backup that was killed.
-    remove(&beside)?;
-    let written = copy(&beside)
-        .and_then(|()| Ok(io::copy(&mut File::open(&beside)?, &mut out)?))
+    remove(&temporary)?;
+    let written = copy(&temporary)
+        .and_then(|()| Ok(io::copy(&mut File::open(&temporary)?, &mut out)?))
         .and_then(|_bytes| Ok(out.flush()?));
-    remove(&beside)?;
+    remove(&temporary)?;
     written.with_context(|| failed(database))?;
     Ok(OK)
 }

@@ -152,7 +152,7 @@ impl Making<'_> {
                 }
                 if let Some(why) = Why::of(&reason) {
                     self.site
-                        .answer(host, &answer(known, beside(why, row.as_ref())))?;
+                        .answer(host, &answer(known, as_published(why, row.as_ref())))?;
                 }
             }
             // No answer can name it, and no file shows it.
@@ -224,7 +224,7 @@ fn answer(known: &KnownHost, why: Why) -> Answer {
 
 /// The database's reason, adjusted to the published row. A list may be older than the database if
 /// the last one was held back or could not be written.
-fn beside(why: Why, row: Option<&Instance>) -> Why {
+fn as_published(why: Why, row: Option<&Instance>) -> Why {
     match (row, why.is_listed()) {
         (Some(_), false) => Why::LeavesNext,
         (None, true) => Why::NextList,

@@ -160,7 +160,7 @@ impl Trouble {
 }
 
 fn replace(world: &World, file: &str, text: &str) -> anyhow::Result<()> {
-    let beside = world.path(&format!("{file}.new"));
-    std::fs::write(&beside, text)?;
-    Ok(std::fs::rename(&beside, world.path(file))?)
+    let temporary = world.path(&format!("{file}.new"));
+    std::fs::write(&temporary, text)?;
+    Ok(std::fs::rename(&temporary, world.path(file))?)
 }

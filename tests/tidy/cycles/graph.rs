@@ -203,8 +203,8 @@ impl Reader<'_> {
                 let own = self.files[self.modules[module].file].clone();
                 let candidates = match file {
                     Some(file) => {
-                        let (beside, _) = own.rsplit_once('/').expect("a file in a folder");
-                        vec![format!("{beside}/{file}")]
+                        let (folder, _) = own.rsplit_once('/').expect("a file in a folder");
+                        vec![format!("{folder}/{file}")]
                     }
                     None => vec![
                         format!("{folder}/{name}.rs"),

@@ -31,7 +31,7 @@ pub(crate) struct Step {
     pub(crate) tier: Tier,
     pub(crate) engine: bool,
     /// Whether it runs concurrently with the steps that follow, until one that comes after it.
-    pub(crate) beside: bool,
+    pub(crate) concurrent: bool,
     /// Steps that must have passed.
     pub(crate) needs: &'static [&'static str],
     /// Steps that must have ended, in addition to those that it needs.
@@ -72,7 +72,7 @@ pub(crate) struct Course<'root> {
     context: Context<'root>,
     /// The folder with a log file for each step.
     logs: PathBuf,
-    beside: Vec<Running>,
+    concurrent: Vec<Running>,
     ended: Vec<Ended>,
 }
 
@@ -87,7 +87,7 @@ impl Step {
             about,
             tier: Tier::Quick,
             engine: false,
-            beside: false,
+            concurrent: false,
             needs: &[],
             after: &[],
             run,
@@ -112,9 +112,9 @@ impl Step {
         }
     }
 
-    pub(crate) const fn beside(self) -> Self {
+    pub(crate) const fn concurrent(self) -> Self {
         Self {
-            beside: true,
+            concurrent: true,
             ..self
         }
     }
@@ -164,7 +164,7 @@ impl<'root> Course<'root> {
         Ok(Self {
             context,
             logs,
-            beside: Vec::new(),
+            concurrent: Vec::new(),
             ended: Vec::new(),
         })
     }
@@ -185,9 +185,9 @@ impl<'root> Course<'root> {
             return Ok(());
         }
         let running = self.start(step)?;
-        if step.beside {
-            say(&format!("==> {} runs beside the others", step.name))?;
-            self.beside.push(running);
+        if step.concurrent {
+            say(&format!("==> {} runs concurrently", step.name))?;
+            self.concurrent.push(running);
             return Ok(());
         }
         say(&format!("==> {}", step.name))?;
@@ -210,7 +210,7 @@ impl<'root> Course<'root> {
     }
 
     pub(crate) fn wait(&mut self) -> anyhow::Result<()> {
-        while let Some(running) = self.beside.pop() {
+        while let Some(running) = self.concurrent.pop() {
             self.end(running)?;
         }
         Ok(())
@@ -265,9 +265,9 @@ impl<'root> Course<'root> {
     }
 
     fn wait_for(&mut self, name: &str) -> anyhow::Result<()> {
-        if let Some(place) = self.beside.iter().position(|one| one.name == name) {
-            let running = self.beside.remove(place);
-            say(&format!("==> {name}, which ran beside the others"))?;
+        if let Some(place) = self.concurrent.iter().position(|one| one.name == name) {
+            let running = self.concurrent.remove(place);
+            say(&format!("==> {name}, which ran concurrently"))?;
             self.end(running)?;
         }
         Ok(())
@@ -298,7 +298,7 @@ impl<'root> Course<'root> {
 /// A step that is cut off would leave its work half done and its programs behind.
 impl Drop for Course<'_> {
     fn drop(&mut self) {
-        for running in &mut self.beside {
+        for running in &mut self.concurrent {
             let _reaped = running.child.wait();
         }
     }
@@ -380,7 +380,7 @@ mod tests {
         };
         let mut course = Course::new(context, folder.clone()).unwrap();
         let broken = "echo 'xtask: no disk' >&2; exit 1";
-        course.beside.push(running(&folder, broken));
+        course.concurrent.push(running(&folder, broken));
         course.step(NEEDY).unwrap();
         course
             .record("leftovers", || bail!("left behind: volume z"))

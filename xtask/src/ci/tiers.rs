@@ -7,7 +7,7 @@ use super::{images, lab, programs, stories};
 pub(crate) const STEPS: &[Step] = &[
     Step::quick("bases", "base images, made if no registry answers", images::bases)
         .with_engine()
-        .beside(),
+        .concurrent(),
     Step::quick("fmt", "rustfmt", programs::fmt),
     Step::quick(
         "scripts",
@@ -36,7 +36,7 @@ pub(crate) const STEPS: &[Step] = &[
         "scenarios over plain processes; --full: with 200 kills",
         stories::over_processes,
     )
-    .beside(),
+    .concurrent(),
     Step::quick("images", "the images, and their sizes", images::build)
         .with_engine()
         .needs(&["bases"]),

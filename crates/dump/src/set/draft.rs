@@ -353,7 +353,7 @@ impl<D: TableDisk> Sealed<D> {
     /// Adds a file that is published with the index but not listed in it.
     pub(crate) fn attach(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
         let place = format!("{DATA_FOLDER}/{name}");
-        self.swap.put(&place, Turn::Beside, bytes)
+        self.swap.put(&place, Turn::Companion, bytes)
     }
 
     pub(crate) fn publish(self) -> Result<(), DumpError> {

@@ -104,7 +104,7 @@ impl Draft {
     /// Fails if they can't be opened.
     pub fn rows(&self) -> Result<Rows, DumpError> {
         let (file, _bytes) = self.0.swap().open(ROWS_PLACE)?;
-        let path = self.0.swap().beside(ROWS_PLACE);
+        let path = self.0.swap().temporary(ROWS_PLACE);
         Ok(Rows::new(path, Box::new(file)))
     }
 

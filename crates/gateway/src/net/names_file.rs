@@ -314,9 +314,9 @@ mod tests {
         assert!(matches!(file.look_up(&host), Err(NamesFileError::Read(_))));
         std::fs::write(&path, "a.lab.test nodata").unwrap();
         assert_eq!(file.look_up(&host).unwrap(), Some(Entry::NoAddress));
-        let mut beside = tempfile::NamedTempFile::new_in(directory.path()).unwrap();
-        beside.write_all(b"a.lab.test timeout").unwrap();
-        beside.persist(&path).unwrap();
+        let mut temporary = tempfile::NamedTempFile::new_in(directory.path()).unwrap();
+        temporary.write_all(b"a.lab.test timeout").unwrap();
+        temporary.persist(&path).unwrap();
         assert_eq!(file.look_up(&host).unwrap(), Some(Entry::Silence));
         std::fs::remove_file(&path).unwrap();
         assert!(file.look_up(&host).is_err());

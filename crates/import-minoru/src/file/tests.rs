@@ -252,5 +252,5 @@ fn a_copy_is_read_where_nothing_can_be_written() {
     mode(0o700);
     assert_eq!(found, [host("a.example", known(MinoruState::Discovered))]);
     let names = std::fs::read_dir(dir.path()).unwrap().count();
-    assert_eq!(names, 1, "nothing was put beside it");
+    assert_eq!(names, 1, "nothing was put next to it");
 }

@@ -57,7 +57,7 @@ impl Default for Bounds {
 pub enum TakeOver {
     /// On a separate thread.
     #[default]
-    Beside,
+    Background,
     /// Within commits, which is SQLite's default. For benchmarks that compare the two.
     Within,
 }
@@ -157,7 +157,7 @@ impl Checkpoints {
         writer: &Connection,
         bounds: Bounds,
     ) -> Result<Self, BeginError> {
-        let beside = open(path)?;
+        let background = open(path)?;
         // Replaces SQLite's own hook and so ends its automatic checkpoints.
         writer.wal_hook(Some(|_log, pages| {
             LOGGED.set(u32::try_from(pages).unwrap_or(0));
@@ -173,7 +173,7 @@ impl Checkpoints {
                 move || {
                     let mut trouble = Trouble::default();
                     while woken.recv().is_ok() {
-                        trouble.tell(round(&beside, &shared));
+                        trouble.tell(round(&background, &shared));
                     }
                 }
             })
@@ -260,11 +260,11 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Runs checkpoints, which also copy what was appended in between, until nothing is left or a round
 /// leaves as much as the one before.
-fn round(beside: &Connection, shared: &Shared) -> rusqlite::Result<()> {
+fn round(background: &Connection, shared: &Shared) -> rusqlite::Result<()> {
     let mut left_before = u32::MAX;
     loop {
         let is_mine = shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let log = take_over(beside)?;
+        let log = take_over(background)?;
         drop(is_mine);
         shared.taken.store(log.taken, Ordering::Relaxed);
         let left = log.pages.saturating_sub(log.taken);

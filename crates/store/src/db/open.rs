@@ -199,7 +199,7 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
     };
     let checkpoints = match tuning.opening.take_over {
         TakeOver::Within => None,
-        TakeOver::Beside => {
+        TakeOver::Background => {
             let begun = Checkpoints::begin(path, &connection, tuning.log);
             Some(begun.map_err(|error| match error {
                 BeginError::Sqlite(error) => explain(path, error),

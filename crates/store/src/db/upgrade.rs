@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use crate::db::error::{CopyError, OpenError};
 use crate::db::tuning::{Moment, Tuning};
-use crate::files::copy::{self, Beside};
+use crate::files::copy::{self, TemporaryFile};
 
 /// Copies of older schemas that are kept, each as large as the database was. One is from the last
 /// upgrade, one from the upgrade before, for problems that are noticed late. Older copies have
@@ -53,9 +53,9 @@ pub(crate) fn upgrade(
 }
 
 fn keep(connection: &Connection, copy: &Path, from: i64, tuning: &Tuning) -> Result<(), CopyError> {
-    let beside = Beside::new(copy)?;
-    beside.fill(connection)?;
-    let found = beside.check()?;
+    let temporary = TemporaryFile::new(copy)?;
+    temporary.fill(connection)?;
+    let found = temporary.check()?;
     if found != from {
         return Err(CopyError::Damaged(format!(
             "the copy has schema {found} and not {from}"
@@ -63,7 +63,7 @@ fn keep(connection: &Connection, copy: &Path, from: i64, tuning: &Tuning) -> Res
     }
     (tuning.at)(Moment::Copied);
     // Replaces an earlier copy of this schema: the database has changed since.
-    beside.put(copy)
+    temporary.put(copy)
 }
 
 /// Deletes surplus copies of older schemas. A failure only costs disk space.

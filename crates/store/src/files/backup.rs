@@ -16,7 +16,7 @@ use crate::db::error::CopyError;
 use crate::db::lock::lock;
 use crate::db::open;
 use crate::db::tuning::Tuning;
-use crate::files::copy::{self, Beside};
+use crate::files::copy::{self, TemporaryFile};
 
 /// Replaced databases that are kept next to the current one, each as large as the database was.
 /// Nine are enough for an operator who tries one backup after the other. None is ever deleted
@@ -52,8 +52,8 @@ pub fn backup(database: &Path, to: &Path) -> Result<Copied, CopyError> {
             path: to.to_owned(),
         });
     }
-    let (beside, copied) = copy_beside(database, to)?;
-    beside.put(to)?;
+    let (temporary, copied) = copy_to_temporary(database, to)?;
+    temporary.put(to)?;
     Ok(copied)
 }
 
@@ -62,8 +62,8 @@ pub fn backup(database: &Path, to: &Path) -> Result<Copied, CopyError> {
 /// # Errors
 /// Each cause has its variant. The output is incomplete then, and [`restore`] refuses it.
 pub fn backup_into(database: &Path, out: &mut dyn Write) -> Result<Copied, CopyError> {
-    let (mut beside, copied) = copy_beside(database, database)?;
-    let file = beside.file();
+    let (mut temporary, copied) = copy_to_temporary(database, database)?;
+    let file = temporary.file();
     file.rewind()
         .and_then(|()| io::copy(file, out))
         .and_then(|_bytes| out.flush())
@@ -71,18 +71,25 @@ pub fn backup_into(database: &Path, out: &mut dyn Write) -> Result<Copied, CopyE
     Ok(copied)
 }
 
-fn copy_beside(database: &Path, place: &Path) -> Result<(Beside, Copied), CopyError> {
+fn copy_to_temporary(database: &Path, place: &Path) -> Result<(TemporaryFile, Copied), CopyError> {
     let connection = open::open_for_copy(database)?;
-    let beside = Beside::new(place)?;
-    beside.fill(&connection)?;
-    let schema = beside.check()?;
-    let copied = measured(beside, schema)?;
+    let temporary = TemporaryFile::new(place)?;
+    temporary.fill(&connection)?;
+    let schema = temporary.check()?;
+    let copied = measured(temporary, schema)?;
     Ok(copied)
 }
 
-fn measured(mut beside: Beside, schema: i64) -> Result<(Beside, Copied), CopyError> {
-    let bytes = beside.file().metadata().map_err(CopyError::Stream)?.len();
-    Ok((beside, Copied { schema, bytes }))
+fn measured(
+    mut temporary: TemporaryFile,
+    schema: i64,
+) -> Result<(TemporaryFile, Copied), CopyError> {
+    let bytes = temporary
+        .file()
+        .metadata()
+        .map_err(CopyError::Stream)?
+        .len();
+    Ok((temporary, Copied { schema, bytes }))
 }
 
 /// Replaces the database with a backup. The old database is kept next to it as `.replaced`, or as
@@ -102,9 +109,9 @@ pub(crate) fn restore_tuned(
     let _lock = lock(database)?;
     copy::clear(database);
     let kept = free_place(database)?;
-    let mut beside = Beside::new(database)?;
-    io::copy(from, beside.file()).map_err(CopyError::Stream)?;
-    let schema = beside.check()?;
+    let mut temporary = TemporaryFile::new(database)?;
+    io::copy(from, temporary.file()).map_err(CopyError::Stream)?;
+    let schema = temporary.check()?;
     let known = tuning.schema.version();
     if schema > known {
         return Err(CopyError::Newer {
@@ -112,12 +119,12 @@ pub(crate) fn restore_tuned(
             known,
         });
     }
-    let (beside, copied) = measured(beside, schema)?;
+    let (temporary, copied) = measured(temporary, schema)?;
     fold_log_in(database, tuning);
     let replaced = put_aside(database, &kept)
         .map_err(|error| CopyError::unwritable(database, &error))?
         .then_some(kept);
-    beside.put(database)?;
+    temporary.put(database)?;
     Ok(Restored { copied, replaced })
 }
 

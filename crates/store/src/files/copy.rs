@@ -27,13 +27,13 @@ const FOLDER_NAMES_MAX: usize = 100_000;
 
 /// A temporary file in the folder of its place. Dropping it deletes it.
 #[derive(Debug)]
-pub(crate) struct Beside {
+pub(crate) struct TemporaryFile {
     path: PathBuf,
     /// Locked, so that [`clear`] can tell it from the leftovers of a crash.
     file: File,
 }
 
-impl Beside {
+impl TemporaryFile {
     /// An empty file next to `place`.
     pub(crate) fn new(place: &Path) -> Result<Self, CopyError> {
         // Random, since process ids repeat from container to container.
@@ -141,7 +141,7 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // After the rename there is no file of this name. A file that can't be deleted now is
         // cleared later.

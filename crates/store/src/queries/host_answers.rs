@@ -47,7 +47,7 @@ pub struct KnownHost {
 }
 
 /// Statements that run for each host in addition to the one that reads its row.
-struct Beside<'c> {
+struct PerHost<'c> {
     last: CachedStatement<'c>,
     target: CachedStatement<'c>,
     group: CachedStatement<'c>,
@@ -64,11 +64,11 @@ impl Reader {
         mut visit: impl FnMut(HostAnswer<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let snapshot = self.connection().unchecked_transaction().map_err(ours)?;
-        let mut beside = Beside::new(&snapshot).map_err(ours)?;
+        let mut per_host = PerHost::new(&snapshot).map_err(ours)?;
         let mut statement = snapshot.prepare_cached(EACH).map_err(ours)?;
         let mut rows = statement.query([]).map_err(ours)?;
         while let Some(columns) = rows.next().map_err(ours)? {
-            match beside.known(columns) {
+            match per_host.known(columns) {
                 Ok(known) => visit(HostAnswer::Known(&known))?,
                 Err(StoreError::BadRow { .. }) => {
                     let name: String = columns.get("name").map_err(ours)?;
@@ -94,7 +94,7 @@ fn ours(error: rusqlite::Error) -> StoreError {
     error.into()
 }
 
-impl<'c> Beside<'c> {
+impl<'c> PerHost<'c> {
     fn new(connection: &'c Connection) -> rusqlite::Result<Self> {
         Ok(Self {
             last: connection.prepare_cached(history::NEWEST_FIRST)?,

@@ -244,7 +244,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         starter.attack(HOST, "stays").1,
         starter.attack(HOST, "stays"),
     );
-    let beside = starter.attack(HOST, "neighbours");
+    let neighbour = starter.attack(HOST, "neighbours");
     let order = format!(
         "roams port={} bridge={} other={} lab={} abstract={} else={OTHER_HOST} id={} root={}",
         targets.port,
@@ -252,7 +252,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         targets.other,
         world.lab().address(),
         targets.abstract_name,
-        beside.0,
+        neighbour.0,
         world.path(EGRESS).display(),
     );
     let roams = starter.attack(HOST, &order).1;
@@ -284,7 +284,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         <[Outcome; 6]>::try_from(outcomes).ok().context("six")?;
 
     // Both end on request, whatever signals they ignore.
-    for (id, task) in [stays, beside] {
+    for (id, task) in [stays, neighbour] {
         let was_there = starter.launcher.kill(&id).await?;
         let ended = task.await??;
         assert_eq!(

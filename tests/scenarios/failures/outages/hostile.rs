@@ -120,12 +120,12 @@ async fn half_of_all_hosts_can_neither_stop_the_census_nor_have_honest_ones_coun
             Ok(judged.count() > HOSTILE.len() / 3)
         })
         .await?;
-    let beside = honest_rate(&world).await?;
-    eprintln!("honest checks a second: {alone:.2} alone, {beside:.2} beside the hostile");
+    let with_hostile = honest_rate(&world).await?;
+    eprintln!("honest checks a second: {alone:.2} alone, {with_hostile:.2} with the hostile");
     watch.over(&world)?;
     assert!(
-        beside >= alone * HONEST_RATE_MIN,
-        "{beside:.2}/s beside the hostile, {alone:.2}/s alone"
+        with_hostile >= alone * HONEST_RATE_MIN,
+        "{with_hostile:.2}/s with the hostile, {alone:.2}/s alone"
     );
     watch.recovers(&world, SOON).await
 }

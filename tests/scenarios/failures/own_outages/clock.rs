@@ -61,9 +61,9 @@ impl SetClock {
     }
 
     fn ahead_by(&self, seconds: i64) -> anyhow::Result<()> {
-        let beside = self.file.with_extension("new");
-        std::fs::write(&beside, seconds.to_string())?;
-        Ok(std::fs::rename(&beside, &self.file)?)
+        let temporary = self.file.with_extension("new");
+        std::fs::write(&temporary, seconds.to_string())?;
+        Ok(std::fs::rename(&temporary, &self.file)?)
     }
 }
 

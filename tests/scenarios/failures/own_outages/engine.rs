@@ -54,10 +54,13 @@ async fn an_engine_that_refuses_some_calls_wrongs_nobody() -> anyhow::Result<()>
 
 /// A checker that can be removed or broken.
 fn checker(world_directory: &Path, script: &str) -> anyhow::Result<()> {
-    let beside = world_directory.join("checker.new");
-    std::fs::write(&beside, format!("#!/bin/sh\n{script}\n"))?;
-    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(0o755))?;
-    Ok(std::fs::rename(&beside, world_directory.join("checker"))?)
+    let temporary = world_directory.join("checker.new");
+    std::fs::write(&temporary, format!("#!/bin/sh\n{script}\n"))?;
+    std::fs::set_permissions(&temporary, std::fs::Permissions::from_mode(0o755))?;
+    Ok(std::fs::rename(
+        &temporary,
+        world_directory.join("checker"),
+    )?)
 }
 
 /// A working checker, as a script.

@@ -149,11 +149,11 @@ fn no_key_is_made_in_the_place_of_one_that_cannot_be_used() {
 #[test]
 fn half_a_key_of_a_crash_is_no_key_and_in_nobodys_way() {
     let folder = tempfile::tempdir().unwrap();
-    let beside = folder.path().join(".signing.key.new");
-    fs::write(&beside, b"untrusted comm").unwrap();
+    let temporary = folder.path().join(".signing.key.new");
+    fs::write(&temporary, b"untrusted comm").unwrap();
     let (_, origin) = Keys::open(folder.path(), &seed(1)).unwrap();
     assert_eq!(origin, Origin::Made);
-    assert!(!beside.exists());
+    assert!(!temporary.exists());
 }
 
 /// A reader who knows any of the last keys can verify the newest: each key is signed by the one

@@ -226,7 +226,7 @@ fn what_a_crash_left_of_a_copy_is_cleared_and_one_in_the_making_is_not() {
     fs::write(&left, "SQLite format 3").unwrap();
     let other = dir.path().join(".hidden");
     fs::write(&other, "somebody's").unwrap();
-    let mut making = Beside::new(&path(&dir)).unwrap();
+    let mut making = TemporaryFile::new(&path(&dir)).unwrap();
     making.file().write_all(b"SQLite").unwrap();
     open(&path(&dir)).unwrap().close();
     assert!(!left.exists());
