@@ -16,7 +16,7 @@ mod show;
 mod sources;
 mod token;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -481,6 +481,14 @@ fn complain(what: &str, code: u8) -> u8 {
     // The reader of stderr may be gone.
     writeln!(std::io::stderr(), "fedicensus: {what}").ok();
     code
+}
+
+/// An input file's name for messages; `-` is standard input.
+fn input_name(file: &Path) -> String {
+    match file.to_str() {
+        Some("-") => "standard input".to_owned(),
+        _ => file.display().to_string(),
+    }
 }
 
 /// The error with its causes, without repetitions: some errors include their cause's text, others

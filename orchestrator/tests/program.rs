@@ -518,9 +518,16 @@ fn verified(public: &Path, key: &str) -> Option<bool> {
 }
 
 #[test]
-fn without_a_push_database_no_endpoint_key_is_rotated() {
+fn no_command_makes_a_push_database() {
     let data = Data::new();
     data.check(&["key", "rotate", "--push"], 1, "no new key was put into");
+    data.check(&["backup", "--push", "-"], 1, "no backup of");
+    // What a backup that failed leaves behind.
+    data.check(
+        &["restore", "--push", "-"],
+        1,
+        "was not restored from standard input",
+    );
     assert!(!data.0.path().join("push.db").exists());
 }
 

@@ -78,7 +78,10 @@ const HEALTH_BYTES_MAX: u64 = 4096;
 /// Fails if the answer is not 200 or takes too long.
 pub async fn health(socket: &Path) -> io::Result<()> {
     let asking = async {
-        let mut stream = UnixStream::connect(socket).await?;
+        let mut stream = UnixStream::connect(socket).await.map_err(|error| {
+            let text = format!("can't connect to {}: {error}", socket.display());
+            io::Error::new(error.kind(), text)
+        })?;
         stream
             .write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
             .await?;

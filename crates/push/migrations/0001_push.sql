@@ -88,6 +88,5 @@ END;
 
 CREATE TRIGGER message_removed AFTER DELETE ON messages BEGIN
     UPDATE users SET messages = messages - 1, bytes = bytes - OLD.bytes WHERE uaid = OLD.uaid;
-    -- A channel that was registered again did not count its earlier messages.
-    UPDATE channels SET messages = max(messages - 1, 0) WHERE uaid = OLD.uaid AND channel = OLD.channel;
+    UPDATE channels SET messages = messages - 1 WHERE uaid = OLD.uaid AND channel = OLD.channel;
 END;

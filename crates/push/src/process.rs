@@ -165,7 +165,7 @@ pub enum OldKeys {
 /// # Errors
 /// There is no database, it can't be written, or it has as many keys as are allowed.
 pub fn rotate(database: &Path, old: OldKeys) -> Result<usize, ProcessError> {
-    let storage = Sqlite::open(database, Limits::ORDINARY)?;
+    let storage = Sqlite::open_existing(database, Limits::ORDINARY)?;
     let mut keys = vec![new_endpoint_key()?];
     if old == OldKeys::Keep {
         let kept = text(ENDPOINT_KEYS, storage.secret(ENDPOINT_KEYS, b"")?)?;

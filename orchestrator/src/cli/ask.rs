@@ -18,7 +18,7 @@ use scheduler::event::{CheckNumber, CheckOutcome, Trigger};
 use serde_json::json;
 
 use super::show::hosts::pasted;
-use super::{FAILED, OK, UNAVAILABLE, complain, say};
+use super::{FAILED, OK, UNAVAILABLE, complain, input_name, say};
 use crate::check::commit_verdict::commit_verdict;
 use crate::check::fault::Fault;
 use crate::check::slot_queue::SlotQueue;
@@ -52,10 +52,7 @@ pub(super) async fn import(config: &Config, file: &Path, json: bool) -> anyhow::
 
 /// The names in a file, one per line or as a JSON array; `-` is standard input.
 pub(super) fn names_in(file: &Path) -> anyhow::Result<Vec<String>> {
-    let shown = match file.to_str() {
-        Some("-") => "standard input".to_owned(),
-        _ => file.display().to_string(),
-    };
+    let shown = input_name(file);
     let text = read_list(file).with_context(|| format!("cannot read {shown}"))?;
     parse_list(&text)
         .with_context(|| format!("{shown} is neither one name a line nor a JSON array of names"))

@@ -9,7 +9,7 @@ use ::push::storage::sqlite::{Limits, Sqlite};
 use anyhow::{Context as _, bail};
 use store::Copied;
 
-use super::{OK, say};
+use super::{OK, input_name, say};
 use crate::config::Config;
 
 pub(super) fn backup(config: &Config, file: &Path) -> anyhow::Result<u8> {
@@ -40,9 +40,7 @@ fn stdout() -> anyhow::Result<io::StdoutLock<'static>> {
 pub(super) fn backup_push(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let database = &config.push_settings.database;
     let copy = |to: &Path| -> anyhow::Result<()> {
-        // Opening a missing database would create one.
-        File::open(database)?;
-        Ok(Sqlite::open(database, Limits::ORDINARY)?.back_up(to)?)
+        Ok(Sqlite::open_existing(database, Limits::ORDINARY)?.back_up(to)?)
     };
     if file != Path::new("-") {
         copy(file).with_context(|| failed(database))?;
@@ -76,10 +74,7 @@ pub(super) async fn restore_push(config: &Config, file: &Path) -> anyhow::Result
         bail!("the push service is running: stop it first");
     }
     let database = &settings.database;
-    let kept = put_back(database, file).with_context(|| {
-        let (database, file) = (database.display(), file.display());
-        format!("{database} was not restored from {file}")
-    })?;
+    let kept = put_back(database, file).with_context(|| not_restored(database, file))?;
     say(&format!(
         "restored {}; start the push service now",
         database.display()
@@ -96,11 +91,10 @@ pub(super) async fn restore_push(config: &Config, file: &Path) -> anyhow::Result
 /// Restores a database. Returns the path at which the former database is kept, if there was one.
 fn put_back(database: &Path, file: &Path) -> anyhow::Result<Option<PathBuf>> {
     let new = database.with_extension("new");
-    remove(&new)?;
+    remove_with_log(database, "new")?;
     io::copy(&mut source(file)?, &mut File::create_new(&new)?)?;
-    // Rejects a file that is not a database of the push service.
-    if let Err(error) = Sqlite::open(&new, Limits::ORDINARY) {
-        remove(&new)?;
+    if let Err(error) = Sqlite::open_existing(&new, Limits::ORDINARY) {
+        remove_with_log(database, "new")?;
         return Err(error.into());
     }
     let mut kept = None;
@@ -122,6 +116,14 @@ fn put_back(database: &Path, file: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(kept)
 }
 
+/// Removes a database with the files that SQLite puts next to it.
+fn remove_with_log(database: &Path, extension: &str) -> anyhow::Result<()> {
+    for end in ["", "-wal", "-shm"] {
+        remove(&database.with_extension(format!("{extension}{end}")))?;
+    }
+    Ok(())
+}
+
 fn source(file: &Path) -> anyhow::Result<Box<dyn Read>> {
     Ok(if file == Path::new("-") {
         Box::new(io::stdin())
@@ -134,16 +136,16 @@ fn failed(database: &Path) -> String {
     format!("no backup of {} was made", database.display())
 }
 
+fn not_restored(database: &Path, file: &Path) -> String {
+    let (database, file) = (database.display(), input_name(file));
+    format!("{database} was not restored from {file}")
+}
+
 pub(super) fn restore(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let database = config.database();
     let mut source = source(file)?;
-    let restored = store::restore(&database, &mut source).with_context(|| {
-        format!(
-            "{} was not restored from {}",
-            database.display(),
-            file.display()
-        )
-    })?;
+    let restored =
+        store::restore(&database, &mut source).with_context(|| not_restored(&database, file))?;
     say(&format!(
         "restored {}: {}; start the daemon now",
         database.display(),

@@ -70,10 +70,8 @@ fn rotate_push(config: &Config, stolen: bool) -> anyhow::Result<()> {
         OldKeys::Keep
     };
     let database = &config.push_settings.database;
-    let failed = || format!("no new key was put into {}", database.display());
-    // Opening it would make one.
-    std::fs::metadata(database).with_context(failed)?;
-    let keys = process::rotate(database, old).with_context(failed)?;
+    let keys = process::rotate(database, old)
+        .with_context(|| format!("no new key was put into {}", database.display()))?;
     say(&format!(
         "endpoint keys in {}: {keys}; restart the push service, which reads them at its start",
         database.display()

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+use rusqlite::{
+    Connection, OpenFlags, OptionalExtension as _, Row, Transaction, TransactionBehavior, params,
+};
 use rusqlite_migration::{M, Migrations};
 use thiserror::Error;
 
@@ -71,6 +73,9 @@ pub enum OpenError {
     /// It is another program's database.
     #[error("{0} is not a database of the push service")]
     Foreign(String),
+    /// It must exist, and can't be read.
+    #[error("{0} can't be read ({1}); the push service makes it at its first start")]
+    Missing(String, #[source] io::Error),
     /// SQLite's error.
     #[error("the database {0} can't be opened: {1}")]
     Sqlite(String, #[source] rusqlite::Error),
@@ -131,6 +136,24 @@ impl Sqlite {
             limits,
             last_place: AtomicI64::new(last),
         })
+    }
+
+    /// Opens a file that must be a database of the push service already. [`Sqlite::open`] also
+    /// makes one of a missing or empty file.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open_existing(path: &Path, limits: Limits) -> Result<Self, OpenError> {
+        let shown = || path.display().to_string();
+        path.metadata()
+            .map_err(|error| OpenError::Missing(shown(), error))?;
+        let found: i64 = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+            .and_then(|c| c.query_row("PRAGMA application_id", [], |row| row.get(0)))
+            .map_err(|error| OpenError::Sqlite(shown(), error))?;
+        if found != APPLICATION_ID {
+            return Err(OpenError::Foreign(shown()));
+        }
+        Self::open(path, limits)
     }
 
     /// Forgets where users are connected, for a starting process that is the only node.
@@ -358,7 +381,8 @@ impl Storage for Sqlite {
             }
             let added = t
                 .prepare_cached(
-                    "INSERT INTO channels (uaid, channel) SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM users WHERE uaid = ?1) \
+                    "INSERT INTO channels (uaid, channel, messages) \
+                     SELECT ?1, ?2, (SELECT count(*) FROM messages WHERE uaid = ?1 AND channel = ?2) WHERE EXISTS (SELECT 1 FROM users WHERE uaid = ?1) \
                      AND (SELECT count(*) FROM channels WHERE uaid = ?1 AND channel <> ?2) < ?3 \
                      ON CONFLICT DO UPDATE SET channel = excluded.channel",
                 )?

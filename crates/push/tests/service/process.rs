@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use push::process::{OldKeys, Settings, rotate, run};
+use push::storage::sqlite::{Limits, Sqlite};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -120,6 +121,7 @@ async fn new_keys_keep_old_endpoints_until_they_are_given_up() {
 fn there_is_a_bound_on_keys() {
     let folder = tempfile::tempdir().unwrap();
     let database = database(&folder);
+    drop(Sqlite::open(&database, Limits::ORDINARY).unwrap());
     let refused = (0..100).find_map(|_| rotate(&database, OldKeys::Keep).err());
     assert!(refused.unwrap().to_string().contains("--stolen"));
     assert_eq!(rotate(&database, OldKeys::Forget).unwrap(), 1);

@@ -343,6 +343,13 @@ proptest! {
                 (5, Some(last)) => storage.advance(uaid(1), last.place_ms - 1).unwrap(),
                 (_, Some(_)) => {
                     storage.remove_channel(uaid(1), channel(number)).unwrap();
+                    // A client may leave a message of a channel that it has unregistered.
+                    let left = Notification {
+                        channel: channel(number),
+                        ..message(&storage, &format!("{}", saved.len()), None)
+                    };
+                    saved.push(left);
+                    storage.save(uaid(1), &saved[saved.len() - 1..], Room::Promised).unwrap();
                     storage.add_channel(uaid(1), channel(number)).unwrap();
                 }
             }
