@@ -128,7 +128,7 @@ fn what_is_held_is_told_with_its_reason_and_what_was_decided_is_kept() {
         2,
         &["0 is not in"],
     );
-    let denied = "farm.net: denied; its 12 hosts are not checked";
+    let denied = "farm.net: denied; no more checks of its 12 hosts";
     data.check(&decide("deny", "farm.net", "a farm"), 0, &[denied]);
     let why = "denies its group `farm.net`: a farm";
     data.check(&["explain", "n3.farm.net"], 0, &["not listed", why]);

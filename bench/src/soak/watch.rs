@@ -225,11 +225,11 @@ fn faults(live: &LiveState) -> u64 {
 
 fn note_troubles(live: &LiveState, troubles: &mut Vec<String>) {
     let outage = live.outage.as_ref().map(|(what, _)| what.clone());
-    let silence = live.blackout.as_ref();
-    let silence = silence.map(|silence| format!("nobody lives: {silence:?}"));
+    let blackout = live.blackout.as_ref();
+    let blackout = blackout.map(|blackout| format!("no check succeeds: {blackout:?}"));
     let all = [
         outage,
-        silence,
+        blackout,
         live.dump_trouble.clone(),
         live.clock_trouble.clone(),
     ];

@@ -126,7 +126,7 @@ impl Shared {
             Err(error @ WireError::Message(_)) => Err(out_of_turn(visitor, &error)),
             Err(error) => {
                 tracing::error!(error = %with_cause(&error), "no answer from the daemon: check that it runs and that its setting `console_socket` is true");
-                let text = "The census does not answer. See that its daemon runs and that its setting `console_socket` is true, then load the page again.";
+                let text = "See that its daemon runs and that its setting `console_socket` is true, then load the page again.";
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 Err(pages::of_visitor(visitor, "The census does not answer", text, status).into())
             }

@@ -76,7 +76,9 @@ pub enum NoKey {
     #[error("is not a secret key of minisign")]
     Malformed,
     /// It needs a passphrase.
-    #[error("has a passphrase, and nobody can enter it here: remove it with `minisign -C -W`")]
+    #[error(
+        "has a passphrase, and nobody can enter it here: remove the passphrase with `minisign -C -W`"
+    )]
     Passphrase,
     /// The checksum or the halves don't match.
     #[error("is damaged")]

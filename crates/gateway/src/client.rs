@@ -108,7 +108,7 @@ pub struct Egress {
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// Nothing listens at the control socket.
-    #[error("the gateway is not running: start it; its log says why it ended")]
+    #[error("the gateway can't be reached: start it; its log says why it ended")]
     NotThere(#[source] io::Error),
     /// The connection broke or ended before the answer.
     #[error(

@@ -235,7 +235,7 @@ pub struct Census {
 #[derive(Debug, Error)]
 pub enum Away {
     /// No process answers at its socket.
-    #[error("the daemon is not running")]
+    #[error("the daemon can't be reached")]
     NotThere(#[source] io::Error),
     /// The connection broke off, or the answer is not valid.
     #[error("the connection to the daemon broke, or its answer is not valid")]

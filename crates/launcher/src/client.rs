@@ -75,7 +75,7 @@ pub enum Frame {
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// No launcher listens on the socket.
-    #[error("the launcher is not running: start it; its log says why it ended")]
+    #[error("the launcher can't be reached: start it; its log says why it ended")]
     Connect(#[source] io::Error),
     /// The connection broke before the last frame or the answer: the launcher is gone.
     #[error(

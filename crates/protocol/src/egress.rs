@@ -75,9 +75,9 @@ pub enum Deferral {
 impl fmt::Display for Deferral {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::GroupPace => "another host of its registered domain was just checked",
-            Self::AddressPace => "another host at its address was just checked",
-            Self::BlockPace => "another host in its /24 or /64 was just checked",
+            Self::GroupPace => "its registered domain was just visited",
+            Self::AddressPace => "its address was just visited",
+            Self::BlockPace => "its /24 or /64 was just visited",
             Self::DialPace => "the limit on dials per second was reached",
             Self::Dns => "its name servers did not answer",
             Self::NoFamily => "this machine has no route for its address family",

@@ -138,13 +138,13 @@ pub async fn decide(
     let hosts = count(hosts);
     Ok(match verb {
         Verb::Allow => format!(
-            "{domain}: allowed; its {hosts} are checked and listed like any others, the first time within about a day"
+            "{domain}: allowed; checks of its {hosts} begin within about a day, with listing like any others"
         ),
         Verb::Deny => format!(
-            "{domain}: denied; its {hosts} are not checked, and are not on the next list. If the list loses more than 30 % of its names by that, it is held back, and the hosts are removed from the published one"
+            "{domain}: denied; no more checks of its {hosts}, and none in the next list. If that list loses more than 30 % of its names, it is held back, and the hosts are removed from the published one"
         ),
         Verb::Limit(a_day) => format!(
-            "{domain}: limited; at most {a_day} of its {hosts} are checked a day, and they are listed like any others while they respond"
+            "{domain}: limited; at most {a_day} checks a day of its {hosts}, with listing while they respond"
         ),
         Verb::ForgetDecision => {
             format!(

@@ -117,10 +117,11 @@ pub(crate) fn paragraph(text: &str) -> Markup {
 
 /// The outcome of an order, and a link back.
 pub(crate) fn done(visitor: &Visitor, outcomes: &[Outcome], back: &str) -> Response {
-    let title = if outcomes.iter().all(|outcome| outcome.is_done) {
-        "Done"
-    } else {
-        "Only a part was done"
+    let done = outcomes.iter().filter(|outcome| outcome.is_done).count();
+    let title = match done {
+        all if all == outcomes.len() => "Done",
+        0 => "Not done",
+        _ => "Only a part was done",
     };
     let content = html! {
         div role="status" {

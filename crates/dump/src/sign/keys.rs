@@ -74,8 +74,8 @@ pub enum KeyError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// Other users may read or write the file, or it is not a regular file.
-    #[error("{}: other users can read it (mode {mode:o}); if nobody has read it, `chmod 600` it, otherwise make a new key", path.display())]
+    /// Other users may read or write the file.
+    #[error("{}: other users can read or write it (mode {mode:o}); if nobody has read it, `chmod 600` it, otherwise make a new key", path.display())]
     Exposed {
         /// Path of the file.
         path: PathBuf,

@@ -65,9 +65,9 @@ fn turn<E>(shared: &Shared<E>, condition: Condition) {
         match &condition {
             Condition::Starting => {}
             Condition::Ready(ready) => {
-                tracing::info!(engine = ready.engine(), slots = ready.namespaces_why, "the engine enforces all limits: checks can start");
+                tracing::info!(engine = ready.engine(), slots = ready.namespaces_why, "the engine enforces the required limits: checks can start");
                 for warning in &ready.warnings {
-                    tracing::warn!(warning, "checks can start, without some optional limits");
+                    tracing::warn!(warning, "checks can start, with a warning");
                 }
             }
             Condition::Trouble(trouble) => {

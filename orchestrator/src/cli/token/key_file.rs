@@ -71,7 +71,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<SecretKey> {
         bail!("{shown} is a folder: name the key's file");
     }
     if about.is_file() && about.mode() & OTHERS != 0 {
-        tracing::warn!("other users may read {shown}: chmod 600 {shown}");
+        tracing::warn!("other users may read or write {shown}: chmod 600 {shown}");
     }
     // In one allocation: a growing vector would leave pieces of the key in memory.
     let bytes_max = FILE_BYTES_MAX.saturating_add(1);

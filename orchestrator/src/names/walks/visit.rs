@@ -117,10 +117,10 @@ async fn may_be_walked(host: &Host, services: &Services) -> Result<Option<String
     let why = match last {
         Some(last) if last.at > times.walked_before => "it was walked within the last week",
         Some(last) if last.backoff.is_paused(times.now) => {
-            "its last answer asks us to wait before the next walk"
+            "it is paused after how its last walk ended"
         }
         Some(_) | None => {
-            "it does not respond, opted out, is held back, or runs software whose conversations are not read"
+            "it does not respond, opted out, is hidden or held back, or runs software whose conversations are not read"
         }
     };
     Ok(Some(why.to_owned()))

@@ -163,7 +163,7 @@ fn answer_of(ended: Ended) -> Answer {
 fn deferred(why: Deferral, wait: Duration) -> Answer {
     match why {
         Deferral::GroupPace | Deferral::AddressPace | Deferral::BlockPace => Answer::NotNow {
-            why: "this host, or one near it, was just checked: try again in a minute".to_owned(),
+            why: "this host, or one near it, was just visited: try again in a minute".to_owned(),
             retry_after_s: seconds(wait.max(DOMAIN_EVERY)),
         },
         Deferral::Dns => cannot_tell("the host's name could not be looked up now", wait),

@@ -120,7 +120,7 @@ async fn only_hosts_of_the_daemons_own_setting_are_asked() {
     assert_eq!(rig.asked(), 0);
     let answer = rig.deliver(PUSH_SERVICE).await;
     let later = Answer::NotNow {
-        why: "not now: another host of its registered domain was just checked".to_owned(),
+        why: "not now: its registered domain was just visited".to_owned(),
         retry_after_s: 10,
     };
     assert_eq!((answer, rig.asked()), (later, 1));

@@ -38,13 +38,13 @@ fn name(role: Role) -> &'static str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_dies_or_hangs_wrongs_nobody() -> anyhow::Result<()> {
-    let says = "gateway: the gateway is not running";
+    let says = "gateway: the gateway can't be reached";
     dies_and_comes_back(Role::Gateway, GATEWAY_SOCKET, says).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_launcher_that_dies_or_hangs_wrongs_nobody() -> anyhow::Result<()> {
-    let says = "launcher: the launcher is not running";
+    let says = "launcher: the launcher can't be reached";
     dies_and_comes_back(Role::Launcher, LAUNCHER_SOCKET, says).await
 }
 
