@@ -40,6 +40,9 @@ const LIFE_MAX: Duration = Duration::from_millis(400);
 /// Longest time for which a client keeps a connection, or has none.
 const TURN_MAX: Duration = Duration::from_millis(120);
 
+/// Most lives, for each kill that is wanted.
+const LIVES_MAX: u32 = 20;
+
 /// Messages that may wait for one user: the service resets a client for which more than 150 wait,
 /// and takes 100 for a channel.
 const WAITING_MAX: usize = 60;
@@ -101,7 +104,12 @@ async fn story(delivery: Delivery) -> anyhow::Result<Totals> {
     let model = Model::default();
     let mut push = Push::start(folder.path(), delivery.setting).await?;
     let users = users(push.socket()).await?;
-    for number in 1..=kills {
+    let least = usize::try_from(kills)?;
+    let mut number = 0;
+    // A busy machine does little in a life, and lives in which nothing happens prove nothing.
+    while number < kills || !model.has_more_than(least) {
+        number += 1;
+        ensure!(number <= kills * LIVES_MAX, "hardly anything happens here");
         let load = load(push.socket(), &users, delivery, &model, &mut chance);
         tokio::time::sleep(chance.moment(LIFE_MAX)).await;
         push.kill()?;
@@ -116,7 +124,7 @@ async fn story(delivery: Delivery) -> anyhow::Result<Totals> {
     }
     let (totals, wrong) = model.settle(delivery.is_stored_first);
     eprintln!(
-        "{kills} kills, {:?}: {} promised, {} of them to clients that were away; {} seen, {} more than once; {} done with; \
+        "{number} kills, {:?}: {} promised, {} of them to clients that were away; {} seen, {} more than once; {} done with; \
          {} replaced or expired, {} lost in memory",
         delivery.setting,
         totals.promised,
@@ -128,9 +136,6 @@ async fn story(delivery: Delivery) -> anyhow::Result<Totals> {
         totals.lost_in_memory
     );
     ensure!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
-    // By far less than are to be expected: lives in which nothing happens prove nothing.
-    let least = usize::try_from(kills)?;
-    ensure!(totals.promised > least && totals.done > least, "{totals:?}");
     Ok(totals)
 }
 

@@ -131,6 +131,12 @@ impl Model {
         self.inner().waiting.get(&user).copied().unwrap_or(0)
     }
 
+    /// Whether more messages than this were promised, and more acknowledged.
+    pub(super) fn has_more_than(&self, least: usize) -> bool {
+        let inner = self.inner();
+        inner.promises.len() > least && inner.done.len() > least
+    }
+
     /// What must not have happened, once all clients have read everything.
     ///
     /// `is_stored_first`: every message, and not only those to clients that were away.
