@@ -83,7 +83,7 @@ pub async fn health(socket: &Path) -> io::Result<()> {
             io::Error::new(error.kind(), text)
         })?;
         stream
-            .write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .write_all(b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
             .await?;
         let mut answer = Vec::new();
         stream

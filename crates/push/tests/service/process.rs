@@ -127,6 +127,15 @@ fn there_is_a_bound_on_keys() {
     assert_eq!(rotate(&database, OldKeys::Forget).unwrap(), 1);
 }
 
+/// The engine restarts nothing, but reports a part that fails its check as unhealthy.
+#[tokio::test]
+async fn a_running_process_passes_its_health_check() {
+    let process = Process::start(tempfile::tempdir().unwrap()).await;
+    drop(process.connect().await);
+    let socket = process.folder.path().join("http.sock");
+    local_socket::http::health(&socket).await.unwrap();
+}
+
 #[tokio::test]
 async fn metrics_count_what_became_of_messages() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
