@@ -12,6 +12,9 @@ CREATE TABLE users (
     revision INTEGER NOT NULL DEFAULT 1,
     -- All messages without a topic up to here are done with.
     read_to_ms INTEGER NOT NULL DEFAULT 0,
+    -- The last place of a message without a topic, also if the message is gone: later ones come
+    -- after it.
+    last_place_ms INTEGER NOT NULL DEFAULT 0,
     -- Waiting messages and the bytes of their bodies. Triggers count them, because reading all of a
     -- user's messages costs more the larger the file is.
     messages INTEGER NOT NULL DEFAULT 0,
@@ -78,7 +81,8 @@ CREATE INDEX messages_by_expiry ON messages (expires_s);
 CREATE INDEX messages_by_place ON messages (place_ms);
 
 CREATE TRIGGER message_added AFTER INSERT ON messages BEGIN
-    UPDATE users SET messages = messages + 1, bytes = bytes + NEW.bytes WHERE uaid = NEW.uaid;
+    UPDATE users SET messages = messages + 1, bytes = bytes + NEW.bytes,
+        last_place_ms = max(last_place_ms, NEW.sort_ms) WHERE uaid = NEW.uaid;
     UPDATE channels SET messages = messages + 1 WHERE uaid = NEW.uaid AND channel = NEW.channel;
 END;
 

@@ -95,7 +95,7 @@ pub async fn run(
 ) -> Result<(), ProcessError> {
     let storage = Arc::new(Sqlite::open(&settings.database, Limits::ORDINARY)?);
     // A killed process's connections are gone.
-    storage.forget_connections()?;
+    storage.forget_connections(now())?;
     let service = service(&settings, &storage, now)?;
     let router = serve::public(Arc::clone(&service));
     let (socket, database) = (settings.socket.display(), settings.database.display());

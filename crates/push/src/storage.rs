@@ -170,11 +170,12 @@ pub trait Storage: Send + Sync {
     fn remove_user(&self, uaid: Uaid) -> Result<bool, StorageError>;
 
     /// Forgets where a user is connected, if the record is unchanged since it was read; otherwise
-    /// false. So an unreachable node does not undo a connection to another one.
+    /// false. So an unreachable node does not undo a connection to another one. The user's time
+    /// without a connection begins now.
     ///
     /// # Errors
     /// The storage's errors.
-    fn remove_node(&self, user: &User) -> Result<bool, StorageError>;
+    fn remove_node(&self, user: &User, now_ms: i64) -> Result<bool, StorageError>;
 
     /// Adds a channel; false if the user does not exist or has too many, or there is no room. An
     /// existing channel counts as added.
@@ -238,6 +239,17 @@ pub trait Storage: Send + Sync {
     /// # Errors
     /// The storage's errors.
     fn remove(&self, uaid: Uaid, messages: &[Stored]) -> Result<(), StorageError>;
+
+    /// Removes a channel's message with this topic.
+    ///
+    /// # Errors
+    /// The storage's errors.
+    fn withdraw_topic(
+        &self,
+        uaid: Uaid,
+        channel: ChannelId,
+        topic: &Topic,
+    ) -> Result<(), StorageError>;
 
     /// Removes the message with this version and any key.
     ///

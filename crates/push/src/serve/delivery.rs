@@ -75,7 +75,9 @@ impl Service {
 
     /// Forgets an unreachable node of this user, unless the user has connected since.
     pub(super) async fn forget_node(&self, user: User) {
-        let forgotten = self.storage.call(move |s| s.remove_node(&user)).await;
+        let now_ms = self.now_ms();
+        let forget = move |s: &dyn Storage| s.remove_node(&user, now_ms);
+        let forgotten = self.storage.call(forget).await;
         if let Err(error) = forgotten {
             tracing::warn!(%error, "a node that can't be reached stays in a user's record");
         }

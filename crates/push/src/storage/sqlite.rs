@@ -59,7 +59,8 @@ impl Limits {
     pub const ORDINARY: Self = Self {
         channels: 1000,
         messages: 1000,
-        // Fewer than those for which a client is reset, so that no single sender causes that.
+        // With those that may be in memory for one client, as many as may be sent to it before it
+        // is reset, so that no single sender causes that.
         channel_messages: 100,
         bytes: 4 * 1024 * 1024,
         // Some four million messages of ordinary length.
@@ -126,7 +127,7 @@ impl Sqlite {
         // Places continue after the last one, even if the clock was set back.
         let last: i64 = connection
             .query_row(
-                "SELECT max(coalesce((SELECT max(place_ms) FROM messages), 0), coalesce((SELECT max(read_to_ms) FROM users), 0))",
+                "SELECT max(coalesce((SELECT max(place_ms) FROM messages), 0), coalesce((SELECT max(last_place_ms) FROM users), 0))",
                 [],
                 |row| row.get(0),
             )
@@ -156,15 +157,16 @@ impl Sqlite {
         Self::open(path, limits)
     }
 
-    /// Forgets where users are connected, for a starting process that is the only node.
+    /// Forgets where users are connected, for a starting process that is the only node. They were
+    /// connected until now.
     ///
     /// # Errors
     /// SQLite's errors.
-    pub fn forget_connections(&self) -> Result<(), StorageError> {
+    pub fn forget_connections(&self, now_ms: i64) -> Result<(), StorageError> {
         self.write(|t| {
-            let forget =
-                "UPDATE users SET node = NULL, revision = revision + 1 WHERE node IS NOT NULL";
-            t.execute(forget, []).map(|_| ())
+            let forget = "UPDATE users SET node = NULL, revision = revision + 1, expires_s = ?1 \
+                 WHERE node IS NOT NULL";
+            t.execute(forget, [expires_s(now_ms)]).map(|_| ())
         })
     }
 
@@ -216,6 +218,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", true)
 }
 
+/// When a user expires that was connected at a time, in seconds since 1970.
 fn expires_s(connected_ms: i64) -> i64 {
     connected_ms
         .div_euclid(1000)
@@ -362,13 +365,18 @@ impl Storage for Sqlite {
         })
     }
 
-    fn remove_node(&self, user: &User) -> Result<bool, StorageError> {
+    fn remove_node(&self, user: &User, now_ms: i64) -> Result<bool, StorageError> {
         self.write(|t| {
             let updated = t
                 .prepare_cached(
-                    "UPDATE users SET node = NULL, revision = revision + 1 WHERE uaid = ?1 AND revision = ?2",
+                    "UPDATE users SET node = NULL, revision = revision + 1, expires_s = ?3 \
+                     WHERE uaid = ?1 AND revision = ?2",
                 )?
-                .execute(params![user.uaid.as_bytes(), user.revision])?;
+                .execute(params![
+                    user.uaid.as_bytes(),
+                    user.revision,
+                    expires_s(now_ms)
+                ])?;
             Ok(updated > 0)
         })
     }
@@ -452,13 +460,11 @@ impl Storage for Sqlite {
             if !room::takes(t, limits, uaid, messages, room)? {
                 return Ok(Saved::Full);
             }
-            // Other nodes give places too, and clocks differ: within a user all places must differ,
-            // and be later than those already finished.
+            // Requests overtake each other, and other nodes with other clocks give places too.
+            // Within a user each place must be later than all former ones: a client that has
+            // acknowledged a later message would never get this one.
             let mut last: i64 = t
-                .prepare_cached(
-                    "SELECT max(read_to_ms, coalesce((SELECT max(sort_ms) FROM messages WHERE uaid = ?1), 0)) \
-                     FROM users WHERE uaid = ?1",
-                )?
+                .prepare_cached("SELECT last_place_ms FROM users WHERE uaid = ?1")?
                 .query_row([uaid.as_bytes()], |row| row.get(0))?;
             for message in messages {
                 let mut place_ms = message.place_ms;
@@ -516,6 +522,25 @@ impl Storage for Sqlite {
                     version
                 ])?;
             }
+            Ok(())
+        })
+    }
+
+    fn withdraw_topic(
+        &self,
+        uaid: Uaid,
+        channel: ChannelId,
+        topic: &Topic,
+    ) -> Result<(), StorageError> {
+        self.write(|t| {
+            t.prepare_cached(
+                "DELETE FROM messages WHERE uaid = ?1 AND sort_ms = 0 AND channel = ?2 AND topic = ?3",
+            )?
+            .execute(params![
+                uaid.as_bytes(),
+                channel.as_bytes(),
+                topic.to_string()
+            ])?;
             Ok(())
         })
     }

@@ -1,6 +1,6 @@
 //! Whether there is room for more, in the file and for one user.
 
-use rusqlite::{Transaction, params};
+use rusqlite::{OptionalExtension as _, Transaction, params};
 
 use crate::ids::Uaid;
 use crate::notification::Notification;
@@ -45,12 +45,15 @@ pub(super) fn takes(
             ],
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )?;
-    let new = i64::try_from(messages.len()).unwrap_or(i64::MAX);
+    let (mut new, mut bytes) = (0_i64, held);
+    for message in messages {
+        bytes = bytes.saturating_add(stored_bytes(message));
+        match replaced_bytes(transaction, uaid, message)? {
+            Some(replaced) => bytes = bytes.saturating_sub(replaced),
+            None => new = new.saturating_add(1),
+        }
+    }
     let count = count.saturating_add(new);
-    let bytes = messages
-        .iter()
-        .map(stored_bytes)
-        .fold(held, i64::saturating_add);
     let is_within = |times: i64| {
         count <= times.saturating_mul(limits.messages.into())
             && bytes <= times.saturating_mul(limits.bytes)
@@ -61,4 +64,29 @@ pub(super) fn takes(
             && of_channel.saturating_add(new) <= limits.channel_messages.into()
             && !is_full(transaction, limits)?),
     }
+}
+
+/// Bytes of the waiting message with the same topic, which this one replaces.
+fn replaced_bytes(
+    transaction: &Transaction<'_>,
+    uaid: Uaid,
+    message: &Notification,
+) -> rusqlite::Result<Option<i64>> {
+    let Some(topic) = &message.topic else {
+        return Ok(None);
+    };
+    transaction
+        .prepare_cached(
+            "SELECT bytes FROM messages \
+             WHERE uaid = ?1 AND sort_ms = 0 AND channel = ?2 AND topic = ?3",
+        )?
+        .query_row(
+            params![
+                uaid.as_bytes(),
+                message.channel.as_bytes(),
+                topic.to_string()
+            ],
+            |row| row.get(0),
+        )
+        .optional()
 }

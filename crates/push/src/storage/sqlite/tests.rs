@@ -79,9 +79,9 @@ fn a_record_is_replaced_only_as_it_was_read() {
     let second = first.clone();
     assert!(storage.update_user(&first).unwrap());
     assert!(!storage.update_user(&second).unwrap(), "it has changed");
-    assert!(!storage.remove_node(&second).unwrap(), "it has changed");
+    assert!(!storage.remove_node(&second, 5).unwrap(), "it has changed");
     let third = storage.get_user(uaid(1)).unwrap().unwrap();
-    assert!(storage.remove_node(&third).unwrap());
+    assert!(storage.remove_node(&third, 5).unwrap());
     let last = storage.get_user(uaid(1)).unwrap().unwrap();
     assert_eq!((last.node, last.connected_ms), (None, 5));
 }
@@ -298,6 +298,50 @@ fn one_sender_does_not_fill_a_users_room() {
     }
 }
 
+#[test]
+fn a_full_channel_takes_a_message_that_replaces_one() {
+    let place = Place::new();
+    let storage = place.open_with(Limits {
+        messages: 2,
+        channel_messages: 1,
+        bytes: 17,
+        ..Limits::ORDINARY
+    });
+    storage.add_user(&user(1, 5)).unwrap();
+    storage.add_channel(uaid(1), channel(0)).unwrap();
+    for (version, topic, expect) in [
+        ("a", "news", Saved::Stored),
+        ("b", "other", Saved::Full),
+        ("c", "news", Saved::Stored),
+    ] {
+        let one = Notification {
+            channel: channel(0),
+            ..message(&storage, version, Some(topic))
+        };
+        let saved = storage.save(uaid(1), &[one], Room::Limited).unwrap();
+        assert_eq!(saved, expect, "{version}");
+    }
+    let left = storage.fetch_topics(uaid(1), 1000).unwrap();
+    assert_eq!(versions(&left), ["c"]);
+}
+
+/// Requests overtake each other between the place that they get and the storage.
+#[test]
+fn a_message_that_was_overtaken_still_comes() {
+    let place = Place::new();
+    let storage = place.open();
+    storage.add_user(&user(1, 5)).unwrap();
+    let [first, second] = ["a", "b"].map(|version| message(&storage, version, None));
+    let sent_to_ms = second.place_ms;
+    let gone = Stored::of(&second);
+    storage.save(uaid(1), &[second], Room::Limited).unwrap();
+    // The client has the second one.
+    storage.remove(uaid(1), &[gone]).unwrap();
+    storage.save(uaid(1), &[first], Room::Limited).unwrap();
+    let next = storage.fetch_after(uaid(1), sent_to_ms, 1000).unwrap();
+    assert_eq!(versions(&next), ["a"]);
+}
+
 /// The counters and what they count: a user's messages and bytes, and a channel's messages.
 fn counted(storage: &Sqlite) -> [(i64, i64, i64); 2] {
     let read = |query| {
@@ -316,7 +360,7 @@ fn counted(storage: &Sqlite) -> [(i64, i64, i64); 2] {
 
 proptest! {
     #[test]
-    fn the_counters_are_those_of_the_messages(steps in proptest::collection::vec((0_u8..7, 0_u8..2), 1..40)) {
+    fn the_counters_are_those_of_the_messages(steps in proptest::collection::vec((0_u8..8, 0_u8..2), 1..40)) {
         let place = Place::new();
         let storage = place.open();
         storage.add_user(&user(1, 5)).unwrap();
@@ -340,6 +384,10 @@ proptest! {
                 }
                 (3, Some(last)) => storage.remove(uaid(1), &[Stored::of(&last)]).unwrap(),
                 (4, Some(last)) => storage.withdraw(uaid(1), &last.version).unwrap(),
+                (7, Some(_)) => {
+                    let topic = Topic::try_from("news".to_owned()).unwrap();
+                    storage.withdraw_topic(uaid(1), channel(number), &topic).unwrap();
+                }
                 (5, Some(last)) => storage.advance(uaid(1), last.place_ms - 1).unwrap(),
                 (_, Some(_)) => {
                     storage.remove_channel(uaid(1), channel(number)).unwrap();
@@ -409,13 +457,33 @@ fn a_sweep_removes_what_is_over_and_nobody_who_is_connected() {
     let one = message(&storage, "a", None);
     storage.save(uaid(1), &[one], Room::Limited).unwrap();
     let left = storage.get_user(uaid(2)).unwrap().unwrap();
-    storage.remove_node(&left).unwrap();
+    storage.remove_node(&left, 1_000_000).unwrap();
     let later = 1000 + USER_SECONDS_MAX;
     assert!(!storage.sweep(later).unwrap(), "that was all");
     assert_eq!(storage.get_user(uaid(2)).unwrap(), None);
     assert!(storage.get_user(uaid(1)).unwrap().is_some());
     // At a time when it had not expired.
     assert_eq!(storage.fetch_after(uaid(1), 0, 1000).unwrap(), []);
+}
+
+/// A browser may stay connected for months.
+#[test]
+fn time_without_a_connection_counts_from_its_end() {
+    let place = Place::new();
+    let storage = place.open();
+    for number in [1, 2] {
+        storage.add_user(&user(number, 1_000_000)).unwrap();
+    }
+    let end_s = 1000 + USER_SECONDS_MAX;
+    let left = storage.get_user(uaid(1)).unwrap().unwrap();
+    storage.remove_node(&left, end_s * 1000).unwrap();
+    // The other one was connected when the process was killed.
+    storage.forget_connections(end_s * 1000).unwrap();
+    let users = || [1, 2].map(|number| storage.get_user(uaid(number)).unwrap().is_some());
+    storage.sweep(end_s + USER_SECONDS_MAX - 1).unwrap();
+    assert_eq!(users(), [true, true]);
+    storage.sweep(end_s + USER_SECONDS_MAX).unwrap();
+    assert_eq!(users(), [false, false]);
 }
 
 #[test]
