@@ -171,6 +171,8 @@ pub enum Answer {
 pub enum Close {
     /// The user was removed, and gets a new id at the next hello.
     Reset,
+    /// Frames that are no WebSocket (RFC 6455), or too long.
+    Protocol,
     /// A frame that clients don't send.
     UnsupportedMessage,
     /// A message that is invalid in the session's state.
@@ -188,6 +190,7 @@ impl Close {
     pub fn code(self) -> u16 {
         match self {
             Self::Reset => 1000,
+            Self::Protocol => 1002,
             Self::UnsupportedMessage => 1003,
             Self::OutOfPlace | Self::Json | Self::HandshakeTimeout | Self::PongTimeout => 1011,
         }
@@ -197,6 +200,7 @@ impl Close {
     pub fn reason(self) -> &'static str {
         match self {
             Self::Reset | Self::OutOfPlace => "SM",
+            Self::Protocol => "Protocol",
             Self::UnsupportedMessage => "UnsupportedMessage",
             Self::Json => "Json",
             Self::HandshakeTimeout => "HandshakeTimeout",

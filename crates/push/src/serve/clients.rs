@@ -13,7 +13,7 @@ use crate::notification::Notification;
 use crate::session::Direct;
 
 /// Most messages in transit to one client. Further ones are stored instead.
-const QUEUE_MAX: usize = 128;
+const QUEUE_MAX: usize = 25;
 
 /// Bytes of all messages that are in transit to clients or unacknowledged: they are only in memory.
 /// Further ones are stored instead.

@@ -20,11 +20,12 @@ use crate::storage::{Room, Saved, Storage, StorageError, User};
 use super::clients::{Entry, OnItsWay, direct_bytes};
 use super::service::Service;
 
-/// How long the other side may take to answer a close frame.
+/// How long the other side may take to read a close frame, and to answer it.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How long sending a frame may take. After that, the client counts as gone.
-const SEND_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long sending a frame may take. After that, the client counts as gone. With the time for the
+/// close frame, it is less than a service that stops waits for its connections.
+const SEND_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Serves a client at an address until either side ends the connection.
 pub(super) async fn serve(socket: WebSocket, service: Arc<Service>, address: Option<IpAddr>) {
@@ -80,8 +81,13 @@ impl Connection {
                     // The WebSocket library answers it.
                     Some(Ok(Message::Ping(_))) if is_known => continue,
                     Some(Ok(Message::Ping(_))) => Event::BadFrame,
-                    Some(Ok(Message::Close(_))) => return self.hear_out().await,
-                    Some(Err(_)) | None => return,
+                    Some(Ok(Message::Close(_))) => {
+                        let rest = timeout(CLOSE_TIME_MAX, self.hear_out());
+                        return rest.await.unwrap_or(());
+                    }
+                    // A connection that broke can't be told.
+                    Some(Err(_)) => return self.close(Close::Protocol).await,
+                    None => return,
                 },
                 () = wake.as_mut() => Event::TimeIsUp,
                 told = told(entry) => match told {
@@ -180,16 +186,18 @@ impl Connection {
             code: close.code(),
             reason: close.reason().into(),
         };
-        if self.send(Message::Close(Some(frame))).await.is_continue() {
-            self.hear_out().await;
-        }
+        let closing = async {
+            if self.send(Message::Close(Some(frame))).await.is_continue() {
+                self.hear_out().await;
+            }
+        };
+        timeout(CLOSE_TIME_MAX, closing).await.unwrap_or(());
     }
 
     /// Reads the rest of the input, so that the other side reads the close frame before the
     /// connection breaks.
     async fn hear_out(&mut self) {
-        let rest = async { while let Some(Ok(_)) = self.socket.recv().await {} };
-        timeout(CLOSE_TIME_MAX, rest).await.unwrap_or(());
+        while let Some(Ok(_)) = self.socket.recv().await {}
     }
 
     /// Ends the connection: stores what the client has not acknowledged.
@@ -288,8 +296,9 @@ async fn told(entry: &mut Option<(Uaid, Entry)>) -> Told {
     tokio::select! {
         biased;
         _ = &mut entry.superseded => Told::Superseded,
-        message = entry.direct.recv() => message.map_or(Told::Superseded, Told::Direct),
+        // What is stored was sent earlier.
         () = entry.reach.check.notified() => Told::CheckStorage,
+        message = entry.direct.recv() => message.map_or(Told::Superseded, Told::Direct),
     }
 }
 

@@ -7,8 +7,9 @@ use crate::wire::server::ServerMessage;
 use super::{Acks, Action, Awaits, Call, Direct, Open, Session};
 
 /// Most unacknowledged messages that go straight to a client: they are only in memory. Further ones
-/// are stored.
-const DIRECT_MAX: usize = 128;
+/// are stored. With those in transit to the client and the messages of a full channel, they are no
+/// more than a client may be sent before it is reset.
+const DIRECT_MAX: usize = 25;
 
 /// The messages that one client was sent.
 #[derive(Debug)]

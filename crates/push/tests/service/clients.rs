@@ -1,4 +1,5 @@
 use push::session::{Acks, Direct};
+use tokio::io::AsyncWriteExt as _;
 
 use super::*;
 
@@ -71,6 +72,39 @@ async fn frames_that_clients_do_not_send_end_the_connection() {
     let mut client = push.client().await;
     client.say(json!({})).await;
     assert_eq!(client.closed().await, (1011, "SM".to_owned()));
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_frame_end_the_connection() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let mut client = push.client().await;
+    client.hello("").await;
+    // Opcode 3 is reserved.
+    let rubbish = [0x83, 0x80, 0, 0, 0, 0];
+    client.socket.get_mut().write_all(&rubbish).await.unwrap();
+    assert_eq!(client.closed().await, (1002, "Protocol".to_owned()));
+}
+
+/// The client acknowledges nothing, and its connection breaks.
+#[tokio::test]
+async fn one_sender_never_has_a_client_reset() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (client, endpoint) = subscribed(&push, None).await;
+    let uaid = client.uaid.clone();
+    let mut sent = 0;
+    while push.send(&endpoint, 60).await.status == StatusCode::CREATED {
+        sent += 1;
+        assert!(sent < 1000, "there is no end");
+    }
+    drop(client);
+    until_empty(&push).await;
+    let mut client = push.client().await;
+    client.hello(&uaid).await;
+    assert_eq!(client.uaid, uaid);
+    for _ in 0..sent {
+        let message = client.heard().await;
+        client.acknowledge(&message).await;
+    }
 }
 
 #[tokio::test]
@@ -153,7 +187,7 @@ async fn messages_that_are_stored_first_survive_the_process() {
 #[tokio::test]
 async fn a_message_for_a_client_at_another_node_finds_it_there() {
     let push = Push::new(Rules::AUTOPUSH);
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let other = push.another(Settings {
         node: format!("http://{}", listener.local_addr().unwrap()),
         ..settings(Rules::AUTOPUSH)
