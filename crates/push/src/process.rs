@@ -73,9 +73,9 @@ pub enum ProcessError {
     /// No key can be made.
     #[error("no key can be made: the system gives no random numbers")]
     NoRandomness,
-    /// There is no thread for the database.
-    #[error("no thread can be started for the database: {0}")]
-    Thread(std::io::Error),
+    /// There is no thread for the database, or it can't be read.
+    #[error("the database can't be used: {0}")]
+    Database(std::io::Error),
     /// There are too many endpoint keys.
     #[error(
         "there are {ENDPOINT_KEYS_MAX} endpoint keys already: `fedicensus key rotate --push --stolen` discards the old ones, and ends all endpoints made with them"
@@ -147,7 +147,7 @@ fn service(
     };
     let storage: Arc<dyn Storage> = storage.clone();
     let service = Service::new(service, storage, Some(census), now);
-    Ok(Arc::new(service.map_err(ProcessError::Thread)?))
+    Ok(Arc::new(service.map_err(ProcessError::Database)?))
 }
 
 /// What happens to the former endpoint keys.

@@ -34,9 +34,9 @@ pub async fn tell(service: Arc<Service>, every: Duration, shutdown: Cancellation
     let Some(census) = service.census.clone() else {
         return shutdown.cancelled().await;
     };
-    let (told, newest) = watch::channel(None);
+    let (found, newest) = watch::channel(None);
     tokio::join!(
-        census::keep_looking(&service, &census, every, &told, &shutdown),
-        elsewhere::deliver(&service, &census, newest, &shutdown),
+        census::keep_looking(&service, &census, every, &found, &shutdown),
+        elsewhere::deliver(&service, &census, every, newest, &shutdown),
     );
 }

@@ -99,6 +99,12 @@ pub enum SectionError {
 }
 
 impl Section {
+    /// Whether a host left the list without its name, for example because it opted out.
+    pub fn has_left(&self) -> bool {
+        let left = |change: &Change| matches!(change, Change::Left { .. });
+        self.changes.iter().any(left)
+    }
+
     /// All changes after the section `since`, as one section with the digest of the last; the last
     /// section alone if `since` is not in the file. `None` if the file holds no section.
     ///

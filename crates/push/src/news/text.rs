@@ -97,8 +97,8 @@ fn of_host(change: &Change) -> String {
             )
         }
         Change::Died { .. } => "It does not respond and was taken off the list.".to_owned(),
-        Change::Moved { to: Some(to), .. } => format!("It has moved to {}.", short(to)),
-        Change::Moved { to: None, .. } => "It has moved to another host.".to_owned(),
+        // The page that opens has the other host's name, unless that one opted out since.
+        Change::Moved { .. } => "It has moved to another host.".to_owned(),
         Change::Left { .. } => "It is no longer in the list.".to_owned(),
     }
 }

@@ -13,12 +13,12 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::elsewhere::{Elsewhere, Endpoint, TTL_SECONDS};
-use crate::endpoint::{Refusal, message};
+use crate::endpoint::{Address, Refusal, message};
 use crate::news::seal::{SealError, Sender, seal};
 use crate::news::section::SectionError;
 use crate::news::text::Text;
 use crate::news::{Filter, Section, Subscription};
-use crate::notification::TOPIC_CHARS_MAX;
+use crate::notification::{TOPIC_CHARS_MAX, Topic};
 use crate::storage::StorageError;
 use crate::storage::sqlite::Sqlite;
 
@@ -75,33 +75,29 @@ pub(super) enum NewsError {
     Seal(#[from] SealError),
 }
 
-/// Notifies subscribers of each new list. `told` has the newest one whose subscribers at this
-/// service were notified; those elsewhere are owed it.
+/// Notifies subscribers of each new list. `newest` has the newest one. It changes when a list is
+/// found, and once more when subscribers elsewhere are owed it.
 pub(super) async fn keep_looking(
     service: &Service,
     census: &Arc<Census>,
     every: Duration,
-    told: &watch::Sender<Option<Arc<Section>>>,
+    newest: &watch::Sender<Option<Arc<Section>>>,
     shutdown: &CancellationToken,
 ) {
     let mut turn = tokio::time::interval(every);
     let mut last_error = String::new();
     loop {
-        tokio::select! {
+        let look = async {
+            turn.tick().await;
+            look(service, census, newest).await
+        };
+        // Those who were not notified before the end are notified after the next start.
+        let looked = tokio::select! {
             () = shutdown.cancelled() => return,
-            _ = turn.tick() => {}
-        }
-        match look(service, census).await {
-            Ok(section) => {
-                told.send_if_modified(|last| {
-                    let is_new = sha256(last.as_deref()) != sha256(section.as_ref());
-                    if is_new {
-                        *last = section.map(Arc::new);
-                    }
-                    is_new
-                });
-                last_error.clear();
-            }
+            looked = look => looked,
+        };
+        match looked {
+            Ok(()) => last_error.clear(),
             Err(error) => {
                 let error = error.to_string();
                 // Repeated failures, every half minute, are logged once.
@@ -114,25 +110,34 @@ pub(super) async fn keep_looking(
     }
 }
 
-fn sha256(section: Option<&Section>) -> Option<&str> {
-    section.map(|section| section.sha256.as_str())
-}
-
-/// Notifies subscribers if there is a new list. Returns the newest one.
-async fn look(service: &Service, census: &Arc<Census>) -> Result<Option<Section>, NewsError> {
+/// Notifies subscribers if there is a new list.
+async fn look(
+    service: &Service,
+    census: &Arc<Census>,
+    newest: &watch::Sender<Option<Arc<Section>>>,
+) -> Result<(), NewsError> {
     let kept = Arc::clone(census);
     let last = service
         .storage
         .call(move |_| kept.storage.last_told())
         .await?;
     let (folder, since) = (census.changes.clone(), last.clone());
-    let read = tokio::task::spawn_blocking(move || newest(&folder, since.as_deref())).await;
+    let read = tokio::task::spawn_blocking(move || read_newest(&folder, since.as_deref())).await;
     let Some(section) =
         read.map_err(|error| NewsError::Folder(census.changes.clone(), io::Error::other(error)))??
     else {
-        return Ok(None);
+        return Ok(());
     };
+    let section = Arc::new(section);
     let version = section.sha256.clone();
+    // First of all: no message about a former list is posted any more.
+    newest.send_if_modified(|known| {
+        let is_new = known.as_ref().is_none_or(|known| known.sha256 != version);
+        if is_new {
+            *known = Some(Arc::clone(&section));
+        }
+        is_new
+    });
     // New subscribers get no notification about earlier lists.
     let notified = match last.as_ref().is_some_and(|last| *last != version) {
         true => tell_all(service, census, &section).await,
@@ -147,13 +152,14 @@ async fn look(service: &Service, census: &Arc<Census>) -> Result<Option<Section>
             .storage
             .call(move |_| kept.storage.replace_secret(LAST_TOLD, version.as_bytes()));
         stored.await?;
+        newest.send_modify(|_same| {});
     }
-    Ok(Some(section))
+    Ok(())
 }
 
 /// The changes in a folder since a section, or the newest section alone if `since` is in neither of
 /// the last two files. Files are named by their days.
-fn newest(folder: &Path, since: Option<&str>) -> Result<Option<Section>, NewsError> {
+fn read_newest(folder: &Path, since: Option<&str>) -> Result<Option<Section>, NewsError> {
     let failed = |error| NewsError::Folder(folder.to_owned(), error);
     let (mut last, mut former): (Option<PathBuf>, Option<PathBuf>) = (None, None);
     let names = match std::fs::read_dir(folder) {
@@ -206,10 +212,12 @@ async fn tell_all(
         after = *last;
         let mut owed = Vec::new();
         for (id, subscription) in page {
-            let Some(text) = Text::of(section, &subscription.filter) else {
-                continue;
+            let outcome = match Text::of(section, &subscription.filter) {
+                Some(text) => tell_one(service, census, &subscription, &text).await?,
+                None => pass_over(service, &subscription, section).await?,
             };
-            match tell_one(service, census, &subscription, &text).await? {
+            match outcome {
+                Told::Nothing => {}
                 Told::Taken => {
                     service.meters.notified.add_one();
                     told = told.saturating_add(1);
@@ -250,12 +258,43 @@ async fn tell_all(
 
 /// Result of one notification.
 enum Told {
+    /// The section has nothing for it.
+    Nothing,
     Taken,
     /// The message is to be posted to another push service.
     Elsewhere,
     /// The subscription is gone for good.
     Ended,
     Failed,
+}
+
+/// Checks a subscription for which a section has nothing. If a host left the list, a message that
+/// waits at this service may name it (I7), and is withdrawn.
+async fn pass_over(
+    service: &Service,
+    subscription: &Subscription,
+    section: &Section,
+) -> Result<Told, NewsError> {
+    if !service.is_own(&subscription.endpoint) {
+        return Ok(Told::Nothing);
+    }
+    let Some(Address { uaid, channel, .. }) = service.address(&subscription.endpoint) else {
+        return Ok(Told::Ended);
+    };
+    let names_others = matches!(subscription.filter, Filter::Software(_));
+    let withdrawn = (names_others && section.has_left())
+        .then(|| Topic::try_from(topic(&subscription.filter)).ok())
+        .flatten();
+    let is_there = service.storage.call(move |storage| {
+        if let Some(topic) = withdrawn {
+            storage.withdraw_topic(uaid, channel, &topic)?;
+        }
+        storage.has_channel(uaid, channel)
+    });
+    Ok(match is_there.await? {
+        true => Told::Nothing,
+        false => Told::Ended,
+    })
 }
 
 async fn tell_one(
@@ -265,12 +304,7 @@ async fn tell_one(
     text: &Text,
 ) -> Result<Told, NewsError> {
     let origin = &service.settings.origin;
-    let Some((version, token)) = subscription
-        .endpoint
-        .strip_prefix(origin.as_str())
-        .and_then(|path| path.strip_prefix("/wpush/"))
-        .and_then(|path| path.split_once('/'))
-    else {
+    let Some((version, token)) = service.token(&subscription.endpoint) else {
         // Otherwise the service had another address then, or its settings allowed another push
         // service.
         return Ok(match census.is_elsewhere(&subscription.endpoint) {
@@ -302,7 +336,12 @@ async fn tell_one(
         match service.take(request, async { Ok(body.into()) }).await {
             Ok(_) => Told::Taken,
             Err(
-                Refusal::BadToken | Refusal::NoSubscription | Refusal::UserGone | Refusal::NoUser,
+                Refusal::BadToken
+                | Refusal::NoSubscription
+                | Refusal::UserGone
+                | Refusal::NoUser
+                // The endpoint is for another sender's key.
+                | Refusal::Unauthorized(_),
             ) => Told::Ended,
             Err(_) => Told::Failed,
         },

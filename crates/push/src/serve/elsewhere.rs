@@ -24,14 +24,12 @@ use super::service::Service;
 /// Wait after a failure of our own: the daemon is missing, or the storage fails.
 const FAILURE_WAIT: Duration = Duration::from_secs(60);
 
-/// Longest wait without a look at the clock, which may have been set.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
-
 /// Posts the notifications of the newest section to subscriptions at other push services, until
-/// `shutdown`.
+/// `shutdown`. Looks at the clock, which may have been set, at the interval `every`.
 pub(super) async fn deliver(
     service: &Service,
     census: &Arc<Census>,
+    every: Duration,
     mut newest: watch::Receiver<Option<Arc<Section>>>,
     shutdown: &CancellationToken,
 ) {
@@ -40,6 +38,7 @@ pub(super) async fn deliver(
         census,
         queue: Queue::default(),
         section: None,
+        unsettled: None,
         last_error: String::new(),
     };
     loop {
@@ -59,7 +58,7 @@ pub(super) async fn deliver(
             };
             tokio::select! {
                 _ = newest.changed() => newest.mark_changed(),
-                () = tokio::time::sleep(wait.min(LOOK_EVERY)) => {}
+                () = tokio::time::sleep(wait.min(every)) => {}
             }
         };
         tokio::select! {
@@ -74,7 +73,18 @@ struct Deliveries<'a> {
     census: &'a Arc<Census>,
     queue: Queue,
     section: Option<Arc<Section>>,
+    /// The section and the outcome of a batch that could not be stored.
+    unsettled: Option<(String, Settled)>,
     last_error: String,
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, Default)]
+struct Settled {
+    /// Subscriptions that are owed no message any more: id and endpoint.
+    told: Vec<(i64, String)>,
+    /// Endpoints whose subscriptions can't work.
+    ended: Vec<String>,
 }
 
 /// Messages for one host.
@@ -83,10 +93,7 @@ struct Batch {
     messages: Vec<Message>,
     /// Their subscriptions: id and endpoint.
     sent: Vec<(i64, String)>,
-    /// Subscriptions that need no message.
-    told: Vec<(i64, String)>,
-    /// Endpoints whose subscriptions can't work.
-    ended: Vec<String>,
+    settled: Settled,
 }
 
 impl Deliveries<'_> {
@@ -129,6 +136,10 @@ impl Deliveries<'_> {
 
     /// Posts one batch. Returns the wait before the next one, if any.
     async fn step(&mut self) -> Option<Duration> {
+        if let Err(error) = self.settle().await {
+            self.log(&error);
+            return Some(FAILURE_WAIT);
+        }
         let now = self.now();
         match self.queue.next(now) {
             Next::Post(host, cursor) => match self.post(&host, cursor).await {
@@ -156,12 +167,24 @@ impl Deliveries<'_> {
         if let Ok(messages) = DeliveryOrder::new(std::mem::take(&mut batch.messages)) {
             self.ask(host, messages, &mut batch).await;
         }
+        self.unsettled = Some((section.sha256.clone(), batch.settled));
+        self.settle().await
+    }
+
+    /// Stores the outcome of the last batch. It is kept until that succeeds: otherwise the same
+    /// messages would be posted again.
+    async fn settle(&mut self) -> Result<(), NewsError> {
+        let Some((section, Settled { told, ended })) = self.unsettled.clone() else {
+            return Ok(());
+        };
         let kept = Arc::clone(self.census);
-        let settled = self.service.storage.call(move |_| {
-            kept.storage
-                .settle(&section.sha256, &batch.told, &batch.ended)
-        });
-        Ok(settled.await?)
+        let stored = self
+            .service
+            .storage
+            .call(move |_| kept.storage.settle(&section, &told, &ended));
+        stored.await?;
+        self.unsettled = None;
+        Ok(())
     }
 
     async fn page(
@@ -194,14 +217,14 @@ impl Deliveries<'_> {
                 until_s,
             } = owed;
             let Some(text) = Text::of(section, &subscription.filter) else {
-                batch.told.push((id, subscription.endpoint));
+                batch.settled.told.push((id, subscription.endpoint));
                 continue;
             };
             let ttl_s = u32::try_from(until_s.saturating_sub(now_s)).unwrap_or(0);
             // Keys are checked at subscription, and texts are bounded: otherwise the subscription
             // can't work.
             let Some(message) = message(&subscription, &text, ttl_s, &authorization) else {
-                batch.ended.push(subscription.endpoint);
+                batch.settled.ended.push(subscription.endpoint);
                 continue;
             };
             bytes = bytes.saturating_add(message.bytes());
@@ -237,7 +260,7 @@ impl Deliveries<'_> {
             }
             Ok(Answer::NotAPushService {}) => {
                 tracing::warn!(%host, "the daemon posts nothing to this push service; set push_services to the same value for both parts");
-                batch.told.append(&mut batch.sent);
+                batch.settled.told.append(&mut batch.sent);
                 return;
             }
             Ok(Answer::NotNow { why, retry_after_s }) => {
@@ -268,22 +291,22 @@ impl Deliveries<'_> {
                 Fate::Taken => {
                     meters.notified.add_one();
                     taken = taken.saturating_add(1);
-                    batch.told.push((id, endpoint));
+                    batch.settled.told.push((id, endpoint));
                 }
                 Fate::Dropped => {
                     meters.failed.add_one();
                     dropped = dropped.saturating_add(1);
-                    batch.told.push((id, endpoint));
+                    batch.settled.told.push((id, endpoint));
                 }
                 Fate::Ended => {
                     meters.ended.add_one();
-                    batch.ended.push(endpoint);
+                    batch.settled.ended.push(endpoint);
                 }
                 Fate::Later => later = later.saturating_add(1),
             }
         }
         if !outcomes.is_empty() {
-            let ended = batch.ended.len();
+            let ended = batch.settled.ended.len();
             tracing::info!(%host, taken, ended, dropped, later, "messages were posted to a push service");
         }
     }

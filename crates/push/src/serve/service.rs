@@ -1,6 +1,7 @@
 //! Shared state of all connections and requests.
 
 use std::fmt;
+use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -10,14 +11,14 @@ use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::broadcasts::{Broadcasts, Versions};
-use crate::endpoint::Address;
 use crate::endpoint::address::BadKey;
 use crate::endpoint::fernet::Keys;
+use crate::endpoint::{Address, Version};
 use crate::ids::{ChannelId, Uaid};
 use crate::session::Rules;
 use crate::storage::Storage;
 
-use super::census::Census;
+use super::census::{BROADCAST, Census};
 use super::clients::Clients;
 use super::clients::newcomers::Newcomers;
 use super::meters::Meters;
@@ -80,13 +81,20 @@ impl Service {
     /// A service over a storage.
     ///
     /// # Errors
-    /// The storage's thread can't be started.
+    /// The storage's thread can't be started, or the storage can't be read.
     pub fn new(
         settings: Settings,
         storage: Arc<dyn Storage>,
         census: Option<Census>,
         now: Now,
-    ) -> std::io::Result<Self> {
+    ) -> io::Result<Self> {
+        // Known from the start: clients that connect before the first look would be refused, and
+        // would not subscribe again.
+        let mut broadcasts = Broadcasts::default();
+        if let Some(census) = &census {
+            let last = census.storage.last_told().map_err(io::Error::other)?;
+            broadcasts.replace([(BROADCAST.to_owned(), last.unwrap_or_default())].into());
+        }
         Ok(Self {
             census: census.map(Arc::new),
             settings,
@@ -96,7 +104,7 @@ impl Service {
             leaving: Semaphore::new(LEAVING_MAX),
             connected: TaskTracker::new(),
             meters: Meters::default(),
-            broadcasts: RwLock::default(),
+            broadcasts: RwLock::new(Arc::new(broadcasts)),
             random: SystemRandom::new(),
             now,
         })
@@ -153,6 +161,28 @@ impl Service {
         let iv = self.random().or(Err(BadKey))?;
         let Settings { origin, keys, .. } = &self.settings;
         Ok(address.url(origin, keys, self.fernet_now_s(), &iv))
+    }
+
+    /// Whether an endpoint is below this service's origin.
+    pub(super) fn is_own(&self, endpoint: &str) -> bool {
+        self.path(endpoint).is_some()
+    }
+
+    /// The version and the token of an endpoint of this service, as its path has them.
+    pub(super) fn token<'a>(&self, endpoint: &'a str) -> Option<(&'a str, &'a str)> {
+        self.path(endpoint)?.split_once('/')
+    }
+
+    /// The user and the channel of an endpoint of this service; `None` if it is not one.
+    pub(super) fn address(&self, endpoint: &str) -> Option<Address> {
+        let (version, token) = self.token(endpoint)?;
+        Address::read(Version::parse(version)?, token, &self.settings.keys)
+    }
+
+    fn path<'a>(&self, endpoint: &'a str) -> Option<&'a str> {
+        endpoint
+            .strip_prefix(self.settings.origin.as_str())?
+            .strip_prefix("/wpush/")
     }
 
     pub(super) fn new_uaid(&self) -> Result<Uaid, NoRandomness> {

@@ -6,7 +6,6 @@ use protocol::{DeliveryOrder, Host, MessageOutcome, UnpostedReason};
 use push::elsewhere::wire::{self, Answer, Request};
 use push::endpoint::vapid::{Expected, signer};
 use tokio::net::UnixListener;
-use tokio::sync::mpsc;
 
 use super::news::{asked, publish, subscribe, telling, until_told, words_of};
 use super::*;
@@ -18,7 +17,7 @@ type Asked = (String, DeliveryOrder);
 
 /// A daemon that passes requests to the test and returns the test's answers.
 struct Played {
-    requests: mpsc::Receiver<(Asked, tokio::sync::oneshot::Sender<Answer>)>,
+    requests: mpsc::Receiver<(Asked, oneshot::Sender<Answer>)>,
 }
 
 impl Played {
@@ -30,7 +29,7 @@ impl Played {
                 let (from, to) = stream.into_split();
                 let read: Request = wire::read(from, PATIENCE).await.unwrap();
                 let Request::Deliver { host, messages } = read;
-                let (answer, answered) = tokio::sync::oneshot::channel();
+                let (answer, answered) = oneshot::channel();
                 let asked = (host.to_string(), messages);
                 if told.send((asked, answer)).await.is_err() {
                     return;
@@ -44,7 +43,7 @@ impl Played {
         Self { requests }
     }
 
-    async fn asked(&mut self) -> (Asked, tokio::sync::oneshot::Sender<Answer>) {
+    async fn asked(&mut self) -> (Asked, oneshot::Sender<Answer>) {
         timeout(PATIENCE, self.requests.recv())
             .await
             .unwrap()
@@ -276,6 +275,56 @@ async fn a_message_about_a_former_list_is_never_posted_after_a_newer_one() {
         .map(|owed| owed.subscription.endpoint)
         .collect();
     assert_eq!(endpoints, [format!("{OTHER}/a")]);
+}
+
+/// The same while subscribers of this service are still being notified.
+#[tokio::test]
+async fn a_newer_list_ends_the_messages_about_the_former_at_once() {
+    let push = open(tempfile::tempdir().unwrap());
+    let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
+    let endpoints: Vec<String> = (0..150).map(|number| format!("/{number:03}")).collect();
+    let endpoints: Vec<&str> = endpoints.iter().map(String::as_str).collect();
+    subscribed_elsewhere(&push, &endpoints).await;
+    let (mut node, endpoint) = SlowNode::start(&push, None).await;
+    subscribe(&push, &asked(&endpoint, &json!("all"))).await;
+    publish(&push, "aa", &[]);
+    let _telling = telling(&push);
+    until_told(&push, "aa").await;
+    publish(&push, "bb", &[died("a.example")]);
+    drop(node.asked().await);
+    let ((_, messages), answer) = daemon.asked().await;
+    assert_eq!(paths(&messages), endpoints[..100]);
+    publish(&push, "cc", &[died("b.example")]);
+    let asked = node.asked().await;
+    answer.send(delivered(&[answered(201); 100])).unwrap();
+    daemon.asked_nothing().await;
+    drop(asked);
+    let ((_, messages), _) = daemon.asked().await;
+    assert_eq!(paths(&messages), endpoints[..100], "about the newer list");
+}
+
+/// A full disk, for example.
+#[tokio::test]
+async fn a_message_is_not_posted_again_because_its_outcome_could_not_be_stored() {
+    let push = open(tempfile::tempdir().unwrap());
+    let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
+    subscribed_elsewhere(&push, &["/a"]).await;
+    publish(&push, "aa", &[]);
+    let _telling = telling(&push);
+    until_told(&push, "aa").await;
+    publish(&push, "bb", &[died("a.example")]);
+    let (_, answer) = daemon.asked().await;
+    let database = rusqlite::Connection::open(push.folder.path().join("push.db")).unwrap();
+    let full =
+        "CREATE TRIGGER full BEFORE UPDATE ON subscriptions BEGIN SELECT raise(ABORT, 'full'); END";
+    database.execute_batch(full).unwrap();
+    answer.send(delivered(&[answered(201)])).unwrap();
+    daemon.asked_nothing().await;
+    database.execute_batch("DROP TRIGGER full").unwrap();
+    publish(&push, "cc", &[died("b.example")]);
+    let (_, answer) = daemon.asked().await;
+    answer.send(delivered(&[answered(201)])).unwrap();
+    daemon.asked_nothing().await;
 }
 
 #[tokio::test]

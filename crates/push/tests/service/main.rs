@@ -20,6 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
+use axum::routing::put;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::TokioIo;
@@ -33,6 +34,8 @@ use push::storage::sqlite::{Limits, Sqlite};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
@@ -191,6 +194,48 @@ where
         status: head.status,
         headers: head.headers,
         body: String::from_utf8(body.to_vec()).unwrap(),
+    }
+}
+
+/// Another node, which holds a client. It refuses each message when the test allows it.
+struct SlowNode {
+    requests: mpsc::Receiver<oneshot::Sender<()>>,
+}
+
+impl SlowNode {
+    /// A node with a registered client, and the client's endpoint.
+    async fn start(push: &Push, key: Option<&str>) -> (Self, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let other = push.another(Settings {
+            node: format!("http://{}", listener.local_addr().unwrap()),
+            ..settings(Rules::AUTOPUSH)
+        });
+        let mut client = Client::connect(public(other)).await;
+        client.hello("").await;
+        let endpoint = client.register(key).await;
+        let (asked, requests) = mpsc::channel(1);
+        tokio::spawn(async move {
+            // The client stays connected as long as its node.
+            let _client = client;
+            while let Ok((stream, _)) = listener.accept().await {
+                let asked = asked.clone();
+                let refused = put(async move || {
+                    let (allow, allowed) = oneshot::channel();
+                    asked.send(allow).await.ok();
+                    allowed.await.ok();
+                    StatusCode::NOT_FOUND
+                });
+                let router = Router::new().route("/push/{uaid}", refused);
+                tokio::spawn(converse(stream, router));
+            }
+        });
+        (Self { requests }, endpoint)
+    }
+
+    /// The next message. It is refused when the value is dropped.
+    async fn asked(&mut self) -> oneshot::Sender<()> {
+        let asked = timeout(PATIENCE, self.requests.recv());
+        asked.await.unwrap().unwrap()
     }
 }
 

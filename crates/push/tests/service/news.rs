@@ -142,6 +142,99 @@ async fn lists_that_the_service_missed_are_told_together() {
     assert_eq!(said["body"], "0 new, 2 gone, 8 listed");
 }
 
+/// I7: the message was stored before the host opted out.
+#[tokio::test]
+async fn a_waiting_message_that_may_name_a_host_that_left_is_withdrawn() {
+    let appeared = json!({"change": "appeared", "host": "a.example", "software": "mastodon"});
+    let died = json!({"change": "died", "host": "b.example"});
+    let left = json!({"change": "left", "host_sha256": "00"});
+    for (change, stays) in [(died, true), (left, false)] {
+        let push = Push::new(Rules::AUTOPUSH);
+        let (client, endpoint) = subscribed(&push, None).await;
+        subscribe(&push, &asked(&endpoint, &json!({"software": "mastodon"}))).await;
+        let uaid = client.leave().await;
+        until_empty(&push).await;
+        publish(&push, "aa", &[]);
+        let _telling = telling(&push);
+        until_told(&push, "aa").await;
+        publish(&push, "bb", std::slice::from_ref(&appeared));
+        until_told(&push, "bb").await;
+        publish(&push, "cc", &[change]);
+        until_told(&push, "cc").await;
+        let mut client = push.client().await;
+        client.hello(&uaid).await;
+        if stays {
+            assert_eq!(words(&client.heard().await)["body"], "a.example");
+        } else {
+            client.hears_nothing().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_that_no_list_touches_ends_with_its_channel() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (mut client, endpoint) = subscribed(&push, None).await;
+    subscribe(&push, &asked(&endpoint, &json!({"host": "none.example"}))).await;
+    publish(&push, "aa", &[]);
+    let _telling = telling(&push);
+    until_told(&push, "aa").await;
+    let storage = Sqlite::open(&push.folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+    let subscriptions = || storage.subscriptions_after(0).unwrap().len();
+    publish(&push, "bb", &[]);
+    until_told(&push, "bb").await;
+    assert_eq!(subscriptions(), 1);
+    client
+        .say(json!({"messageType": "unregister", "channelID": CHANNEL}))
+        .await;
+    client.heard().await;
+    publish(&push, "cc", &[]);
+    until_told(&push, "cc").await;
+    assert_eq!(subscriptions(), 0);
+}
+
+/// Clients connect before the first look, for example after a restart.
+#[tokio::test]
+async fn the_broadcast_is_there_before_the_first_list() {
+    let push = Push::new(Rules {
+        ping_every: Duration::from_millis(20),
+        ..Rules::AUTOPUSH
+    });
+    let mut client = push.client().await;
+    let hello = json!({"messageType": "hello", "broadcasts": {"census/instances": "old"}});
+    client.say(hello).await;
+    let versions = |version: &str| json!({"census/instances": version});
+    assert_eq!(client.heard().await["broadcasts"], versions(""));
+    publish(&push, "aa", &[]);
+    let _telling = telling(&push);
+    assert_eq!(client.heard().await["broadcasts"], versions("aa"));
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_until_all_are_told() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (mut node, endpoint) = SlowNode::start(&push, None).await;
+    subscribe(&push, &asked(&endpoint, &json!("all"))).await;
+    publish(&push, "aa", &[]);
+    let shutdown = CancellationToken::new();
+    let every = Duration::from_millis(20);
+    let telling = tokio::spawn(tell(Arc::clone(&push.service), every, shutdown.clone()));
+    until_told(&push, "aa").await;
+    let died = json!({"change": "died", "host": "a.example"});
+    publish(&push, "bb", std::slice::from_ref(&died));
+    let asked = node.asked().await;
+    shutdown.cancel();
+    timeout(Duration::from_secs(1), telling)
+        .await
+        .unwrap()
+        .unwrap();
+    drop(asked);
+    // The next process tells them.
+    let _telling = self::telling(&push);
+    drop(node.asked().await);
+    until_told(&push, "bb").await;
+}
+
 #[tokio::test]
 async fn who_has_ended_a_subscription_is_told_nothing() {
     let push = Push::new(Rules::AUTOPUSH);
@@ -170,6 +263,11 @@ async fn who_has_ended_a_subscription_is_told_nothing() {
 #[tokio::test]
 async fn what_can_be_no_subscription_is_refused() {
     let push = Push::new(Rules::AUTOPUSH);
+    let (mut client, unregistered) = subscribed(&push, None).await;
+    client
+        .say(json!({"messageType": "unregister", "channelID": CHANNEL}))
+        .await;
+    client.heard().await;
     let (_client, endpoint) = subscribed(&push, None).await;
     let good = asked(&endpoint, &json!("all"));
     let changed = |pointer: &str, value: Value| {
@@ -180,6 +278,8 @@ async fn what_can_be_no_subscription_is_refused() {
     for wrong in [
         json!("rubbish"),
         changed("/endpoint", json!("https://elsewhere.example/wpush/v1/x")),
+        changed("/endpoint", json!(format!("{endpoint}A"))),
+        changed("/endpoint", json!(unregistered)),
         changed(
             "/endpoint",
             json!(format!("{ORIGIN}/wpush/v1/{}", "x".repeat(2000))),

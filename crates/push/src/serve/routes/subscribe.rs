@@ -12,6 +12,7 @@ use data_encoding::BASE64URL_NOPAD;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::endpoint::Address;
 use crate::news::seal::{PUBLIC_KEY_BYTES, SECRET_BYTES, seal};
 use crate::news::{Filter, Subscription};
 use crate::serve::census::Census;
@@ -106,7 +107,8 @@ async fn subscribe(
     let census = Arc::clone(census(&service)?);
     let asked: Asked = serde_json::from_slice(&body)
         .map_err(|_syntax| Problem::Bad("the body is not a subscription"))?;
-    let subscription = checked(asked, &service.settings.origin, &census)?;
+    let subscription = checked(asked, &service, &census)?;
+    is_registered(&service, &subscription.endpoint).await?;
     if !service.newcomers.admit(address(&headers), service.now_ms()) {
         return Err(Problem::Full);
     }
@@ -136,10 +138,8 @@ async fn unsubscribe(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn checked(asked: Asked, origin: &str, census: &Census) -> Result<Subscription, Problem> {
-    let path = asked.endpoint.strip_prefix(origin);
-    let is_ours = path.is_some_and(|path| path.starts_with("/wpush/"));
-    if !is_ours && !census.is_elsewhere(&asked.endpoint) {
+fn checked(asked: Asked, service: &Service, census: &Census) -> Result<Subscription, Problem> {
+    if !service.is_own(&asked.endpoint) && !census.is_elsewhere(&asked.endpoint) {
         return Err(Problem::Bad(
             "this census sends no messages to this push service",
         ));
@@ -148,6 +148,23 @@ fn checked(asked: Asked, origin: &str, census: &Census) -> Result<Subscription, 
         return Err(Problem::Bad("the endpoint is too long"));
     }
     read(asked)
+}
+
+/// Checks that an endpoint of this service belongs to a registered channel: others would take room
+/// and never get a message.
+async fn is_registered(service: &Service, endpoint: &str) -> Result<(), Problem> {
+    if !service.is_own(endpoint) {
+        return Ok(());
+    }
+    let gone = Problem::Bad("the endpoint is not registered at this push service");
+    let Some(Address { uaid, channel, .. }) = service.address(endpoint) else {
+        return Err(gone);
+    };
+    let found = service.storage.call(move |s| s.has_channel(uaid, channel));
+    match found.await.map_err(Problem::Storage)? {
+        true => Ok(()),
+        false => Err(gone),
+    }
 }
 
 /// A subscription whose endpoint is allowed.
