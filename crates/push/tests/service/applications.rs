@@ -70,6 +70,80 @@ async fn a_body_comes_as_it_was_sent_with_what_its_encryption_needs() {
 }
 
 #[tokio::test]
+async fn each_wrong_header_has_its_number() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (_client, endpoint) = subscribed(&push, None).await;
+    let aes128gcm = ("content-encoding", "aes128gcm");
+    for (headers, status, errno) in [
+        (vec![], 400, 111),
+        (vec![("ttl", "1.5")], 400, 111),
+        (vec![("ttl", "-1"), aes128gcm], 400, 114),
+        (vec![("ttl", "1"), aes128gcm, ("topic", "")], 400, 113),
+        (vec![("ttl", "1"), aes128gcm, ("topic", "a b")], 400, 113),
+        (vec![("ttl", "1")], 400, 110),
+        (vec![("ttl", "1"), ("content-encoding", "gcm")], 400, 110),
+        (vec![("ttl", "1"), ("content-encoding", "aesgcm")], 400, 110),
+        (
+            vec![("ttl", "1"), aes128gcm, ("encryption", "salt=AA")],
+            400,
+            110,
+        ),
+        (
+            vec![("ttl", "1"), aes128gcm, ("authorization", "Bearer")],
+            401,
+            109,
+        ),
+    ] {
+        let refused = push.ask("POST", path(&endpoint), &headers, b"body").await;
+        assert_eq!(refused.status.as_u16(), status, "{headers:?}");
+        assert_eq!(refused.json()["errno"], errno, "{headers:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_full_channel_takes_no_more_for_now() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (client, endpoint) = subscribed(&push, None).await;
+    client.leave().await;
+    until_empty(&push).await;
+    for _ in 0..Limits::ORDINARY.channel_messages {
+        assert_eq!(push.send(&endpoint, 60).await.status, StatusCode::CREATED);
+    }
+    let full = push.send(&endpoint, 60).await;
+    assert_eq!(full.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(full.json()["errno"], 201);
+    assert_eq!(full.header("retry-after"), "120");
+}
+
+#[tokio::test]
+async fn a_storage_that_fails_is_the_services_own_failure() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (client, endpoint) = subscribed(&push, None).await;
+    client.leave().await;
+    until_empty(&push).await;
+    let database = rusqlite::Connection::open(push.folder.path().join("push.db")).unwrap();
+    database.execute_batch("DROP TABLE messages").unwrap();
+    let failed = push.send(&endpoint, 60).await;
+    assert_eq!(failed.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert_eq!(failed.json()["errno"], 201);
+}
+
+#[tokio::test]
+async fn a_user_that_goes_while_a_message_is_stored_is_gone() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (mut node, endpoint) = SlowNode::start(&push, None).await;
+    let database = rusqlite::Connection::open(push.folder.path().join("push.db")).unwrap();
+    let removed = async {
+        let asked = node.asked().await;
+        database.execute_batch("DELETE FROM users").unwrap();
+        drop(asked);
+    };
+    let (refused, ()) = tokio::join!(push.send(&endpoint, 60), removed);
+    assert_eq!(refused.status, StatusCode::GONE);
+    assert_eq!(refused.json()["errno"], 105);
+}
+
+#[tokio::test]
 async fn an_endpoint_for_one_key_takes_no_unsigned_message() {
     let push = Push::new(Rules::AUTOPUSH);
     let (_client, endpoint) = subscribed(&push, Some("BAAA")).await;

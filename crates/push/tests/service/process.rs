@@ -137,6 +137,27 @@ async fn a_running_process_passes_its_health_check() {
 }
 
 #[tokio::test]
+async fn expired_data_is_removed() {
+    let process = Process::start(tempfile::tempdir().unwrap()).await;
+    let mut client = process.client().await;
+    client.hello("").await;
+    client.register(None).await;
+    let folder = process.stop().await;
+    let expire = "UPDATE users SET expires_s = 1";
+    let expired = rusqlite::Connection::open(database(&folder)).unwrap();
+    expired.execute_batch(expire).unwrap();
+    let process = Process::start(folder).await;
+    let swept = async {
+        let users = "SELECT count(*) FROM users";
+        while expired.query_row(users, [], |row| row.get(0)) != Ok(0_i64) {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, swept).await.unwrap();
+    process.stop().await;
+}
+
+#[tokio::test]
 async fn metrics_count_what_became_of_messages() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
     let mut client = process.client().await;
