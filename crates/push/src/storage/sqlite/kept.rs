@@ -44,8 +44,8 @@ impl Sqlite {
         })
     }
 
-    /// Adds a subscription, or replaces the one with its endpoint and filter; false if there are
-    /// too many, in total or for this endpoint.
+    /// Adds a subscription, or replaces the keys of the one with its endpoint and filter; false if
+    /// there are too many others, in total or of this endpoint.
     ///
     /// # Errors
     /// The storage's errors.
@@ -54,9 +54,12 @@ impl Sqlite {
         self.write(|t| {
             let added = t
                 .prepare_cached(
-                    "INSERT OR REPLACE INTO subscriptions (endpoint, filter, public_key, secret) \
-                     SELECT ?1, ?2, ?3, ?4 WHERE (SELECT count(*) FROM subscriptions) < ?5 \
-                     AND (SELECT count(*) FROM subscriptions WHERE endpoint = ?1 AND filter <> ?2) < ?6",
+                    "INSERT INTO subscriptions (endpoint, filter, public_key, secret) \
+                     SELECT ?1, ?2, ?3, ?4 \
+                     WHERE EXISTS (SELECT 1 FROM subscriptions WHERE endpoint = ?1 AND filter = ?2) \
+                     OR ((SELECT count(*) FROM subscriptions) < ?5 \
+                     AND (SELECT count(*) FROM subscriptions WHERE endpoint = ?1) < ?6) \
+                     ON CONFLICT DO UPDATE SET public_key = excluded.public_key, secret = excluded.secret",
                 )?
                 .execute(params![
                     subscription.endpoint,

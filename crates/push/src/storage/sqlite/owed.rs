@@ -183,6 +183,9 @@ mod tests {
             .unwrap();
         assert_eq!(owed(&storage, "s1", None, 0), [""; 0]);
         storage.owe(&[1, 2, 3, 4, 5, 6, 7], "s1", 100).unwrap();
+        // A reader that subscribes again is owed it nevertheless.
+        let again = subscription(&format!("{ORIGIN}/c"), Filter::All);
+        storage.subscribe(&again).unwrap();
         drop(storage);
         let storage = open(&folder);
         assert_eq!(owed(&storage, "s1", None, 99), ["/a", "/a", "/b", "/c"]);
