@@ -171,7 +171,7 @@ pub enum Answer {
 pub enum Close {
     /// The user was removed, and gets a new id at the next hello.
     Reset,
-    /// Frames that are no WebSocket (RFC 6455), or too long.
+    /// Bytes that are not a WebSocket frame (RFC 6455), or a frame that is too long.
     Protocol,
     /// A frame that clients don't send.
     UnsupportedMessage,

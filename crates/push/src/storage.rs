@@ -190,11 +190,11 @@ pub trait Storage: Send + Sync {
     /// The storage's errors.
     fn channels(&self, uaid: Uaid) -> Result<Vec<ChannelId>, StorageError>;
 
-    /// Whether a user has a channel.
+    /// How many messages a channel still takes; `None` if the user has no such channel.
     ///
     /// # Errors
     /// The storage's errors.
-    fn has_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError>;
+    fn channel_room(&self, uaid: Uaid, channel: ChannelId) -> Result<Option<u32>, StorageError>;
 
     /// Removes a channel with its messages; false if it does not exist.
     ///
@@ -240,7 +240,7 @@ pub trait Storage: Send + Sync {
     /// The storage's errors.
     fn remove(&self, uaid: Uaid, messages: &[Stored]) -> Result<(), StorageError>;
 
-    /// Removes a channel's message with this topic.
+    /// Removes a channel's message with this topic; false if there is none.
     ///
     /// # Errors
     /// The storage's errors.
@@ -249,7 +249,7 @@ pub trait Storage: Send + Sync {
         uaid: Uaid,
         channel: ChannelId,
         topic: &Topic,
-    ) -> Result<(), StorageError>;
+    ) -> Result<bool, StorageError>;
 
     /// Removes the message with this version and any key.
     ///

@@ -82,7 +82,12 @@ impl Sender {
 
     /// The public key, as pages give it to browsers (`applicationServerKey`).
     pub fn public_key(&self) -> String {
-        BASE64URL_NOPAD.encode(self.pair.public_key().as_ref())
+        BASE64URL_NOPAD.encode(self.public_key_bytes())
+    }
+
+    /// The public key as 65 bytes.
+    pub fn public_key_bytes(&self) -> &[u8] {
+        self.pair.public_key().as_ref()
     }
 
     /// The `Authorization` header for endpoints of this origin, at this time in seconds since 1970.

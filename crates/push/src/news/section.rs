@@ -64,8 +64,10 @@ pub struct Section {
     pub sha256: String,
     /// Number of instances in the list.
     pub listed: u64,
-    /// The changes; none if there were more than a file may hold.
-    pub changes: Vec<Change>,
+    /// All changes in the files, as they are published now: those of a day or two.
+    recent: Vec<Change>,
+    /// Where the new ones begin.
+    new_from: usize,
 }
 
 #[derive(Deserialize)]
@@ -99,10 +101,25 @@ pub enum SectionError {
 }
 
 impl Section {
-    /// Whether a host left the list without its name, for example because it opted out.
-    pub fn has_left(&self) -> bool {
-        let left = |change: &Change| matches!(change, Change::Left { .. });
-        self.changes.iter().any(left)
+    /// A section with these changes.
+    #[cfg(test)]
+    pub(super) fn of(sha256: &str, listed: u64, changes: Vec<Change>) -> Self {
+        Self {
+            sha256: sha256.to_owned(),
+            listed,
+            recent: changes,
+            new_from: 0,
+        }
+    }
+
+    /// The changes since the given section; none if there were more than a file may hold.
+    pub fn changes(&self) -> &[Change] {
+        self.recent.get(self.new_from..).unwrap_or_default()
+    }
+
+    /// All changes of at least a day. Hosts that left since are not named in them.
+    pub fn recent(&self) -> &[Change] {
+        &self.recent
     }
 
     /// All changes after the section `since`, as one section with the digest of the last; the last
@@ -134,18 +151,25 @@ impl Section {
             if change == "dump" {
                 let head: Head = serde_json::from_slice(&bytes).map_err(failed)?;
                 let is_since = |section: &Self| since == Some(section.sha256.as_str());
-                let former = section.take();
-                let missed = former.filter(|former| is_later && !is_since(former));
+                let (recent, new_from) = section.take().map_or_else(Default::default, |former| {
+                    let was_missed = is_later && !is_since(&former);
+                    let seen = former.recent.len();
+                    (
+                        former.recent,
+                        if was_missed { former.new_from } else { seen },
+                    )
+                });
                 let next = Self {
                     sha256: head.section_sha256,
                     listed: head.hosts,
-                    changes: missed.map(|missed| missed.changes).unwrap_or_default(),
+                    recent,
+                    new_from,
                 };
                 is_later |= is_since(&next);
                 section = Some(next);
             } else if let Some(section) = &mut section {
                 let change = serde_json::from_slice(&bytes).map_err(failed)?;
-                section.changes.push(change);
+                section.recent.push(change);
             }
         }
         Ok(section)
@@ -181,7 +205,8 @@ mod tests {
         let left = Change::Left {
             host_sha256: "cc".to_owned(),
         };
-        assert_eq!(section.changes, [appeared, moved, left]);
+        assert_eq!(section.changes(), [appeared, moved, left]);
+        assert_eq!(section.recent().len(), 4);
     }
 
     #[test]
@@ -195,7 +220,8 @@ mod tests {
                 .unwrap()
                 .unwrap();
             assert_eq!((section.sha256.as_str(), section.listed), ("dd", 11));
-            section.changes.len()
+            assert_eq!(section.recent().len(), 5);
+            section.changes().len()
         };
         assert_eq!(changes("aa"), 4, "those of two sections");
         assert_eq!(changes("bb"), 1);

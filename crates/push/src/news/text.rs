@@ -24,10 +24,18 @@ pub struct Text {
 }
 
 impl Text {
-    /// The notification about a section; `None` if no change matches the filter.
+    /// The notification about a section's changes; `None` if none matches the filter.
     pub fn of(section: &Section, filter: &Filter) -> Option<Self> {
-        let taken: Vec<&Change> = section
-            .changes
+        Self::about(section.changes(), section.listed, filter)
+    }
+
+    /// The same about all recent changes: for a subscriber whose last notification still waits.
+    pub fn of_recent(section: &Section, filter: &Filter) -> Option<Self> {
+        Self::about(section.recent(), section.listed, filter)
+    }
+
+    fn about(changes: &[Change], listed: u64, filter: &Filter) -> Option<Self> {
+        let taken: Vec<&Change> = changes
             .iter()
             .filter(|change| filter.takes(change))
             .collect();
@@ -35,7 +43,7 @@ impl Text {
         Some(match filter {
             Filter::All => Self {
                 title: "The list has changed".to_owned(),
-                body: all(section.listed, &taken),
+                body: all(listed, &taken),
                 page: "index.html".to_owned(),
             },
             Filter::Software(software) => Self {
@@ -127,11 +135,7 @@ mod tests {
     }
 
     fn section(changes: Vec<Change>) -> Section {
-        Section {
-            sha256: "aa".to_owned(),
-            listed: 10,
-            changes,
-        }
+        Section::of("aa", 10, changes)
     }
 
     #[test]

@@ -75,8 +75,8 @@ pub(super) enum NewsError {
     Seal(#[from] SealError),
 }
 
-/// Notifies subscribers of each new list. `newest` has the newest one. It changes when a list is
-/// found, and once more when subscribers elsewhere are owed it.
+/// Notifies subscribers of each new list. `newest` has the newest one, once those here are notified
+/// and those elsewhere are owed a message. Until then it has none.
 pub(super) async fn keep_looking(
     service: &Service,
     census: &Arc<Census>,
@@ -91,7 +91,7 @@ pub(super) async fn keep_looking(
             turn.tick().await;
             look(service, census, newest).await
         };
-        // Those who were not notified before the end are notified after the next start.
+        // If the service stops here, all are notified again after its next start.
         let looked = tokio::select! {
             () = shutdown.cancelled() => return,
             looked = look => looked,
@@ -130,13 +130,13 @@ async fn look(
     };
     let section = Arc::new(section);
     let version = section.sha256.clone();
-    // First of all: no message about a former list is posted any more.
+    // No message about a former list is posted any more.
     newest.send_if_modified(|known| {
-        let is_new = known.as_ref().is_none_or(|known| known.sha256 != version);
-        if is_new {
-            *known = Some(Arc::clone(&section));
+        let is_former = known.as_ref().is_some_and(|known| known.sha256 != version);
+        if is_former {
+            *known = None;
         }
-        is_new
+        is_former
     });
     // New subscribers get no notification about earlier lists.
     let notified = match last.as_ref().is_some_and(|last| *last != version) {
@@ -152,8 +152,14 @@ async fn look(
             .storage
             .call(move |_| kept.storage.replace_secret(LAST_TOLD, version.as_bytes()));
         stored.await?;
-        newest.send_modify(|_same| {});
     }
+    newest.send_if_modified(|known| {
+        let is_new = known.is_none();
+        if is_new {
+            *known = Some(section);
+        }
+        is_new
+    });
     Ok(())
 }
 
@@ -212,12 +218,12 @@ async fn tell_all(
         after = *last;
         let mut owed = Vec::new();
         for (id, subscription) in page {
-            let outcome = match Text::of(section, &subscription.filter) {
-                Some(text) => tell_one(service, census, &subscription, &text).await?,
-                None => pass_over(service, &subscription, section).await?,
+            let outcome = match due(service, &subscription, section).await? {
+                Due::Text(text) => tell_one(service, census, &subscription, &text).await?,
+                Due::Nothing => continue,
+                Due::Ended => Told::Ended,
             };
             match outcome {
-                Told::Nothing => {}
                 Told::Taken => {
                     service.meters.notified.add_one();
                     told = told.saturating_add(1);
@@ -258,8 +264,6 @@ async fn tell_all(
 
 /// Result of one notification.
 enum Told {
-    /// The section has nothing for it.
-    Nothing,
     Taken,
     /// The message is to be posted to another push service.
     Elsewhere,
@@ -268,33 +272,47 @@ enum Told {
     Failed,
 }
 
-/// Checks a subscription for which a section has nothing. If a host left the list, a message that
-/// waits at this service may name it (I7), and is withdrawn.
-async fn pass_over(
+/// The text for a subscription.
+enum Due {
+    Text(Text),
+    Nothing,
+    /// The subscription is gone for good.
+    Ended,
+}
+
+/// The text of a section for a subscription. A message that waits at this service is replaced at
+/// each new list if it may name a host that left since (I7).
+async fn due(
     service: &Service,
-    subscription: &Subscription,
+    Subscription {
+        endpoint, filter, ..
+    }: &Subscription,
     section: &Section,
-) -> Result<Told, NewsError> {
-    if !service.is_own(&subscription.endpoint) {
-        return Ok(Told::Nothing);
+) -> Result<Due, NewsError> {
+    let text = Text::of(section, filter);
+    if !service.is_own(endpoint) {
+        return Ok(text.map_or(Due::Nothing, Due::Text));
     }
-    let Some(Address { uaid, channel, .. }) = service.address(&subscription.endpoint) else {
-        return Ok(Told::Ended);
+    let Some(Address { uaid, channel, .. }) = service.address(endpoint) else {
+        return Ok(Due::Ended);
     };
-    let names_others = matches!(subscription.filter, Filter::Software(_));
-    let withdrawn = (names_others && section.has_left())
-        .then(|| Topic::try_from(topic(&subscription.filter)).ok())
+    let names_others = matches!(filter, Filter::Software(_));
+    let replaced = names_others
+        .then(|| Topic::try_from(topic(filter)).ok())
         .flatten();
-    let is_there = service.storage.call(move |storage| {
-        if let Some(topic) = withdrawn {
-            storage.withdraw_topic(uaid, channel, &topic)?;
-        }
-        storage.has_channel(uaid, channel)
+    let found = service.storage.call(move |storage| {
+        let waited = match replaced {
+            Some(topic) => storage.withdraw_topic(uaid, channel, &topic)?,
+            None => false,
+        };
+        Ok((storage.channel_room(uaid, channel)?, waited))
     });
-    Ok(match is_there.await? {
-        true => Told::Nothing,
-        false => Told::Ended,
-    })
+    let (room, waited) = found.await?;
+    if room.is_none() {
+        return Ok(Due::Ended);
+    }
+    let again = || waited.then(|| Text::of_recent(section, filter)).flatten();
+    Ok(text.or_else(again).map_or(Due::Nothing, Due::Text))
 }
 
 async fn tell_one(
@@ -331,6 +349,8 @@ async fn tell_one(
             encryption: None,
             crypto_key: None,
         },
+        // Otherwise a message in memory could not be withdrawn.
+        is_stored_first: true,
     };
     Ok(
         match service.take(request, async { Ok(body.into()) }).await {

@@ -85,7 +85,7 @@ impl Connection {
                         let rest = timeout(CLOSE_TIME_MAX, self.hear_out());
                         return rest.await.unwrap_or(());
                     }
-                    // A connection that broke can't be told.
+                    // The frame does not arrive if the connection broke.
                     Some(Err(_)) => return self.close(Close::Protocol).await,
                     None => return,
                 },
@@ -296,9 +296,8 @@ async fn told(entry: &mut Option<(Uaid, Entry)>) -> Told {
     tokio::select! {
         biased;
         _ = &mut entry.superseded => Told::Superseded,
-        // What is stored was sent earlier.
-        () = entry.reach.check.notified() => Told::CheckStorage,
         message = entry.direct.recv() => message.map_or(Told::Superseded, Told::Direct),
+        () = entry.reach.check.notified() => Told::CheckStorage,
     }
 }
 

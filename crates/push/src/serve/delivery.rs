@@ -9,13 +9,20 @@ use super::nodes::{self, Reached};
 use super::service::Service;
 
 impl Service {
-    /// Delivers a message for a user, or stores it until the user connects.
+    /// Delivers a message for a user, or stores it until the user connects. One with a TTL
+    /// of 0 is only sent directly.
     ///
     /// # Errors
     /// The user is gone or has too many messages, or the storage fails.
-    pub(super) async fn deliver(&self, user: User, message: Notification) -> Result<(), Refusal> {
+    pub(super) async fn deliver(
+        &self,
+        user: User,
+        message: Notification,
+        may_be_direct: bool,
+    ) -> Result<(), Refusal> {
         let uaid = user.uaid;
-        if let Some(node) = user.node.clone() {
+        let is_direct = may_be_direct || message.ttl_s == 0;
+        if let Some(node) = user.node.clone().filter(|_| is_direct) {
             match self.push(&node, uaid, &message).await {
                 Reached::Told => {
                     self.meters.direct.add_one();

@@ -78,10 +78,10 @@ struct Deliveries<'a> {
     last_error: String,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Debug, Clone, Default)]
 struct Settled {
-    /// Subscriptions that are owed no message any more: id and endpoint.
+    /// Subscriptions that are no longer owed a message: id and endpoint.
     told: Vec<(i64, String)>,
     /// Endpoints whose subscriptions can't work.
     ended: Vec<String>,
@@ -99,6 +99,10 @@ struct Batch {
 impl Deliveries<'_> {
     async fn begin(&mut self, section: Option<Arc<Section>>) -> Result<(), NewsError> {
         self.section = section;
+        // The queue keeps what it knows of the push services.
+        if self.section.is_none() {
+            return Ok(());
+        }
         let counts = self.counts().await?;
         self.queue.replace(counts, self.now());
         Ok(())
@@ -139,6 +143,9 @@ impl Deliveries<'_> {
         if let Err(error) = self.settle().await {
             self.log(&error);
             return Some(FAILURE_WAIT);
+        }
+        if self.section.is_none() {
+            return Some(Duration::MAX);
         }
         let now = self.now();
         match self.queue.next(now) {
@@ -216,7 +223,10 @@ impl Deliveries<'_> {
                 subscription,
                 until_s,
             } = owed;
-            let Some(text) = Text::of(section, &subscription.filter) else {
+            // After a restart, missed lists before the newest one are among the recent changes.
+            let text = Text::of(section, &subscription.filter)
+                .or_else(|| Text::of_recent(section, &subscription.filter));
+            let Some(text) = text else {
                 batch.settled.told.push((id, subscription.endpoint));
                 continue;
             };

@@ -51,7 +51,7 @@ impl Meters {
         metric(
             &mut page,
             ("fedicensus_push_messages_total", "counter"),
-            "Messages from applications, by outcome.",
+            "Messages for clients, by outcome.",
             &[
                 ("outcome=\"direct\"", self.direct.value()),
                 ("outcome=\"stored\"", self.stored.value()),

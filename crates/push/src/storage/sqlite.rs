@@ -59,8 +59,8 @@ impl Limits {
     pub const ORDINARY: Self = Self {
         channels: 1000,
         messages: 1000,
-        // With those that may be in memory for one client, as many as may be sent to it before it
-        // is reset, so that no single sender causes that.
+        // With the 50 that may be in memory when a connection breaks, no more than the 150 for
+        // which a client is reset. So one sender does not end an absent client's subscriptions.
         channel_messages: 100,
         bytes: 4 * 1024 * 1024,
         // Some four million messages of ordinary length.
@@ -164,8 +164,8 @@ impl Sqlite {
     /// SQLite's errors.
     pub fn forget_connections(&self, now_ms: i64) -> Result<(), StorageError> {
         self.write(|t| {
-            let forget = "UPDATE users SET node = NULL, revision = revision + 1, expires_s = ?1 \
-                 WHERE node IS NOT NULL";
+            let forget = "UPDATE users SET node = NULL, revision = revision + 1, \
+                 expires_s = max(expires_s, ?1) WHERE node IS NOT NULL";
             t.execute(forget, [expires_s(now_ms)]).map(|_| ())
         })
     }
@@ -218,7 +218,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", true)
 }
 
-/// When a user expires that was connected at a time, in seconds since 1970.
+/// When a user expires whose last connection was at this time, in seconds since 1970.
 fn expires_s(connected_ms: i64) -> i64 {
     connected_ms
         .div_euclid(1000)
@@ -369,8 +369,8 @@ impl Storage for Sqlite {
         self.write(|t| {
             let updated = t
                 .prepare_cached(
-                    "UPDATE users SET node = NULL, revision = revision + 1, expires_s = ?3 \
-                     WHERE uaid = ?1 AND revision = ?2",
+                    "UPDATE users SET node = NULL, revision = revision + 1, \
+                     expires_s = max(expires_s, ?3) WHERE uaid = ?1 AND revision = ?2",
                 )?
                 .execute(params![
                     user.uaid.as_bytes(),
@@ -410,14 +410,16 @@ impl Storage for Sqlite {
         })
     }
 
-    fn has_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
+    fn channel_room(&self, uaid: Uaid, channel: ChannelId) -> Result<Option<u32>, StorageError> {
+        let most = self.limits.channel_messages;
         self.read(|c| {
             c.prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM channels WHERE uaid = ?1 AND channel = ?2)",
+                "SELECT max(?3 - messages, 0) FROM channels WHERE uaid = ?1 AND channel = ?2",
             )?
-            .query_row(params![uaid.as_bytes(), channel.as_bytes()], |row| {
+            .query_row(params![uaid.as_bytes(), channel.as_bytes(), most], |row| {
                 row.get(0)
             })
+            .optional()
         })
     }
 
@@ -531,9 +533,9 @@ impl Storage for Sqlite {
         uaid: Uaid,
         channel: ChannelId,
         topic: &Topic,
-    ) -> Result<(), StorageError> {
+    ) -> Result<bool, StorageError> {
         self.write(|t| {
-            t.prepare_cached(
+            let removed = t.prepare_cached(
                 "DELETE FROM messages WHERE uaid = ?1 AND sort_ms = 0 AND channel = ?2 AND topic = ?3",
             )?
             .execute(params![
@@ -541,7 +543,7 @@ impl Storage for Sqlite {
                 channel.as_bytes(),
                 topic.to_string()
             ])?;
-            Ok(())
+            Ok(removed > 0)
         })
     }
 

@@ -131,7 +131,7 @@ async fn a_storage_that_fails_is_the_services_own_failure() {
 #[tokio::test]
 async fn a_user_that_goes_while_a_message_is_stored_is_gone() {
     let push = Push::new(Rules::AUTOPUSH);
-    let (mut node, endpoint) = SlowNode::start(&push, None).await;
+    let (mut node, endpoint) = SlowNode::start(&push, "/push/{uaid}").await;
     let database = rusqlite::Connection::open(push.folder.path().join("push.db")).unwrap();
     let removed = async {
         let asked = node.asked().await;

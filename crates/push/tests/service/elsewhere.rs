@@ -277,7 +277,7 @@ async fn a_message_about_a_former_list_is_never_posted_after_a_newer_one() {
     assert_eq!(endpoints, [format!("{OTHER}/a")]);
 }
 
-/// The same while subscribers of this service are still being notified.
+/// Also while subscribers of this service are still being notified.
 #[tokio::test]
 async fn a_newer_list_ends_the_messages_about_the_former_at_once() {
     let push = open(tempfile::tempdir().unwrap());
@@ -285,7 +285,7 @@ async fn a_newer_list_ends_the_messages_about_the_former_at_once() {
     let endpoints: Vec<String> = (0..150).map(|number| format!("/{number:03}")).collect();
     let endpoints: Vec<&str> = endpoints.iter().map(String::as_str).collect();
     subscribed_elsewhere(&push, &endpoints).await;
-    let (mut node, endpoint) = SlowNode::start(&push, None).await;
+    let (mut node, endpoint) = SlowNode::start(&push, "/notif/{uaid}").await;
     subscribe(&push, &asked(&endpoint, &json!("all"))).await;
     publish(&push, "aa", &[]);
     let _telling = telling(&push);

@@ -197,14 +197,15 @@ where
     }
 }
 
-/// Another node, which holds a client. It refuses each message when the test allows it.
+/// Another node, which holds a client. It refuses each request when the test allows it.
 struct SlowNode {
     requests: mpsc::Receiver<oneshot::Sender<()>>,
 }
 
 impl SlowNode {
-    /// A node with a registered client, and the client's endpoint.
-    async fn start(push: &Push, key: Option<&str>) -> (Self, String) {
+    /// A node with a registered client, and the client's endpoint. The test sees requests for
+    /// `path`.
+    async fn start(push: &Push, path: &'static str) -> (Self, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let other = push.another(Settings {
             node: format!("http://{}", listener.local_addr().unwrap()),
@@ -212,7 +213,7 @@ impl SlowNode {
         });
         let mut client = Client::connect(public(other)).await;
         client.hello("").await;
-        let endpoint = client.register(key).await;
+        let endpoint = client.register(None).await;
         let (asked, requests) = mpsc::channel(1);
         tokio::spawn(async move {
             // The client stays connected as long as its node.
@@ -225,14 +226,14 @@ impl SlowNode {
                     allowed.await.ok();
                     StatusCode::NOT_FOUND
                 });
-                let router = Router::new().route("/push/{uaid}", refused);
+                let router = Router::new().route(path, refused);
                 tokio::spawn(converse(stream, router));
             }
         });
         (Self { requests }, endpoint)
     }
 
-    /// The next message. It is refused when the value is dropped.
+    /// The next request. It is refused when the value is dropped.
     async fn asked(&mut self) -> oneshot::Sender<()> {
         let asked = timeout(PATIENCE, self.requests.recv());
         asked.await.unwrap().unwrap()

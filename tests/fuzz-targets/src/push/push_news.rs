@@ -16,13 +16,13 @@ pub fn check(file: &[u8]) {
         return;
     };
     let lines = file.split(|byte| *byte == b'\n').count();
-    assert!(section.changes.len() < lines);
+    assert!(section.recent().len() < lines && section.recent().ends_with(section.changes()));
     if let Some(text) = Text::of(&section, &Filter::All) {
         fits(&text);
         let is_of_numbers = |c: char| c.is_ascii_digit() || "new,ogelistd ".contains(c);
         assert!(text.body.chars().all(is_of_numbers), "{}", text.body);
     }
-    for change in section.changes.iter().take(TRIED_MAX) {
+    for change in section.recent().iter().take(TRIED_MAX) {
         match change {
             Change::Appeared(row) | Change::Returned(row) | Change::Changed(row) => {
                 tell(&section, Filter::Host, &row.host);
@@ -39,10 +39,13 @@ pub fn check(file: &[u8]) {
 }
 
 fn tell(section: &Section, filter: fn(String) -> Filter, subject: &str) {
-    if subject.len() <= SUBJECT_BYTES_MAX
-        && let Some(text) = Text::of(section, &filter(subject.to_owned()))
-    {
-        fits(&text);
+    if subject.len() <= SUBJECT_BYTES_MAX {
+        let filter = filter(subject.to_owned());
+        let texts = [
+            Text::of(section, &filter),
+            Text::of_recent(section, &filter),
+        ];
+        texts.iter().flatten().for_each(fits);
     }
 }
 

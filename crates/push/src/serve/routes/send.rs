@@ -59,6 +59,7 @@ async fn answer(
             encryption: field("encryption"),
             crypto_key: field("crypto-key"),
         },
+        is_stored_first: false,
     };
     // One byte over the limit shows that a body is too large.
     let body = async {
@@ -90,6 +91,8 @@ pub(in crate::serve) struct Request<'a> {
     pub(in crate::serve) authorization: Option<&'a str>,
     /// Header fields of the message.
     pub(in crate::serve) headers: message::Headers<'a>,
+    /// Whether it is stored before it is sent, whatever the rules are.
+    pub(in crate::serve) is_stored_first: bool,
 }
 
 impl Service {
@@ -117,7 +120,7 @@ impl Service {
             }
             (_, _) => {}
         }
-        let user = subscriber(self, address).await?;
+        let (user, channel_room) = subscriber(self, address).await?;
         let sent = message::read(request.headers, &body.await?)?;
         let place_ms = self.storage.place(self.now_ms());
         let id = match &sent.topic {
@@ -136,21 +139,21 @@ impl Service {
             topic: sent.topic,
             payload: sent.payload,
         };
-        self.deliver(user, notification).await?;
+        // Messages of a full channel that go to a client directly could have it reset.
+        let may_be_direct = channel_room > 0 && !request.is_stored_first;
+        self.deliver(user, notification, may_be_direct).await?;
         Ok((id, ttl_s))
     }
 }
 
-/// The user of an endpoint, if the channel is still registered.
-async fn subscriber(service: &Service, address: Address) -> Result<User, Refusal> {
+/// The user of an endpoint, and how many messages the channel still takes, if it is registered.
+async fn subscriber(service: &Service, address: Address) -> Result<(User, u32), Refusal> {
     let Address { uaid, channel, .. } = address;
     let found = service.storage.call(move |storage| {
-        let is_there = storage.has_channel(uaid, channel)?;
-        if is_there {
-            storage.get_user(uaid)
-        } else {
-            Ok(None)
-        }
+        let Some(room) = storage.channel_room(uaid, channel)? else {
+            return Ok(None);
+        };
+        Ok(storage.get_user(uaid)?.map(|user| (user, room)))
     });
     service
         .or_refused(found.await)?

@@ -108,7 +108,7 @@ async fn subscribe(
     let asked: Asked = serde_json::from_slice(&body)
         .map_err(|_syntax| Problem::Bad("the body is not a subscription"))?;
     let subscription = checked(asked, &service, &census)?;
-    is_registered(&service, &subscription.endpoint).await?;
+    is_registered(&service, &census, &subscription.endpoint).await?;
     if !service.newcomers.admit(address(&headers), service.now_ms()) {
         return Err(Problem::Full);
     }
@@ -150,20 +150,23 @@ fn checked(asked: Asked, service: &Service, census: &Census) -> Result<Subscript
     read(asked)
 }
 
-/// Checks that an endpoint of this service belongs to a registered channel: others would take room
-/// and never get a message.
-async fn is_registered(service: &Service, endpoint: &str) -> Result<(), Problem> {
+/// Checks that an endpoint of this service accepts this census's messages. Other subscriptions
+/// would take room and never end.
+async fn is_registered(service: &Service, census: &Census, endpoint: &str) -> Result<(), Problem> {
     if !service.is_own(endpoint) {
         return Ok(());
     }
-    let gone = Problem::Bad("the endpoint is not registered at this push service");
-    let Some(Address { uaid, channel, .. }) = service.address(endpoint) else {
-        return Err(gone);
+    let unknown =
+        Problem::Bad("the endpoint is not registered at this push service for this census");
+    let Some(address) = service.address(endpoint) else {
+        return Err(unknown);
     };
-    let found = service.storage.call(move |s| s.has_channel(uaid, channel));
-    match found.await.map_err(Problem::Storage)? {
+    let Address { uaid, channel, .. } = address;
+    let room = service.storage.call(move |s| s.channel_room(uaid, channel));
+    let is_there = room.await.map_err(Problem::Storage)?.is_some();
+    match is_there && address.takes(census.sender.public_key_bytes()) {
         true => Ok(()),
-        false => Err(gone),
+        false => Err(unknown),
     }
 }
 

@@ -54,14 +54,15 @@ pub(super) fn takes(
         }
     }
     let count = count.saturating_add(new);
+    // What does not grow is within the limits.
     let is_within = |times: i64| {
-        count <= times.saturating_mul(limits.messages.into())
-            && bytes <= times.saturating_mul(limits.bytes)
+        (new == 0 || count <= times.saturating_mul(limits.messages.into()))
+            && (bytes <= held || bytes <= times.saturating_mul(limits.bytes))
     };
     match room {
         Room::Promised => Ok(is_within(PROMISED_TIMES)),
         Room::Limited => Ok(is_within(1)
-            && of_channel.saturating_add(new) <= limits.channel_messages.into()
+            && (new == 0 || of_channel.saturating_add(new) <= limits.channel_messages.into())
             && !is_full(transaction, limits)?),
     }
 }
