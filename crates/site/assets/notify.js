@@ -118,7 +118,7 @@ async function remove(filter) {
   await keep(null, []);
 }
 
-/** Renews the filters if the browser or the census has lost the subscription or its key. */
+/** Renews the filters if the browser has lost its subscription or the census its key. */
 async function renew() {
   const { filters } = await kept();
   if (filters.length === 0) return;
