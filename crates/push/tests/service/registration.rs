@@ -44,6 +44,10 @@ async fn only_who_knows_the_secret_changes_a_registration() {
     let channels = known["channelIDs"].as_array().unwrap();
     assert_eq!(channels.len(), 2);
     assert!(channels.contains(&channel) && channels.contains(&registered["channelID"]));
+    for (body, status) in [(r#"{"token": "y"}"#, 200), ("rubbish", 400)] {
+        let updated = push.ask("PUT", &base, &headers, body.as_bytes()).await;
+        assert_eq!(updated.status.as_u16(), status, "{body}");
+    }
     let one = format!("{base}/subscription/{}", channel.as_str().unwrap());
     let gone = push.ask("DELETE", &one, &headers, b"").await;
     assert_eq!(gone.status, StatusCode::OK);

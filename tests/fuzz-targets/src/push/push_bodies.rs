@@ -1,8 +1,12 @@
-//! Bodies of subscribers and of other nodes: an accepted one is complete, and its forwarded form is
-//! accepted as well.
+//! Bodies of subscribers, programs and other nodes, and lines between the push process and the
+//! daemon: an accepted one is complete, and its own form is accepted as well.
 
-use push::serve::fuzzing::{node_message, subscription};
+use push::elsewhere::Endpoint;
+use push::elsewhere::wire::{Answer, Request};
+use push::serve::fuzzing::{node_message, registration, subscription};
 use serde_json::{Value, json};
+
+use crate::input::survives_the_way;
 
 pub fn check(body: &[u8]) {
     if let Some(accepted) = subscription(body) {
@@ -16,6 +20,22 @@ pub fn check(body: &[u8]) {
         });
         let again = subscription(essence.to_string().as_bytes());
         assert_eq!(again, Some(accepted));
+    }
+    if let Some((channel, key)) = registration(body) {
+        let essence = json!({"channelID": channel.map(|channel| channel.to_string()), "key": key});
+        let again = registration(essence.to_string().as_bytes());
+        assert_eq!(again, Some((channel, key)));
+    }
+    if let Ok(text) = std::str::from_utf8(body)
+        && let Some(Endpoint { host, path }) = Endpoint::parse(text)
+    {
+        assert_eq!(format!("https://{host}{}", path.as_str()), text);
+    }
+    if let Ok(request) = protocol::parse_line::<Request>(body) {
+        survives_the_way(&request);
+    }
+    if let Ok(answer) = protocol::parse_line::<Answer>(body) {
+        survives_the_way(&answer);
     }
     if let Some((message, passed_on)) = node_message(body) {
         let (again, body) = node_message(&passed_on).expect("its own form is accepted");

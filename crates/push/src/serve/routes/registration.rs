@@ -42,11 +42,11 @@ pub(super) fn routes() -> Router<Arc<Service>> {
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Wanted {
+pub(super) struct Wanted {
     #[serde(default, rename = "channelID")]
-    channel: Option<ChannelId>,
+    pub(super) channel: Option<ChannelId>,
     #[serde(default)]
-    key: Option<String>,
+    pub(super) key: Option<String>,
 }
 
 type Answer = Result<Json<Value>, Refusal>;
@@ -86,8 +86,10 @@ async fn update(
     State(service): State<Arc<Service>>,
     Path((router, _app, uaid)): Path<(String, String, String)>,
     headers: HeaderMap,
+    body: Bytes,
 ) -> Answer {
     user(&service, &router, &uaid, &headers).await?;
+    let _: Wanted = read(&body)?;
     // There is nothing to change: no token of another service is stored.
     Ok(Json(json!({})))
 }
@@ -163,7 +165,7 @@ fn is_webpush(router: &str) -> Result<(), Refusal> {
     }
 }
 
-fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
+pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Refusal> {
     serde_json::from_slice(body).map_err(|_syntax| Refusal::Unreadable("the body is not JSON"))
 }
 
