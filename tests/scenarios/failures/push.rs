@@ -305,7 +305,9 @@ impl Turn<'_> {
     async fn talk(mut self, client: &mut Client, chance: &mut Chance) -> anyhow::Result<()> {
         loop {
             let Ok(message) = timeout(IDLE, client.next()).await else {
-                if chance.one_in(2) && !self.held.is_empty() {
+                // Also with nothing to acknowledge: senders wait while messages seem to wait that
+                // were lost in memory or have expired.
+                if chance.one_in(2) {
                     let all = std::mem::take(&mut self.held);
                     self.acknowledge(client, all).await?;
                 }
@@ -332,7 +334,9 @@ impl Turn<'_> {
         client: &mut Client,
         messages: Vec<Value>,
     ) -> anyhow::Result<()> {
-        client.acknowledge(&messages).await?;
+        if !messages.is_empty() {
+            client.acknowledge(&messages).await?;
+        }
         client.ask_for_mark().await?;
         loop {
             let message = client.next().await?;
