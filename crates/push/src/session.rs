@@ -132,7 +132,8 @@ pub enum Call {
     GetUser(Uaid),
     /// Add a user. Answer: [`Answer::Done`], false if the id is in use.
     AddUser(User),
-    /// Replace a user's record, if it is unchanged since it was read. Answer: [`Answer::Done`].
+    /// Replace a user's record. Answer: [`Answer::Done`], false if the user has connected since it
+    /// was read.
     UpdateUser(User),
     /// Remove a user with all that belongs to it. Answer: [`Answer::Done`].
     RemoveUser(Uaid),

@@ -156,8 +156,8 @@ pub trait Storage: Send + Sync {
     /// The storage's errors.
     fn add_user(&self, user: &User) -> Result<bool, StorageError>;
 
-    /// Replaces a record that is unchanged since it was read; false if it has changed or is
-    /// missing.
+    /// Replaces a record that is unchanged since it was read, or in which the user is no longer
+    /// connected: the end of a connection does not refuse the next one. Otherwise false.
     ///
     /// # Errors
     /// The storage's errors.

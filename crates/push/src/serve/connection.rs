@@ -229,6 +229,8 @@ impl Connection {
             .storage
             .call(move |storage| store_left(storage, uaid, unacknowledged, now_ms));
         match left.await {
+            // Connected again: what was stored may be later than what that connection has read.
+            Ok(Some(_)) if service.clients.notify(uaid) => {}
             Ok(Some(user)) => {
                 let is_here = user.node.as_ref() == Some(&service.settings.node);
                 if is_here && user.connected_ms == connected_ms {

@@ -343,7 +343,7 @@ impl Storage for Sqlite {
             let updated = t
                 .prepare_cached(
                     "UPDATE users SET connected_ms = ?3, node = ?4, expires_s = ?5, revision = revision + 1 \
-                     WHERE uaid = ?1 AND revision = ?2",
+                     WHERE uaid = ?1 AND (revision = ?2 OR node IS NULL)",
                 )?
                 .execute(params![
                     user.uaid.as_bytes(),

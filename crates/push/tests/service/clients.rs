@@ -58,6 +58,23 @@ async fn a_client_that_connects_again_ends_its_former_connection() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_connection_does_not_harm_the_next_one() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (mut client, endpoint) = subscribed(&push, None).await;
+    for _ in 0..100 {
+        let uaid = client.uaid.clone();
+        drop(client);
+        client = push.client().await;
+        client.hello(&uaid).await;
+        assert_eq!(client.uaid, uaid);
+        // It is dropped unless the client counts as connected.
+        push.send(&endpoint, 0).await;
+        let message = client.heard().await;
+        client.acknowledge(&message).await;
+    }
+}
+
+#[tokio::test]
 async fn frames_that_clients_do_not_send_end_the_connection() {
     let push = Push::new(Rules::AUTOPUSH);
     for frame in [Message::binary(vec![1]), Message::Ping(vec![1].into())] {

@@ -95,3 +95,25 @@ async fn what_a_client_has_not_acknowledged_takes_room_and_gives_it_back() {
     drop(socket);
     until(|| free() == all).await;
 }
+
+/// The clock stands still: both connections are of the same millisecond.
+#[tokio::test]
+async fn the_end_of_a_former_connection_leaves_the_current_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder);
+    let mut former = connect(public(Arc::clone(&service))).await;
+    say(&mut former, json!({"messageType": "hello"})).await;
+    let uaid = heard(&mut former).await["uaid"].clone();
+    let register = json!({"messageType": "register", "channelID": CHANNEL});
+    say(&mut former, register).await;
+    assert_eq!(heard(&mut former).await["status"], 200);
+    let mut current = connect(public(Arc::clone(&service))).await;
+    say(&mut current, json!({"messageType": "hello", "uaid": uaid})).await;
+    assert_eq!(heard(&mut current).await["uaid"], uaid);
+    // The former connection's stream ends after everything else.
+    while let Some(Ok(_)) = former.next().await {}
+    let uaid = Uaid::parse(uaid.as_str().unwrap()).unwrap();
+    let user = service.storage.call(move |storage| storage.get_user(uaid));
+    let node = user.await.unwrap().unwrap().node;
+    assert_eq!(node.as_deref(), Some("http://127.0.0.1:1"));
+}

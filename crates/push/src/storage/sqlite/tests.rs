@@ -84,6 +84,9 @@ fn a_record_is_replaced_only_as_it_was_read() {
     assert!(storage.remove_node(&third, 5).unwrap());
     let last = storage.get_user(uaid(1)).unwrap().unwrap();
     assert_eq!((last.node, last.connected_ms), (None, 5));
+    // The next connection may read the record before the former one has left it.
+    assert!(storage.update_user(&third).unwrap());
+    assert!(!storage.update_user(&third).unwrap(), "it has changed");
 }
 
 #[test]
