@@ -156,8 +156,9 @@ pub trait Storage: Send + Sync {
     /// The storage's errors.
     fn add_user(&self, user: &User) -> Result<bool, StorageError>;
 
-    /// Replaces a record that is unchanged since it was read, or in which the user is no longer
-    /// connected: the end of a connection does not refuse the next one. Otherwise false.
+    /// Replaces a record that is unchanged since it was read, or whose user is not connected, so
+    /// that a client may connect while its former connection ends. Otherwise, or if there is no
+    /// record, false.
     ///
     /// # Errors
     /// The storage's errors.

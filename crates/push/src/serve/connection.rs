@@ -229,7 +229,7 @@ impl Connection {
             .storage
             .call(move |storage| store_left(storage, uaid, unacknowledged, now_ms));
         match left.await {
-            // Connected again: what was stored may be later than what that connection has read.
+            // The client has connected again, and may have read the storage too early.
             Ok(Some(_)) if service.clients.notify(uaid) => {}
             Ok(Some(user)) => {
                 let is_here = user.node.as_ref() == Some(&service.settings.node);

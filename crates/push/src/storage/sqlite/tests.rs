@@ -70,7 +70,7 @@ fn versions(messages: &[Notification]) -> Vec<&str> {
 }
 
 #[test]
-fn a_record_is_replaced_only_as_it_was_read() {
+fn a_record_is_not_taken_from_another_connection() {
     let place = Place::new();
     let storage = place.open();
     assert!(storage.add_user(&user(1, 5)).unwrap());
@@ -84,9 +84,10 @@ fn a_record_is_replaced_only_as_it_was_read() {
     assert!(storage.remove_node(&third, 5).unwrap());
     let last = storage.get_user(uaid(1)).unwrap().unwrap();
     assert_eq!((last.node, last.connected_ms), (None, 5));
-    // The next connection may read the record before the former one has left it.
+    // A client connects while its former connection ends.
     assert!(storage.update_user(&third).unwrap());
     assert!(!storage.update_user(&third).unwrap(), "it has changed");
+    assert!(!storage.update_user(&user(2, 5)).unwrap(), "there is none");
 }
 
 #[test]
