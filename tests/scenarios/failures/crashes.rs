@@ -43,6 +43,10 @@ const LAUNCHER_TOO: u32 = 13;
 /// after.
 const DUMP_WITHIN: Duration = Duration::from_secs(5);
 
+/// Longest time for which a story goes on after its planned kills, until enough has happened. On a
+/// busy machine many kills meet a daemon that is idle.
+pub(crate) const ENOUGH_WITHIN: Duration = Duration::from_mins(5);
+
 /// Verdicts as `explain` shows them, a list for each host.
 type Told = BTreeMap<String, Vec<String>>;
 
@@ -106,7 +110,14 @@ async fn no_kill_at_any_moment_loses_a_verdict_or_wrongs_anybody() -> anyhow::Re
     let seed = story.chance.seed;
     let visitor = Visitor::of(story.world.path("public"));
     let mut outcome = Ok(());
-    for number in 1..=kills {
+    let mut until = None;
+    for number in 1.. {
+        let is_over = || {
+            Instant::now() > *until.get_or_insert(Instant::now() + tests::patient(ENOUGH_WITHIN))
+        };
+        if number > kills && (story.has_seen_enough(kills) || is_over()) {
+            break;
+        }
         outcome = story
             .life(number)
             .await
@@ -134,20 +145,8 @@ async fn no_kill_at_any_moment_loses_a_verdict_or_wrongs_anybody() -> anyhow::Re
     let settled = row.settle();
     outcome?;
     settled?;
-    assert!(visits? > u64::from(kills), "nobody looked at the list");
-    let tally = &story.tally;
-    assert!(tally.kills >= kills, "{tally:?}");
-    // Far fewer than expected: a run in which no kill hit the daemon at work proves nothing.
-    assert!(tally.kills_with_checks > kills / 20, "{tally:?}");
-    assert!(tally.kills_in_a_dump > kills / 50, "{tally:?}");
-    assert!(
-        tally.kills_of_gateway > 0 && tally.kills_of_launcher > 0,
-        "{tally:?}"
-    );
-    assert!(
-        story.shown.verdicts() > story.names.len() as u64,
-        "hardly a verdict came in"
-    );
+    assert!(visits? > 0, "nobody looked at the list");
+    assert!(story.has_seen_enough(kills), "{:?}", story.tally);
     Ok(())
 }
 
@@ -179,6 +178,17 @@ impl Story {
             tally: Tally::default(),
             life_max,
         })
+    }
+
+    /// Whether enough kills met the daemon at work: far fewer than expected, but a run without any
+    /// proves nothing.
+    fn has_seen_enough(&self, kills: u32) -> bool {
+        let tally = &self.tally;
+        tally.kills_with_checks > kills / 20
+            && tally.kills_in_a_dump > kills / 50
+            && tally.kills_of_gateway > 0
+            && tally.kills_of_launcher > 0
+            && self.shown.verdicts() > self.names.len() as u64
     }
 
     /// One life of the daemon, from its start to its kill.

@@ -131,10 +131,12 @@ impl Model {
         self.inner().waiting.get(&user).copied().unwrap_or(0)
     }
 
-    /// Whether more messages than this were promised, and more acknowledged.
+    /// Whether more messages than this were promised, one at least to a client that was away, and
+    /// more acknowledged.
     pub(super) fn has_more_than(&self, least: usize) -> bool {
         let inner = self.inner();
-        inner.promises.len() > least && inner.done.len() > least
+        let to_away = inner.promises.values().any(|p| p.made.is_away);
+        to_away && inner.promises.len() > least && inner.done.len() > least
     }
 
     /// What must not have happened, once all clients have read everything.
