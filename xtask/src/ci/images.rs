@@ -1,12 +1,13 @@
 //! The images: built under CI's own tags, and limited in size.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::bail;
 
 use super::lab::NAME;
 use super::step::Context;
-use crate::step::{Outcome, output, passes, say};
+use crate::step::{Outcome, output, passes, say, target_folder};
 
 /// Largest images, in bytes. Every check starts a checker, and it contains everything that a
 /// hostile host could ever use.
@@ -22,28 +23,53 @@ pub(super) fn bases(context: &Context<'_>) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
+/// Builds from the checkout of a hardened machine, so that no image depends on modes or line ends.
 pub(super) fn build(context: &Context<'_>) -> anyhow::Result<Outcome> {
-    build_lab(context, NAME, "ci")?;
+    build_lab(context, &strict_checkout(context.root)?, NAME, "ci")?;
     Ok(Outcome::Passed)
+}
+
+/// Writes the tree, with changes that are not committed, as git does under umask 077 and with
+/// `core.autocrlf`.
+fn strict_checkout(root: &Path) -> anyhow::Result<PathBuf> {
+    const SCRIPT: &str = r#"
+        umask 077
+        rm -rf "$1"
+        mkdir -p "$1"
+        export GIT_INDEX_FILE="$1.index"
+        git add --all
+        git -c core.autocrlf=true checkout-index --all --prefix="$1/"
+        rm "$GIT_INDEX_FILE"
+    "#;
+    let checkout = target_folder(root).join("ci/checkout");
+    let mut bash = Command::new("bash");
+    let bash = bash.args(["-euc", SCRIPT, "checkout"]).arg(&checkout);
+    passes(bash.current_dir(root))?;
+    Ok(checkout)
 }
 
 /// Builds with the operators' profile, which finds what only its optimisations break or enlarge.
 pub(super) fn release(context: &Context<'_>) -> anyhow::Result<Outcome> {
-    let images = build_lab(context, "cirelease", "release")?;
+    let images = build_lab(context, context.root, "cirelease", "release")?;
     let engine = context.engine()?;
     passes(engine.command().args(["image", "rm"]).args(images))?;
     Ok(Outcome::Passed)
 }
 
-/// Builds the images of a lab, and returns their names.
-fn build_lab(context: &Context<'_>, lab: &str, profile: &str) -> anyhow::Result<Vec<String>> {
-    let mut build = Command::new(context.root.join("deploy/build"));
+/// Builds the images of a lab from a checkout, and returns their names.
+fn build_lab(
+    context: &Context<'_>,
+    checkout: &Path,
+    lab: &str,
+    profile: &str,
+) -> anyhow::Result<Vec<String>> {
+    let mut build = Command::new(checkout.join("deploy/build"));
     passes(
         build
             .arg("--lab")
             .env("FEDICENSUS_LAB_NAME", lab)
             .env("FEDICENSUS_PROFILE", profile)
-            .current_dir(context.root),
+            .current_dir(checkout),
     )?;
     let engine = context.engine()?;
     let mut images = Vec::new();
