@@ -84,37 +84,32 @@ fn whole_lines(file: &[u8]) -> &[u8] {
     end.and_then(|end| file.get(..end)).unwrap_or_default()
 }
 
-/// Cuts a `user-agent` line after its product token. Owners copy the whole string from their logs,
-/// version and contact included, and mean us all the same. Other lines stay unchanged.
+/// The spellings of `user-agent` that the parser knows, in lower case.
+const AGENT_KEYS: [&[u8]; 3] = [b"user-agent", b"user agent", b"useragent"];
+
+/// Cuts a `user-agent` line at the first byte that can't belong to a product token (RFC 9309
+/// §2.2.1). Owners copy the whole string from their logs, or write `Fedicensus*`, and mean us all
+/// the same. Other lines stay unchanged.
 fn product_only(line: &[u8]) -> &[u8] {
-    let Some(colon) = line.iter().position(|&byte| byte == b':') else {
+    let key = line.trim_ascii_start();
+    let value = AGENT_KEYS.iter().find_map(|agent| {
+        let (key, value) = key.split_at_checked(agent.len())?;
+        key.eq_ignore_ascii_case(agent).then_some(value)
+    });
+    let Some(value) = value else {
         return line;
     };
-    let (key, value) = line.split_at(colon);
-    let is_agent = key
-        .iter()
-        .filter(|byte| byte.is_ascii_alphabetic())
-        .map(u8::to_ascii_lowercase)
-        .eq(b"useragent".iter().copied());
-    let mut length = 1_usize;
-    for byte in value.iter().skip(1) {
-        let is_blank = matches!(byte, b' ' | b'\t');
-        let begun = value
-            .get(1..length)
-            .is_some_and(|begun| !begun.trim_ascii().is_empty());
-        if !(byte.is_ascii_alphabetic()
-            || matches!(byte, b'-' | b'_' | b'*')
-            || (is_blank && !begun))
-        {
-            break;
-        }
-        length = length.saturating_add(1);
-    }
-    if is_agent {
-        line.get(..colon.saturating_add(length)).unwrap_or(line)
-    } else {
-        line
-    }
+    let is_before = |byte: &&u8| matches!(byte, b' ' | b'\t' | b':');
+    let before = value.iter().take_while(is_before).count();
+    let is_token = |byte: &&u8| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_');
+    let product = value.get(before..).unwrap_or_default();
+    let token = match product {
+        [b'*', next, ..] if is_token(&next) => 0,
+        [b'*', ..] => 1,
+        _ => product.iter().take_while(is_token).count(),
+    };
+    let cut = line.len().saturating_sub(product.len());
+    line.get(..cut.saturating_add(token)).unwrap_or(line)
 }
 
 /// Whether a line can be a `user-agent`, `allow`, `disallow` or `crawl-delay` line, in any case and
@@ -170,6 +165,29 @@ mod tests {
             WELL_KNOWN,
             false,
         );
+        for agent in [
+            "user-agent: Fedicensus*",
+            "User-Agent : fedicensus;",
+            "useragent: Fedicensus,other",
+            "User agent: Fedicensus2",
+            "user-agent Fedicensus/0.1.0",
+            "\tuser-agent:\tFedicensus\u{a0}",
+            "User-agent: */1.0",
+        ] {
+            let file = format!("{agent}\nDisallow: /");
+            check(file.as_bytes(), WELL_KNOWN, false);
+        }
+        for agent in [
+            "Fedicensus-images",
+            "Fedi*",
+            "*bot",
+            "xFedicensus",
+            "2Fedicensus",
+            "/Fedicensus",
+        ] {
+            let file = format!("User-agent: {agent}\nDisallow: /");
+            check(file.as_bytes(), WELL_KNOWN, true);
+        }
         check(
             b"User-agent: *\nDisallow: /fedicensus/1\nAllow: /",
             "/fedicensus/1",
