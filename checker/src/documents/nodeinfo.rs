@@ -16,8 +16,9 @@ use crate::documents::json::{
 /// The path of the document that holds the links, the same on every host.
 pub const WELL_KNOWN_PATH: &str = "/.well-known/nodeinfo";
 
-/// What a link's `rel` begins with.
-const REL_PREFIX: &str = "http://nodeinfo.diaspora.software/ns/schema/";
+/// What a link's `rel` is, after `http://` or `https://` and before the version. The standard has
+/// `http`; Calckey and servers modelled on it write `https`.
+const REL: &str = "nodeinfo.diaspora.software/ns/schema/";
 
 /// Supported versions, best last.
 const VERSIONS: [&str; 5] = ["1.0", "1.1", "2.0", "2.1", "2.2"];
@@ -130,7 +131,10 @@ impl Links {
         let (Some(rel), Some(href)) = (link.rel.into_text(), link.href.into_text()) else {
             return;
         };
-        let version = rel.strip_prefix(REL_PREFIX);
+        let rel = rel
+            .strip_prefix("http://")
+            .or_else(|| rel.strip_prefix("https://"));
+        let version = rel.and_then(|rel| rel.strip_prefix(REL));
         let rank = VERSIONS.iter().position(|known| Some(*known) == version);
         if let Some(slot) = rank.and_then(|rank| self.by_version.get_mut(rank)) {
             slot.get_or_insert(href);
@@ -398,7 +402,9 @@ mod tests {
         check_links(r#"{"links":null}"#, NO_LINK);
         check_links(&format!(r#"{{"links":[{}]}}"#, link("2.0/", "/n")), NO_LINK);
         let https = good.replace("http://nodeinfo", "https://nodeinfo");
-        check_links(&format!(r#"{{"links":[{https}]}}"#), NO_LINK);
+        check_links(&format!(r#"{{"links":[{https}]}}"#), Ok(&["/n"]));
+        let ftp = good.replace("http://", "ftp://");
+        check_links(&format!(r#"{{"links":[{ftp}]}}"#), NO_LINK);
     }
 
     #[test]
