@@ -4,13 +4,13 @@
 //! always a fault of ours.
 
 use protocol::order::AskPeers;
-use protocol::{DeadReason, Event, PeersOutcome, Private, limits};
+use protocol::{DeadReason, Event, PeersOutcome, Private, Wall, limits};
 
 use crate::documents::nodeinfo::{self, About, NodeinfoError};
 use crate::documents::optout;
 use crate::documents::robots::{Extent, Rules};
 use crate::emit::{Emitter, Fault};
-use crate::fetch::{Accept, Answer, Failure, Fetcher, Target, TlsFailure};
+use crate::fetch::{self, Accept, Answer, Failure, Fetcher, Target, TlsFailure};
 use crate::peers;
 use url::Url;
 
@@ -63,13 +63,7 @@ pub async fn run(
 /// What NodeInfo says about the host, or the finding that ends the check.
 pub(crate) async fn look(fetcher: &mut Fetcher) -> Result<About, Event> {
     let rules = robots(fetcher).await.map_err(|no_rules| match no_rules {
-        NoRules::Refused {
-            status,
-            retry_after_s,
-        } => Event::Refused {
-            status,
-            retry_after_s,
-        },
+        NoRules::Refused(refused) => refused.into(),
         NoRules::Unavailable(status) => Event::Dead {
             reason: DeadReason::RobotsUnavailable,
             status,
@@ -84,8 +78,7 @@ pub(crate) async fn look(fetcher: &mut Fetcher) -> Result<About, Event> {
         return Err(Event::Gone {});
     }
     let pointer_url = answer.url.clone();
-    let pointer = document(fetcher, answer).await?;
-    let links = nodeinfo::links(&pointer).map_err(|error| no_nodeinfo(&error))?;
+    let links = document(fetcher, answer, nodeinfo::links).await?;
     linked(fetcher, &pointer_url, &links).await
 }
 
@@ -106,9 +99,8 @@ async fn linked(fetcher: &mut Fetcher, base: &Url, links: &[String]) -> Result<A
         }
         let answer = ask(fetcher, url.as_str()).await?;
         asked.push(url);
-        if answer.status != 404 || answer.challenge {
-            let document = document(fetcher, answer).await?;
-            return nodeinfo::read(&document).map_err(|error| no_nodeinfo(&error));
+        if answer.status != 404 || answer.wall.is_some() {
+            return document(fetcher, answer, nodeinfo::read).await;
         }
     }
     Err(dead_with(DeadReason::NoNodeinfo, 404))
@@ -116,11 +108,9 @@ async fn linked(fetcher: &mut Fetcher, base: &Url, links: &[String]) -> Result<A
 
 /// Why no request may be made.
 pub(crate) enum NoRules {
-    /// The host limits how often it answers: 429, or 503 with `Retry-After`.
-    Refused {
-        status: u16,
-        retry_after_s: Option<u64>,
-    },
+    /// The host limits how often it answers, with 429, or 503 and `Retry-After`; or a wall answered
+    /// 3xx or 5xx. Other 4xx allow everything (RFC 9309 §2.3.1.3).
+    Refused(Refusal),
     /// robots.txt answered in a way that forbids further requests, with this status if there was
     /// one.
     Unavailable(Option<u16>),
@@ -147,17 +137,13 @@ pub(crate) async fn robots(fetcher: &mut Fetcher) -> Result<Rules, NoRules> {
         Err(failure) => return Err(NoRules::Failed(failure)),
     };
     let status = answer.status;
-    let retry_after_s = answer.retry_after_s;
     match status {
         200..=299 => {}
-        429 | 503 if status == 429 || retry_after_s.is_some() => {
-            return Err(NoRules::Refused {
-                status,
-                retry_after_s,
-            });
+        400..=499 if status != 429 => return Ok(Rules::AllowAll),
+        _ => {
+            let refusal = refusal(answer).await.map_err(NoRules::Refused);
+            return refusal.and(Err(NoRules::Unavailable(Some(status))));
         }
-        400..=499 => return Ok(Rules::AllowAll),
-        _ => return Err(NoRules::Unavailable(Some(status))),
     }
     let bytes_max = fetcher.limits().robots_bytes;
     let mut body = answer.body(bytes_max).map_err(NoRules::Failed)?;
@@ -179,30 +165,72 @@ async fn ask(fetcher: &mut Fetcher, path: &str) -> Result<Answer, Event> {
     fetcher.get(ask).await.map_err(finding)
 }
 
-fn ask_for(fetcher: &Fetcher, path: &str) -> Result<crate::fetch::Ask, Event> {
+fn ask_for(fetcher: &Fetcher, path: &str) -> Result<fetch::Ask, Event> {
     let ask = fetcher.ask_for(path);
     ask.map_err(|_no_url| dead(DeadReason::NoNodeinfo))
 }
 
-/// The body of a good answer, or what its status means.
-async fn document(fetcher: &Fetcher, answer: Answer) -> Result<Vec<u8>, Event> {
-    let status = answer.status;
-    let retry_after_s = answer.retry_after_s;
-    let busy = status == 503 && retry_after_s.is_some();
-    if matches!(status, 401 | 403 | 429 | 451) || answer.challenge || busy {
-        return Err(Event::Refused {
+/// A refusal for now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    wall: Option<Wall>,
+    retry_after_s: Option<u64>,
+}
+
+impl From<Refusal> for Event {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused {
+            status: refusal.status,
+            wall: refusal.wall,
+            retry_after_s: refusal.retry_after_s,
+        }
+    }
+}
+
+/// Fails if an answer other than 200 refuses: by its status, or as a wall.
+async fn refusal(answer: Answer) -> Result<(), Refusal> {
+    let (status, retry_after_s) = (answer.status, answer.retry_after_s);
+    let is_busy = status == 503 && retry_after_s.is_some();
+    let wall = answer.into_wall().await;
+    if is_busy || wall.is_some() || matches!(status, 401 | 403 | 429 | 451) {
+        return Err(Refusal {
             status,
+            wall,
             retry_after_s,
         });
     }
-    match status {
-        200 => {}
-        404 => return Err(dead_with(DeadReason::NoNodeinfo, status)),
-        _ => return Err(dead_with(DeadReason::Status, status)),
+    Ok(())
+}
+
+/// What a good answer says, or what its status or its wall means.
+async fn document<T>(
+    fetcher: &Fetcher,
+    answer: Answer,
+    read: impl FnOnce(&[u8]) -> Result<T, NodeinfoError>,
+) -> Result<T, Event> {
+    let (status, wall) = (answer.status, answer.wall);
+    if status != 200 {
+        refusal(answer).await?;
+        return Err(match status {
+            404 => dead_with(DeadReason::NoNodeinfo, status),
+            _ => dead_with(DeadReason::Status, status),
+        });
     }
+    let retry_after_s = answer.retry_after_s;
     let bytes_max = fetcher.limits().nodeinfo_bytes;
     let mut body = answer.body(bytes_max).map_err(finding)?;
-    body.whole().await.map_err(finding)
+    let document = body.whole().await.map_err(finding)?;
+    read(&document).map_err(
+        |error| match wall.or_else(|| fetch::wall_in_body(status, &document)) {
+            Some(wall) => Event::Refused {
+                status,
+                wall: Some(wall),
+                retry_after_s,
+            },
+            None => no_nodeinfo(&error),
+        },
+    )
 }
 
 /// Whether the instance asks to be left out of statistics. Unknown if the flag can't be read.

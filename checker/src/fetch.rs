@@ -13,6 +13,7 @@ mod post;
 mod progress;
 mod target;
 mod tls;
+mod wall;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ pub use self::failure::{Failure, SetupError};
 pub use self::post::Posted;
 pub use self::target::{Target, resolve};
 pub use self::tls::TlsFailure;
+pub use self::wall::in_body as wall_in_body;
 use crate::documents::robots::Rules;
 use crate::limits::Limits;
 use pace::Pace;
@@ -61,7 +63,8 @@ pub struct Start {
 /// The kind of document that a request accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accept {
-    /// JSON. GoToSocial requires the `Accept` header.
+    /// JSON. GoToSocial requires the `Accept` header, and Takahe answers 406 unless it covers the
+    /// pointer's type, `application/jrd+json`.
     Json,
     /// Plain text: robots.txt.
     Text,
@@ -136,6 +139,11 @@ impl Fetcher {
             .https_only(true)
             .http1_only()
             .http1_max_headers(HEADER_LINES_MAX)
+            // Heads outside the RFC that browsers and curl accept: an oddity in a header that is
+            // not needed must not decide about a host.
+            .http1_allow_obsolete_multiline_headers_in_responses(true)
+            .http1_allow_spaces_after_header_name_in_responses(true)
+            .http1_ignore_invalid_headers_in_responses(true)
             .pool_max_idle_per_host(1);
         if let Way::Socket(path) = way {
             builder = builder.unix_socket(path);
@@ -209,7 +217,8 @@ impl Fetcher {
     /// Sends a request and follows redirects within the origin.
     ///
     /// # Errors
-    /// Why there is no answer. Any status except a redirect counts as an answer.
+    /// Why there is no answer. Any status except a redirect counts as an answer, and so does a
+    /// redirect to a wall.
     pub async fn get(&mut self, ask: Ask) -> Result<Answer, Failure> {
         let mut ask = ask;
         let mut seen = Vec::new();
@@ -217,7 +226,8 @@ impl Fetcher {
             self.may_ask(&ask.url)?;
             let response = self.send(&ask).await?;
             let status = response.status().as_u16();
-            if !matches!(status, 301 | 302 | 303 | 307 | 308) {
+            let is_redirect = matches!(status, 301 | 302 | 303 | 307 | 308);
+            if !is_redirect || wall::in_head(status, false, response.headers()).is_some() {
                 return Ok(self.answer(ask.url, response));
             }
             let location = response.headers().get("location");
@@ -283,7 +293,7 @@ impl Fetcher {
             None => Method::GET,
         };
         let accept = match ask.accept {
-            Accept::Json => "application/json",
+            Accept::Json => "application/json, application/jrd+json;q=0.9, */*;q=0.1",
             Accept::Text => "text/plain, */*;q=0.1",
         };
         let mut request = self

@@ -16,7 +16,7 @@ mod verbatim;
 
 use protocol::{Event, ListFormat, ListOrder, ListOutcome, UnlistedReason, limits};
 
-use crate::check::{NoRules, VERSION, robots};
+use crate::check::{NoRules, Refusal, VERSION, robots};
 use crate::emit::{Emitter, Fault};
 use crate::fetch::{Accept, Body, Failure, Fetcher};
 use crate::peers::feed::{Streamed, stream};
@@ -54,7 +54,7 @@ pub async fn run(
 /// The list's body, or why there is none.
 async fn open(fetcher: &mut Fetcher, order: &ListOrder) -> Result<Body, Event> {
     let rules = robots(fetcher).await.map_err(|no_rules| match no_rules {
-        NoRules::Refused { status, .. } => {
+        NoRules::Refused(Refusal { status, .. }) => {
             unlisted(UnlistedReason::RobotsUnavailable, Some(status), None)
         }
         NoRules::Unavailable(status) => unlisted(UnlistedReason::RobotsUnavailable, status, None),
@@ -71,7 +71,7 @@ async fn open(fetcher: &mut Fetcher, order: &ListOrder) -> Result<Body, Event> {
         }
     };
     let answer = fetcher.get(ask).await.map_err(of_failure)?;
-    if answer.status != 200 || answer.challenge {
+    if answer.status != 200 || answer.wall.is_some() {
         let status = Some(answer.status);
         return Err(unlisted(UnlistedReason::Status, status, None));
     }

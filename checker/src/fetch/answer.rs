@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 
+use protocol::Wall;
 use reqwest::Response;
 use reqwest::header::HeaderMap;
 use tokio::time::Instant;
@@ -12,20 +13,22 @@ use url::Url;
 use super::body::{Body, Coding};
 use super::failure::Failure;
 use super::progress::Progress;
+use super::wall;
 
 /// An answer with its body still unread.
 #[derive(Debug)]
 pub struct Answer {
     /// The address that answered, after redirects.
     pub url: Url,
-    /// The HTTP status, never a redirect.
+    /// The HTTP status; a redirect only to a wall.
     pub status: u16,
     /// `Retry-After` in seconds from now.
     pub retry_after_s: Option<u64>,
     /// The host's rate limit, from `X-RateLimit-*`.
     pub limit: RateLimit,
-    /// Whether the answer is a proxy's challenge to prove that we are human, not the host's own.
-    pub challenge: bool,
+    /// What refuses robots in front of the host, if the head shows it. Means nothing if the body is
+    /// a valid document.
+    pub wall: Option<Wall>,
     /// Whether the content type is HTML, with which servers often answer for missing files and
     /// errors.
     pub is_html: bool,
@@ -45,13 +48,14 @@ impl Answer {
         counted: Arc<AtomicU64>,
     ) -> Self {
         let status = response.status().as_u16();
+        let is_html = is_html(response.headers());
         Self {
             url,
             status,
             retry_after_s: retry_after(response.headers(), wall),
             limit: rate_limit(response.headers(), wall),
-            challenge: is_challenge(status, response.headers()),
-            is_html: is_html(response.headers()),
+            wall: wall::in_head(status, is_html, response.headers()),
+            is_html,
             response,
             deadline,
             progress,
@@ -73,6 +77,22 @@ impl Answer {
             self.progress,
             self.counted,
         ))
+    }
+}
+
+impl Answer {
+    /// The wall that the head shows, or the beginning of the body. Reads no more than that.
+    pub async fn into_wall(self) -> Option<Wall> {
+        if self.wall.is_some() {
+            return self.wall;
+        }
+        let status = self.status;
+        let mut body = self.body(wall::BODY_BYTES_MAX).ok()?;
+        let mut begun = Vec::new();
+        while let Ok(Some(piece)) = body.next().await {
+            begun.extend_from_slice(&piece);
+        }
+        wall::in_body(status, &begun)
     }
 }
 
@@ -178,25 +198,33 @@ fn is_html(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case("text/html") || kind.eq_ignore_ascii_case("application/xhtml+xml")
 }
 
-fn is_challenge(status: u16, headers: &HeaderMap) -> bool {
-    let is_html = is_html(headers);
-    text(headers, "cf-mitigated").eq_ignore_ascii_case("challenge")
-        || (matches!(status, 403 | 503) && is_html && text(headers, "server") == "cloudflare")
-}
+/// Codings that we don't offer and whose bodies would be unreadable (IANA's HTTP content codings).
+const CODINGS_NOT_OFFERED: [&str; 9] = [
+    "aes128gcm",
+    "br",
+    "compress",
+    "dcb",
+    "dcz",
+    "deflate",
+    "exi",
+    "pack200-gzip",
+    "zstd",
+];
 
+/// How the body is encoded. A name that is no content coding, such as `utf-8` or `none`, was put
+/// into the wrong header by hand and says nothing about the body.
 fn coding(headers: &HeaderMap) -> Result<Coding, Failure> {
     let mut found = Coding::Plain;
     for value in headers.get_all("content-encoding") {
-        let value = value.to_str().map_err(|_not_ascii| Failure::Encoding)?;
+        let value = value.to_str().unwrap_or_default().to_ascii_lowercase();
         for name in value.split(',').map(str::trim) {
-            let known = name.eq_ignore_ascii_case("gzip") || name.eq_ignore_ascii_case("x-gzip");
-            if name.is_empty() || name.eq_ignore_ascii_case("identity") {
-                continue;
-            }
-            if !known || found == Coding::Gzip {
+            let is_gzip = matches!(name, "gzip" | "x-gzip");
+            if CODINGS_NOT_OFFERED.contains(&name) || (is_gzip && found == Coding::Gzip) {
                 return Err(Failure::Encoding);
             }
-            found = Coding::Gzip;
+            if is_gzip {
+                found = Coding::Gzip;
+            }
         }
     }
     Ok(found)
@@ -276,7 +304,14 @@ mod tests {
             Ok(Coding::Plain)
         );
         assert_eq!(coding(&[("content-encoding", "GZip")]), Ok(Coding::Gzip));
-        for value in ["br", "gzip, gzip", "gzip,br", "deflate", "zstd"] {
+        assert_eq!(
+            coding(&[("content-encoding", "utf-8, x-gzip")]),
+            Ok(Coding::Gzip)
+        );
+        for value in ["UTF-8", "none", "binary", "application/json", "\u{e9}"] {
+            assert_eq!(coding(&[("content-encoding", value)]), Ok(Coding::Plain));
+        }
+        for value in ["BR", "gzip, gzip", "gzip,br", "deflate", "zstd"] {
             assert_eq!(
                 coding(&[("content-encoding", value)]),
                 Err(Failure::Encoding)
@@ -286,19 +321,5 @@ mod tests {
             coding(&[("content-encoding", "gzip"), ("content-encoding", "gzip")]),
             Err(Failure::Encoding)
         );
-    }
-
-    #[test]
-    fn a_challenge_is_told_from_an_error() {
-        let cloudflare = [("server", "cloudflare"), ("content-type", "text/html; x")];
-        assert!(is_challenge(503, &headers(&cloudflare)));
-        assert!(is_challenge(403, &headers(&cloudflare)));
-        assert!(!is_challenge(404, &headers(&cloudflare)));
-        assert!(!is_challenge(503, &headers(&[("server", "cloudflare")])));
-        assert!(is_challenge(
-            200,
-            &headers(&[("cf-mitigated", "challenge")])
-        ));
-        assert!(!is_challenge(503, &headers(&[("server", "nginx")])));
     }
 }

@@ -43,7 +43,7 @@ pub(super) async fn document(
     let answer = answer.map_err(Stop::from)?;
     let retry_after_s = answer.retry_after_s.or(answer.limit.reset_s);
     match answer.status {
-        _ if answer.challenge => return Err(Stop::Closed),
+        _ if answer.wall.is_some() => return Err(Stop::Closed),
         200 if answer.is_html => return Err(Stop::NotJson),
         200 => {}
         400 | 401 | 403 | 422 | 451 => return Err(Stop::Closed),

@@ -1,6 +1,6 @@
 //! Each answer of a host leads to one finding.
 
-use protocol::{DeadReason, Event, Host, Private};
+use protocol::{DeadReason, Event, Host, Private, Wall};
 
 use crate::server::{Certificate, POINTER, Reply, World, answer, ok, redirect};
 
@@ -17,7 +17,16 @@ fn dead(reason: DeadReason, status: Option<u16>, to: Option<&str>) -> Event {
 fn refused(status: u16, retry_after_s: Option<u64>) -> Event {
     Event::Refused {
         status,
+        wall: None,
         retry_after_s,
+    }
+}
+
+fn behind(wall: Wall, status: u16) -> Event {
+    Event::Refused {
+        status,
+        wall: Some(wall),
+        retry_after_s: None,
     }
 }
 
@@ -56,7 +65,8 @@ async fn a_sound_instance_is_alive() {
         env!("CARGO_PKG_VERSION")
     );
     assert!(outcome.heads.contains(&agent), "{}", outcome.heads);
-    assert!(outcome.heads.contains("accept: application/json\r\n"));
+    let accept = "accept: application/json, application/jrd+json;q=0.9, */*;q=0.1\r\n";
+    assert!(outcome.heads.contains(accept));
     assert!(!outcome.heads.contains("referer"));
 }
 
@@ -196,13 +206,15 @@ async fn statuses_of_nodeinfo_are_told_apart() {
     let outcome = world(answer("503 Busy", &date, b"")).check().await;
     let Event::Refused {
         status: 503,
+        wall: None,
         retry_after_s: Some(590..=600),
     } = outcome.finding()
     else {
         panic!("{:?}", outcome.events);
     };
     let page = ["server: cloudflare", "content-type: text/html"];
-    check(world(answer("503 Busy", &page, b"")), refused(503, None)).await;
+    let cloudflare = behind(Wall::Cloudflare, 503);
+    check(world(answer("503 Busy", &page, b"")), cloudflare).await;
     check(world(answer("503 Busy", &[], b"")), status(503)).await;
     check(world(answer("500 Oh", &[], b"")), status(500)).await;
     check(world(answer("204 Nothing", &[], b"")), status(204)).await;

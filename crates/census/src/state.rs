@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use protocol::{DeadReason, Host, Private};
+use protocol::{DeadReason, Host, Private, Wall};
 
 use crate::time::Timestamp;
 
@@ -259,6 +259,8 @@ pub enum Verdict {
     Refused {
         /// HTTP status.
         status: u16,
+        /// What refuses in front of it, if known.
+        wall: Option<Wall>,
         /// `Retry-After` in seconds.
         retry_after_s: Option<u64>,
     },
@@ -301,7 +303,10 @@ impl Verdict {
             } => format!("{software} {version}"),
             Self::Moved { to } => format!("to {to}"),
             Self::OptedOut | Self::Gone => String::new(),
-            Self::Refused { status, .. } => format!("status {status}"),
+            Self::Refused { status, wall, .. } => {
+                let wall = wall.map(|wall| format!("wall {}, ", wall.as_str()));
+                format!("{}status {status}", wall.unwrap_or_default())
+            }
             Self::Dead { reason, status, to } => {
                 let status = status.map(|status| format!(", status {status}"));
                 let to = to.as_ref().map(|to| format!(", to {to}"));

@@ -405,10 +405,10 @@ fn entry(record: &Record, verdict: &Verdict, at: Timestamp) -> Entry {
         Verdict::Moved { to } => ("moved", Some(format!("moved to {to}"))),
         Verdict::OptedOut => ("opted_out", None),
         Verdict::Gone => ("gone", Some("status 410".to_owned())),
-        Verdict::Refused {
-            status,
-            retry_after_s,
-        } => ("refused", Some(refused_text(*status, *retry_after_s))),
+        Verdict::Refused { retry_after_s, .. } => (
+            "refused",
+            Some(refused_text(verdict.detail(), *retry_after_s)),
+        ),
         Verdict::Dead { reason, status, to } => {
             ("dead", Some(dead_text(*reason, *status, to.as_deref())))
         }
@@ -420,10 +420,10 @@ fn entry(record: &Record, verdict: &Verdict, at: Timestamp) -> Entry {
     }
 }
 
-fn refused_text(status: u16, retry_after_s: Option<u64>) -> String {
+fn refused_text(detail: String, retry_after_s: Option<u64>) -> String {
     match retry_after_s {
-        Some(seconds) => format!("status {status}, retry after {seconds} s"),
-        None => format!("status {status}"),
+        Some(seconds) => format!("{detail}, retry after {seconds} s"),
+        None => detail,
     }
 }
 

@@ -4,10 +4,9 @@
 //! a sentence for the operator, the site as a word for everybody. Whether a host is listed at all
 //! is decided by [`is_listed`] and [`Group::lists`]; a test compares the reasons with both.
 
-use protocol::{DeadReason, Host};
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
+use protocol::{DeadReason, Host, Wall};
 use serde::de::value::{Error, StrDeserializer};
+use serde::de::{DeserializeOwned, IntoDeserializer};
 
 use crate::group::{Decision, Group, Place};
 use crate::listing::is_listed;
@@ -337,8 +336,8 @@ pub enum Found {
     OptedOut,
     /// The answer is 410.
     Gone,
-    /// A server refuses to answer.
-    Refused,
+    /// A server refuses to answer, and perhaps what does so in front of it.
+    Refused(Option<Wall>),
     /// Any other result.
     Dead(DeadReason),
 }
@@ -352,12 +351,11 @@ impl Found {
             "moved" => Some(Self::Moved),
             "opted_out" => Some(Self::OptedOut),
             "gone" => Some(Self::Gone),
-            "refused" => Some(Self::Refused),
-            "dead" => {
-                let word = reason?.split([' ', ',']).next()?;
-                let word: StrDeserializer<'_, Error> = word.into_deserializer();
-                DeadReason::deserialize(word).ok().map(Self::Dead)
+            "refused" => {
+                let wall = reason.and_then(|reason| word(reason.strip_prefix("wall ")?));
+                Some(Self::Refused(wall))
             }
+            "dead" => word(reason?).map(Self::Dead),
             _ => None,
         }
     }
@@ -365,9 +363,16 @@ impl Found {
     fn dead_reason(self) -> Option<DeadReason> {
         match self {
             Self::Dead(reason) => Some(reason),
-            Self::Alive | Self::Moved | Self::OptedOut | Self::Gone | Self::Refused => None,
+            Self::Alive | Self::Moved | Self::OptedOut | Self::Gone | Self::Refused(_) => None,
         }
     }
+}
+
+/// The first word of `text`, as the wire has it.
+fn word<T: DeserializeOwned>(text: &str) -> Option<T> {
+    let word = text.split([' ', ',']).next()?;
+    let word: StrDeserializer<'_, Error> = word.into_deserializer();
+    T::deserialize(word).ok()
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! Events: what a checker prints, one JSON object a line (design §5).
 
+pub mod wall;
+
 use serde::{Deserialize, Serialize};
 
+pub use self::wall::Wall;
 use crate::Host;
 use crate::limits;
 use crate::list::{ListOutcome, UnlistedReason};
@@ -41,10 +44,13 @@ pub enum Event {
     /// Finding: 410 for well-known NodeInfo.
     Gone {},
     /// Finding: the host answers but refuses for now: 401, 403, 429, 451, 503 with `Retry-After`,
-    /// or a challenge. For robots.txt only 429 and that 503 count.
+    /// or a wall with any status. For robots.txt, 4xx other than 429 don't count.
     Refused {
         /// HTTP status.
         status: u16,
+        /// What refuses in front of the host, if its signs are known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wall: Option<Wall>,
         /// `Retry-After` in seconds from now.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_s: Option<u64>,

@@ -171,10 +171,12 @@ impl Report {
                 Hello,
                 Event::Refused {
                     status,
+                    wall,
                     retry_after_s,
                 },
             ) => Verdict::Refused {
                 status,
+                wall,
                 retry_after_s,
             },
             (Hello, Event::Dead { reason, status, to }) => Verdict::Dead {

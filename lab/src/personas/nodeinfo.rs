@@ -544,13 +544,20 @@ fn challenges(table: &mut Table) {
     let challenge = Answer::html(503, page)
         .with("Server", "cloudflare")
         .with("cf-mitigated", "challenge");
-    let wanted = Expectation::dead(&[DeadReason::RobotsUnavailable])
-        .noting("robots.txt is behind it too: 5xx means no crawl this time.");
-    table.add(
-        "challenge-all.lab.test",
-        "Has a bot challenge of status 503 before everything",
-        &[19],
-        wanted,
-        Play::default().otherwise(challenge),
-    );
+    let page = r#"<!DOCTYPE html><title>Making sure you're not a bot!</title><script id="anubis_challenge" type="application/json">{}</script>"#;
+    for (host, about, wall) in [
+        (
+            "challenge-all.lab.test",
+            "Has a bot challenge of status 503 before everything",
+            challenge,
+        ),
+        (
+            "proof-of-work.lab.test",
+            "Answers everything with a proof of work and status 200",
+            Answer::html(200, page),
+        ),
+    ] {
+        let play = Play::default().otherwise(wall);
+        table.add(host, about, &[19], Expectation::refused(), play);
+    }
 }

@@ -20,7 +20,7 @@ use super::*;
 use crate::check::slot_queue::{Signal, SlotQueue};
 use crate::services::clock::{Random, SystemClock};
 
-const HELLO: &[u8] = b"{\"hello\":{\"protocol\":2,\"checker\":\"0.1.0\"}}\n";
+const HELLO: &[u8] = b"{\"hello\":{\"protocol\":3,\"checker\":\"0.1.0\"}}\n";
 
 /// Answers each connection's first line, and keeps it open until the other end closes.
 fn part(path: &Path, answer: Vec<u8>) {

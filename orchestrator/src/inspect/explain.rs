@@ -328,7 +328,7 @@ pub fn past_in_words(verdict: &str, reason: Option<&str>) -> String {
         Found::Dead(_) => {
             reason.and_then(|reason| reason.split_once([' ', ',']).map(|(_, kept)| kept.trim()))
         }
-        Found::Alive | Found::Moved | Found::OptedOut | Found::Gone | Found::Refused => reason,
+        Found::Alive | Found::Moved | Found::OptedOut | Found::Gone | Found::Refused(_) => reason,
     };
     match kept {
         Some(kept) if !kept.is_empty() => format!("{} ({kept})", site::words::of_found(found).says),

@@ -123,6 +123,7 @@ pub(crate) fn found(name: Name, now: Now) -> Result<Found, protocol::HostError> 
             How::Refuses => {
                 let refused = Verdict::Refused {
                     status: 429,
+                    wall: None,
                     retry_after_s: None,
                 };
                 (refused, over_network, Dns::Sound)

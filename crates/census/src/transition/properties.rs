@@ -131,7 +131,7 @@ fn any_silence() -> impl Strategy<Value = Verdict> {
         }),
         1 => any_host().prop_map(|to| Verdict::Moved { to }),
         1 => Just(Verdict::Gone),
-        1 => retry.prop_map(|retry_after_s| Verdict::Refused { status: 403, retry_after_s }),
+        1 => retry.prop_map(|retry_after_s| Verdict::Refused { status: 403, wall: None, retry_after_s }),
     ]
 }
 

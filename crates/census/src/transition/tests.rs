@@ -68,6 +68,7 @@ fn dead() -> Verdict {
 fn refused(retry_after_s: Option<u64>) -> Verdict {
     Verdict::Refused {
         status: 403,
+        wall: None,
         retry_after_s,
     }
 }

@@ -230,7 +230,17 @@ fn verdicts_are_read_as_the_database_keeps_them() {
         ("moved", Some("to b.example"), Some(Found::Moved)),
         ("opted_out", None, Some(Found::OptedOut)),
         ("gone", None, Some(Found::Gone)),
-        ("refused", Some("status 403"), Some(Found::Refused)),
+        ("refused", Some("status 403"), Some(Found::Refused(None))),
+        (
+            "refused",
+            Some("wall anubis, status 200, retry after 9 s"),
+            Some(Found::Refused(Some(Wall::Anubis))),
+        ),
+        (
+            "refused",
+            Some("wall of another version, status 403"),
+            Some(Found::Refused(None)),
+        ),
         ("dead", Some("tls"), Some(Found::Dead(DeadReason::Tls))),
         (
             "dead",

@@ -10,7 +10,7 @@ fn the_wire_is_as_the_design_shows_it() {
         protocol: limits::PROTOCOL_VERSION,
         checker: "0.1.0".to_owned(),
     };
-    let line = r#"{"hello":{"protocol":2,"checker":"0.1.0"}}"#;
+    let line = r#"{"hello":{"protocol":3,"checker":"0.1.0"}}"#;
     assert_eq!(serde_json::to_string(&hello).unwrap(), line);
     assert_eq!(parse(line), Some(hello));
     assert_eq!(parse(r#"{"opted_out":{}}"#), Some(Event::OptedOut {}));
@@ -72,6 +72,7 @@ fn whatever_is_not_exactly_in_the_language_is_no_event() {
         r#"{"moved":{"to":"b.example/x"}}"#,
         r#"{"peers":{"hosts":["127.0.0.1"]}}"#,
         r#"{"dead":{"reason":"because"}}"#,
+        r#"{"refused":{"status":403,"wall":"a firewall"}}"#,
         r#"{"state":{}}"#,
         r#"{}"#,
         r#"[]"#,

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-const HELLO: &str = r#"{"hello":{"protocol":2,"checker":"0.1.0"}}"#;
+const HELLO: &str = r#"{"hello":{"protocol":3,"checker":"0.1.0"}}"#;
 const ALIVE: &str = r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#;
 const PEERS: &str = r#"{"peers":{"hosts":["a.example","host.example","b.example"]}}"#;
 const PEERS_END: &str = r#"{"peers_end":{"outcome":"complete","dropped":2}}"#;
@@ -120,7 +120,7 @@ fn what_is_out_of_order_ends_the_check() {
         (&[ALIVE][..], Breach::NoHello),
         (&["rubbish"], Breach::NoHello),
         (
-            &[r#"{"hello":{"protocol":3,"checker":"9"}}"#],
+            &[r#"{"hello":{"protocol":4,"checker":"9"}}"#],
             Breach::NoHello,
         ),
         (&[HELLO, HELLO], Breach::OutOfOrder),
@@ -201,7 +201,7 @@ fn before_hello_it_is_ours() {
 /// proves nothing about the host, not even that it is alive.
 #[test]
 fn a_checker_of_another_protocol_says_nothing_about_its_host() {
-    for protocol in [1, 3] {
+    for protocol in [2, 4] {
         let hello = format!(r#"{{"hello":{{"protocol":{protocol},"checker":"9"}}}}"#);
         for (finding, end) in [(ALIVE, ended(0)), (TIMEOUT, ended(0)), (TIMEOUT, None)] {
             let (report, _) = feed(&[&hello, finding, DONE]);

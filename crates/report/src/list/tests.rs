@@ -4,7 +4,7 @@ use census::state::Verdict;
 use proptest::prelude::*;
 use protocol::ListPath;
 
-const HELLO: &str = r#"{"hello":{"protocol":2,"checker":"0.1.0"}}"#;
+const HELLO: &str = r#"{"hello":{"protocol":3,"checker":"0.1.0"}}"#;
 const ALIVE: &str = r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#;
 const PEERS: &str = r#"{"peers":{"hosts":["a.example","host.example","a.example"]}}"#;
 const PEERS_END: &str = r#"{"peers_end":{"outcome":"complete","dropped":2}}"#;
@@ -171,7 +171,7 @@ fn what_fails_on_our_side_is_a_fault() {
         "{fault}"
     );
     let other = conclude(
-        feed(lines, &[r#"{"hello":{"protocol":3,"checker":"9.0.0"}}"#]),
+        feed(lines, &[r#"{"hello":{"protocol":4,"checker":"9.0.0"}}"#]),
         end(0),
         &account(),
         "",

@@ -5,7 +5,7 @@
 //! contains all sentences, and the script reads them there. They mean the same as the output of
 //! `fedicensus explain`.
 
-use protocol::DeadReason;
+use protocol::{DeadReason, Wall};
 
 use super::why::{Found, Place, Why};
 
@@ -170,7 +170,8 @@ pub fn found_word(found: Found) -> &'static str {
         Found::Moved => "redirected",
         Found::OptedOut => "refused_by_robots",
         Found::Gone => "answered_gone",
-        Found::Refused => "refused",
+        Found::Refused(None) => "refused",
+        Found::Refused(Some(wall)) => of_wall(wall).0,
         Found::Dead(reason) => of_reason(reason).0,
     }
 }
@@ -185,26 +186,45 @@ pub fn of_found(found: Found) -> Words {
         ),
         Found::OptedOut => words("Its robots.txt asked us to stay away.", NOTHING_TO_DO),
         Found::Gone => words("It answered 410 Gone.", NOTHING_TO_DO),
-        Found::Refused => words(
-            "It answered but refused us: status 401, 403, 429, 451 or 503 with Retry-After, or a challenge for browsers.",
+        Found::Refused(None) => words(
+            "It answered but refused us: status 401, 403, 429, 451 or 503 with Retry-After.",
             "Let our user agent read /robots.txt, /.well-known/nodeinfo and the document that it links to.",
         ),
+        Found::Refused(Some(wall)) => of_wall(wall).1,
         Found::Dead(reason) => of_reason(reason).1,
     }
 }
 
+/// What every wall has to let through. A macro, since `concat!` takes no constant.
+macro_rules! lets {
+    () => {
+        "/robots.txt, /.well-known/nodeinfo and the document that it links to, for user agents that begin with Fedicensus/."
+    };
+}
+
 /// One list of all findings: the page has a sentence for each, and no others.
 macro_rules! reasons {
-    ($($reason:ident => ($word:literal, $says:literal, $advice:expr),)*) => {
+    (walls { $($wall:ident => ($code:literal, $name:literal, $lets:literal),)* }
+     $($reason:ident => ($word:literal, $says:literal, $advice:expr),)*) => {
         /// All findings of checks.
         pub const FOUND: &[Found] = &[
             Found::Alive,
             Found::Moved,
             Found::OptedOut,
             Found::Gone,
-            Found::Refused,
+            Found::Refused(None),
+            $(Found::Refused(Some(Wall::$wall)),)*
             $(Found::Dead(DeadReason::$reason),)*
         ];
+
+        fn of_wall(wall: Wall) -> (&'static str, Words) {
+            match wall {
+                $(Wall::$wall => (
+                    concat!("wall_", $code),
+                    words(concat!("A wall against robots refused us: ", $name, "."), concat!($lets, " ", lets!())),
+                ),)*
+            }
+        }
 
         fn of_reason(reason: DeadReason) -> (&'static str, Words) {
             match reason {
@@ -218,6 +238,33 @@ const CONTACT_IF_IT_STAYS: &str =
     "If this persists while others reach you, write to the contact below.";
 
 reasons! {
+    walls {
+        Akamai => ("akamai", "Akamai", "In Control Center, look up the reference number of a block and add an exception for"),
+        Anubis => ("anubis", "Anubis", "Add a bot rule with action ALLOW (path_regex: ^/nodeinfo/) for"),
+        AwsWaf => ("aws_waf", "AWS WAF", "In the rule group's scope-down statement, exclude"),
+        Basedflare => ("basedflare", "haproxy-protection (BasedFlare)", "In ddos.map, give mode 0 to"),
+        Bunny => ("bunny", "Bunny Shield", "Find the rule in the event log, and add an exception for"),
+        Cleantalk => ("cleantalk", "CleanTalk", "In the anti-spam plugin, turn off Anti-Crawler, or allow"),
+        Cloudflare => ("cloudflare", "Cloudflare", "Add a custom rule with action Skip, and turn off Bot Fight Mode, which no rule can skip, for"),
+        Crowdsec => ("crowdsec", "CrowdSec", "In the bouncer's EXCLUDE_LOCATION, add"),
+        Datadome => ("datadome", "DataDome", "In its rules, exempt"),
+        DdosGuard => ("ddos_guard", "DDoS-Guard", "Add a protection rule with action Pass for"),
+        F5 => ("f5", "F5 BIG-IP", "In the security policy, exempt"),
+        Fastly => ("fastly", "Fastly", "In the conditions of the challenge rule, exclude"),
+        GoAway => ("go_away", "go-away", "Before the challenges, add a rule with action pass for"),
+        Haphash => ("haphash", "haphash", "Leave out of the protected_path ACL"),
+        Human => ("human", "HUMAN (PerimeterX)", "In px_filter_by_route, list"),
+        Imperva => ("imperva", "Imperva (Incapsula)", "In the bot access control rule, add an exception for"),
+        Imunify360 => ("imunify360", "Imunify360", "Ask the hoster to whitelist our address, or to allow"),
+        ModSecurity => ("mod_security", "ModSecurity", "Before its rules, add an exclusion for"),
+        Radware => ("radware", "Radware Bot Manager", "In its rules, exempt"),
+        Safeline => ("safeline", "SafeLine", "In the challenge conditions of bot protection, skip"),
+        Siteground => ("siteground", "SiteGround's anti-bot system", "Ask SiteGround's support to allow"),
+        Sucuri => ("sucuri", "Sucuri", "Under Access Control, allow"),
+        Vercel => ("vercel", "Vercel's firewall", "Add a rule with action Bypass for"),
+        Wordfence => ("wordfence", "Wordfence", "In the firewall options, allow"),
+        Unnamed => ("unnamed", "a challenge of a product that we don't know", "Let it pass"),
+    }
     RobotsUnavailable => ("robots_unavailable", "Its robots.txt could not be read (status 5xx, or the answer broke off), and without it nothing else is requested.", "Serve /robots.txt, or answer 404 for it."),
     Tls => ("tls", "The TLS handshake failed, for instance because port 443 does not speak TLS.", "Check the web server's TLS settings for this name."),
     TlsExpired => ("tls_expired", "Its certificate has expired.", "Renew the certificate, and reload the web server."),
@@ -267,6 +314,11 @@ mod tests {
                 let wire = serde_json::to_value(reason).unwrap();
                 assert_eq!(wire, found_word(*found));
                 assert_eq!(Found::parse("dead", wire.as_str()), Some(*found));
+            }
+            if let Found::Refused(Some(wall)) = found {
+                assert_eq!(format!("wall_{}", wall.as_str()), found_word(*found));
+                let reason = format!("wall {}, status 403", wall.as_str());
+                assert_eq!(Found::parse("refused", Some(&reason)), Some(*found));
             }
         }
     }

@@ -207,7 +207,7 @@ fn the_script_finds_every_answer_and_none_for_others() {
         let answer = Answer {
             place: Place::Known(StateName::Alive),
             why: *why,
-            found: Some(Found::Refused),
+            found: Some(Found::Refused(None)),
             last_checked: Some(Moment::from_milliseconds(1_700_000_000_000)),
             next_check: None,
         };

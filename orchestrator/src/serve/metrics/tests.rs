@@ -327,6 +327,7 @@ async fn no_name_that_anybody_chose_is_ever_told() {
         },
         Verdict::Refused {
             status: 403,
+            wall: None,
             retry_after_s: None,
         },
     ] {

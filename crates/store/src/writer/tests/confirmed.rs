@@ -25,6 +25,7 @@ async fn whatever_a_verdict_changes_is_in_the_row_afterwards() {
     };
     let refused = Verdict::Refused {
         status: 403,
+        wall: None,
         retry_after_s: None,
     };
     let moved = Verdict::Moved { to: host("b") };
