@@ -21,7 +21,9 @@ use crate::emit::{Emitter, Fault};
 use crate::fetch::Fetcher;
 use feed::{Session, Stop};
 use sink::Sink;
-use software::{friendica, funkwhale, lemmy, mastodon, mbin, misskey, nodeinfo, peertube, piefed};
+use software::{
+    funkwhale, lemmy, mastodon, mbin, misskey, nodeinfo, owncast, peertube, piefed, pixelfed,
+};
 
 /// Software that publishes its peers in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,8 +42,10 @@ pub enum Family {
     PeerTube,
     /// Domains, by page.
     Funkwhale,
-    /// Mastodon's list; where that is missing, Friendica's own directory.
-    Friendica,
+    /// Servers that it follows.
+    Owncast,
+    /// Mastodon's list, empty if hidden.
+    Pixelfed,
     /// Unknown software that speaks `ActivityPub`: what its NodeInfo names, as a relay's does,
     /// otherwise one try at Mastodon's path.
     Unknown,
@@ -55,20 +59,19 @@ impl Family {
         match about.software.as_str() {
             "mastodon" | "hometown" | "glitchcafe" | "pleroma" | "akkoma" | "rebased"
             | "gotosocial" | "bookwyrm" | "smithereen" | "wildebeest" | "takahe" | "mitra"
-            | "snac" | "snac2" => Self::Mastodon,
+            | "snac" | "snac2" | "friendica" | "iceshrimp.net" | "kmyblue" => Self::Mastodon,
             "misskey" | "calckey" | "firefish" | "sharkey" | "foundkey" | "cherrypick"
-            | "iceshrimp" | "iceshrimp.net" | "catodon" | "meisskey" => Self::Misskey,
+            | "iceshrimp" | "catodon" | "meisskey" | "nexkey" => Self::Misskey,
             "lemmy" => Self::Lemmy,
             "piefed" => Self::PieFed,
             "mbin" | "kbin" => Self::Mbin,
             "peertube" => Self::PeerTube,
             "funkwhale" => Self::Funkwhale,
-            "friendica" => Self::Friendica,
-            "pixelfed" | "hubzilla" | "red" | "redmatrix" | "gnusocial" | "gnu social"
-            | "gnu-social" | "diaspora" | "writefreely" | "wordpress" | "mobilizon" | "owncast"
-            | "nodebb" | "discourse" | "matrix" | "synapse" | "dendrite" | "conduit" => {
-                Self::Silent
-            }
+            "owncast" => Self::Owncast,
+            "pixelfed" => Self::Pixelfed,
+            "hubzilla" | "red" | "redmatrix" | "gnusocial" | "gnu social" | "gnu-social"
+            | "diaspora" | "writefreely" | "wordpress" | "mobilizon" | "nodebb" | "discourse"
+            | "matrix" | "synapse" | "dendrite" | "conduit" => Self::Silent,
             _ if about.activitypub => Self::Unknown,
             _ => Self::Silent,
         }
@@ -86,12 +89,13 @@ pub async fn ask(fetcher: &mut Fetcher, emitter: Emitter, about: &About) -> Resu
     let ended = match Family::of(about) {
         Family::Mastodon => mastodon::collect(&mut session).await,
         Family::Misskey => misskey::collect(&mut session).await,
-        Family::Lemmy => lemmy::collect(&mut session).await,
+        Family::Lemmy => lemmy::collect(&mut session, about.version.as_deref()).await,
         Family::PieFed => piefed::collect(&mut session).await,
         Family::Mbin => mbin::collect(&mut session).await,
         Family::PeerTube => peertube::collect(&mut session).await,
         Family::Funkwhale => funkwhale::collect(&mut session).await,
-        Family::Friendica => friendica::collect(&mut session).await,
+        Family::Owncast => owncast::collect(&mut session).await,
+        Family::Pixelfed => pixelfed::collect(&mut session).await,
         Family::Unknown => match nodeinfo::collect(&mut session, &about.document) {
             Err(Stop::Silent) => mastodon::collect(&mut session).await,
             ended => ended,
@@ -100,7 +104,7 @@ pub async fn ask(fetcher: &mut Fetcher, emitter: Emitter, about: &About) -> Resu
     };
     let outcome = match ended {
         Ok(()) => PeersOutcome::Complete,
-        Err(Stop::Refused) => PeersOutcome::Refused,
+        Err(Stop::Refused | Stop::Missing) => PeersOutcome::Refused,
         Err(Stop::Truncated) => PeersOutcome::Truncated,
         Err(Stop::Failed) => PeersOutcome::Failed,
         Err(Stop::Silent) => PeersOutcome::None,
@@ -132,7 +136,7 @@ mod tests {
         check("mastodon", true, Family::Mastodon);
         check("sharkey", true, Family::Misskey);
         check("kbin", true, Family::Mbin);
-        check("pixelfed", true, Family::Silent);
+        check("nodebb", true, Family::Silent);
         check("something new", true, Family::Unknown);
         check("something new", false, Family::Silent);
     }

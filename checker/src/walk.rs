@@ -114,7 +114,7 @@ async fn dialect(fetcher: &mut Fetcher) -> Result<Dialect, Ended> {
         return Err(Ended::plain(WalkOutcome::Disallowed));
     }
     match Family::of(&about) {
-        Family::Mastodon | Family::Friendica => mastodon(fetcher, &about).await,
+        Family::Mastodon => mastodon(fetcher, &about).await,
         Family::Misskey => Ok(Dialect::Misskey(Misskey::default())),
         // These publish their peers, or have no conversations of this kind.
         Family::Lemmy
@@ -122,6 +122,8 @@ async fn dialect(fetcher: &mut Fetcher) -> Result<Dialect, Ended> {
         | Family::Mbin
         | Family::PeerTube
         | Family::Funkwhale
+        | Family::Owncast
+        | Family::Pixelfed
         | Family::Unknown
         | Family::Silent => Err(Ended::plain(WalkOutcome::None)),
     }

@@ -26,6 +26,8 @@ const READ_BUFFER_BYTES: usize = 8 * 1024;
 pub(super) enum Stop {
     /// By robots.txt, by a status, or by a redirect to another host.
     Refused,
+    /// There is nothing at this path.
+    Missing,
     /// At a bound.
     Truncated,
     /// By the network, or by something that is no such list.
@@ -94,7 +96,9 @@ impl<'a> Session<'a> {
     async fn page(&mut self, ask: Ask, shape: &'static Shape) -> Result<Page, Stop> {
         let answer = self.fetcher.get(ask).await.map_err(Stop::from)?;
         match answer.status {
+            _ if answer.wall.is_some() => return Err(Stop::Refused),
             200 => {}
+            404 | 405 | 410 => return Err(Stop::Missing),
             400..=499 => return Err(Stop::Refused),
             _ => return Err(Stop::Failed),
         }

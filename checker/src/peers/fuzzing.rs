@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::feed::Pieces;
 use super::page::{Shape, read_page};
 use super::sink::Sink;
-use super::software::{friendica, funkwhale, lemmy, mastodon, mbin, misskey, peertube};
+use super::software::{funkwhale, lemmy, mastodon, mbin, misskey, owncast, peertube};
 use crate::emit::Emitter;
 
 /// Every shape of an answer, by the module that requests it. `PieFed` has Lemmy's.
@@ -25,7 +25,7 @@ static SHAPES: [(&str, &Shape); 9] = [
     ("peertube following", &peertube::FOLLOWING),
     ("peertube followers", &peertube::FOLLOWERS),
     ("funkwhale", &funkwhale::SHAPE),
-    ("friendica", &friendica::SHAPE),
+    ("owncast", &owncast::SHAPE),
 ];
 
 /// The result of reading an answer.

@@ -220,7 +220,9 @@ impl<'de> Visitor<'de> for Element {
                 found.name = inner.name.or(found.name);
                 found.shunned |= inner.shunned;
             } else if self.0.shunned.contains(&key) {
-                found.shunned |= map.next_value::<Scalar>()?.is_yes();
+                let mark = map.next_value::<Scalar>()?;
+                // Lemmy 1.0 marks with an object, others with `true` or a time.
+                found.shunned |= mark.is_yes() || mark == Scalar::Other;
             } else {
                 map.next_value::<IgnoredAny>()?;
             }

@@ -11,6 +11,7 @@
 )]
 
 mod binary;
+mod cases;
 mod deliveries;
 mod findings;
 mod hostile;

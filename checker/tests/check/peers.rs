@@ -39,7 +39,7 @@ async fn flat_lists_are_read() {
 
 #[tokio::test]
 async fn software_without_lists_is_not_asked() {
-    let world = World::of("pixelfed").with(FLAT, ok(r#"["b.example"]"#));
+    let world = World::of("nodebb").with(FLAT, ok(r#"["b.example"]"#));
     let outcome = check(world, "", PeersOutcome::None).await;
     assert_eq!(outcome.requests.len(), 3);
 }
@@ -190,26 +190,37 @@ async fn misskey_falls_back_to_pages() {
 #[tokio::test]
 async fn lemmy_is_read_in_all_its_versions() {
     let v3 = "/api/v3/federated_instances?kind=linked";
-    let v4 = "/api/v4/federated_instances?kind=linked";
+    let v4 = "/api/v4/federated_instances?kind=linked&limit=50";
+    let lemmy = |version: &str| {
+        let document = format!(r#"{{"software":{{"name":"lemmy","version":"{version}"}}}}"#);
+        World::of("").with("/nodeinfo/2.0", ok(&document))
+    };
     let list = r#"{"federated_instances":{"linked":[{"domain":"b.example"}],"blocked":[{"domain":"x.example"}]}}"#;
-    check(
-        World::of("lemmy").with(v3, ok(list)),
-        "b.example",
-        PeersOutcome::Complete,
-    )
-    .await;
+    for version in ["0.18.5", "0.19.20", "1.0.0-alpha.4", "unknown"] {
+        let world = lemmy(version).with(v3, ok(list));
+        check(world, "b.example", PeersOutcome::Complete).await;
+    }
     let site = r#"{"federated_instances":{"linked":["b.example"],"allowed":null,"blocked":["x.example"]}}"#;
-    let world = World::of("lemmy").with("/api/v3/site", ok(site));
+    let world = lemmy("0.17.4").with("/api/v3/site", ok(site));
     check(world, "b.example", PeersOutcome::Complete).await;
     let first = r#"{"items":[{"instance":{"domain":"b.example"}}],"next_page":"x&y"}"#;
     let second = r#"{"items":[{"instance":{"domain":"c.example"}}],"next_page":null}"#;
-    let world = World::of("lemmy")
+    let world = lemmy("1.0.0")
         .with(v4, ok(first))
         .with(&format!("{v4}&page_cursor=x%26y"), ok(second));
     check(world, "b.example c.example", PeersOutcome::Complete).await;
-    let world = World::of("lemmy").with(v3, ok("{}"));
+    let world = lemmy("0.19.20").with(v3, ok("{}"));
     check(world, "", PeersOutcome::Complete).await;
-    check(World::of("lemmy"), "", PeersOutcome::Refused).await;
+    check(lemmy("0.19.20"), "", PeersOutcome::Refused).await;
+    // The site of a private instance answers, without a list.
+    let world = lemmy("1.0.0")
+        .with(
+            v4,
+            answer("400 No", &[], br#"{"error":"instance_is_private"}"#),
+        )
+        .with("/api/v3/site", ok(r#"{"site_view":{}}"#));
+    let outcome = check(world, "", PeersOutcome::Refused).await;
+    assert_eq!(outcome.requests.last().unwrap(), v4);
 }
 
 #[tokio::test]
@@ -224,9 +235,23 @@ async fn the_other_families_are_read() {
         ok(r#"{"instances":[{"domain":"b.example"}]}"#),
     );
     check(world, "b.example", PeersOutcome::Complete).await;
-    let world =
-        World::of("friendica").with("/poco/@server", ok(r#"[{"url":"https://b.example"}]"#));
+    let world = World::of("piefed")
+        .with(
+            "/api/alpha/federated_instances",
+            answer("400 Off", &[], b"{}"),
+        )
+        .with(
+            "/api/v3/federated_instances",
+            ok(r#"{"federated_instances":{"linked":[{"domain":"b.example"}]}}"#),
+        );
     check(world, "b.example", PeersOutcome::Complete).await;
+    let world = World::of("owncast").with(
+        "/api/federation/servers",
+        ok(r#"{"servers":[{"id":1,"iri":"https://b.example/federation/user/b"}]}"#),
+    );
+    check(world, "b.example", PeersOutcome::Complete).await;
+    let world = World::of("pixelfed").with(FLAT, ok("[]"));
+    check(world, "", PeersOutcome::Refused).await;
     let page = "?start=0&count=100&state=accepted";
     let world = World::of("peertube")
         .with(

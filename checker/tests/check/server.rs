@@ -145,7 +145,8 @@ impl World {
             )
     }
 
-    /// Adds or replaces an answer. The key is a path with its query, or a method and a path.
+    /// Adds or replaces an answer. The key is a path with its query, or without one for all
+    /// queries, after a method other than GET; `*` is everything else.
     pub(crate) fn with(mut self, path: &str, reply: Reply) -> Self {
         self.table.insert(path.to_owned(), reply);
         self
@@ -391,7 +392,10 @@ async fn converse(
             seen.lock().unwrap().connections += 1;
         }
         let not_found = answer("404 Not Found", &[], b"");
-        match world.table.get(&key).unwrap_or(&not_found) {
+        let without_query = key.split('?').next().unwrap_or_default();
+        let keys = [key.as_str(), without_query, "*"];
+        let reply = keys.iter().find_map(|key| world.table.get(*key));
+        match reply.unwrap_or(&not_found) {
             Reply::Keep(bytes) => stream.write_all(bytes).await?,
             reply => return play(&mut stream, reply).await,
         }

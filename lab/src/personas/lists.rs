@@ -27,7 +27,6 @@ pub const SUFFIX: &str = "lab-shapes.test";
 /// The instances in its list: responding personas with empty peers lists.
 pub const PODS: [&str; 10] = [
     "by-friendica.lab-shapes.test",
-    "by-friendica-old.lab-shapes.test",
     "by-funkwhale.lab-shapes.test",
     "by-gotosocial-open.lab-shapes.test",
     "by-lemmy-017.lab-shapes.test",
@@ -36,6 +35,7 @@ pub const PODS: [&str; 10] = [
     "by-misskey.lab-shapes.test",
     "by-peertube.lab-shapes.test",
     "by-piefed.lab-shapes.test",
+    "by-pixelfed.lab-shapes.test",
 ];
 
 /// A host that proves its opt-out by a file.

@@ -236,12 +236,6 @@ pub fn funkwhale(next_host: &'static str, pages: &[&[&str]]) -> Answer {
     })
 }
 
-/// Old Friendica: `/poco/@server`.
-pub fn friendica_poco(entries: &[&str]) -> Answer {
-    let list: Vec<Value> = entries.iter().map(|url| json!({"url": url})).collect();
-    Answer::json(&json!(list))
-}
-
 /// GNU social's and Friendica's flag.
 pub fn statusnet_config(private: Value) -> Answer {
     Answer::json(&json!({"site": {"name": "x", "private": private, "closed": "0"}}))

@@ -6,9 +6,9 @@
 use serde_json::json;
 
 use super::shapes::{
-    PEERS_PATH, document, flat, friendica_poco, funkwhale, gotosocial, lemmy_federated,
-    lemmy_paged, lemmy_site, living, mbin, misskey_instances, open_registrations, peertube,
-    pointer, set, siteinfo, statusnet_config, with_document,
+    PEERS_PATH, document, flat, funkwhale, gotosocial, lemmy_federated, lemmy_paged, lemmy_site,
+    living, mbin, misskey_instances, open_registrations, peertube, pointer, set, siteinfo,
+    statusnet_config, with_document,
 };
 use super::table::Table;
 use crate::expectation::Expectation;
@@ -240,6 +240,9 @@ fn media(table: &mut Table) {
             .clone()
             .learning(&["by-followers.lab-shapes.test"]);
     }
+    family(table, "pixelfed", "pixelfed", "0.12.6", |play, _, peer| {
+        play.route(PEERS_PATH, flat(&[peer]))
+    });
     family(table, "funkwhale", "funkwhale", "1.4.0", |play, _, peer| {
         play.route(
             "/api/v1/federation/domains",
@@ -263,26 +266,10 @@ fn friendicas(table: &mut Table) {
                 .route("/api/statusnet/config.json", statusnet_config(json!(false)))
         },
     );
-    family(
-        table,
-        "friendica-old",
-        "friendica",
-        "2019.12",
-        |play, _, peer| {
-            let urls = [
-                format!("https://{peer}"),
-                "somebody@p1.pages.invalid".to_owned(),
-            ];
-            let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
-            play.route("/poco/@server", friendica_poco(&urls))
-                .route("/api/statusnet/config.json", statusnet_config(json!("0")))
-        },
-    );
 }
 
 fn without_list(table: &mut Table) {
     for (software, version) in [
-        ("pixelfed", "0.12.6"),
         ("hubzilla", "9.4"),
         ("gnusocial", "2.0.1-beta0"),
         ("diaspora", "0.9.0.0"),

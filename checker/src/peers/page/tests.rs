@@ -1,7 +1,7 @@
 use super::*;
 use crate::emit::Emitter;
 use crate::emit::tests::Kept;
-use crate::peers::{friendica, funkwhale, lemmy, mastodon, mbin, misskey, peertube};
+use crate::peers::{funkwhale, lemmy, mastodon, mbin, misskey, owncast, peertube};
 use proptest::prelude::*;
 use protocol::{Event, Host, PeersOutcome};
 
@@ -134,8 +134,8 @@ fn the_other_families_are_read() {
         ("a.example", 1, true),
     );
     check(
-        r#"[{"url":"https://a.example"},{"url":"user@b.example"}]"#,
-        &friendica::SHAPE,
+        r#"{"servers":[{"iri":"https://a.example/x"},{"iri":"user@b.example"}]}"#,
+        &owncast::SHAPE,
         ("a.example b.example", 0, true),
     );
 }

@@ -1,9 +1,9 @@
-//! Lemmy: the linked instances, in the three shapes that its versions send.
+//! Lemmy: the linked instances, in the shapes that its versions send.
 //!
-//! The paths are `/api/v3/federated_instances` since 0.18, `/api/v3/site` before that, and
-//! `/api/v4/federated_instances` since 1.0. `linked` holds names or objects, or there are pages of
-//! views with a cursor. The lists of allowed and blocked instances are ignored, because these are
-//! no peers.
+//! The paths are `/api/v3/site` before 0.18, `/api/v3/federated_instances` before 1.0, and since
+//! then `/api/v4/federated_instances`, which a private instance answers with 400. `linked` holds
+//! names or objects, or there are pages of views with a cursor. The lists of allowed and blocked
+//! instances are ignored, because these are no peers.
 
 use url::form_urlencoded;
 
@@ -20,7 +20,7 @@ pub(in crate::peers) static SHAPE: Shape = Shape {
     without_list: WithoutList::NoAnswer,
 };
 
-/// The list within the description of a site, which leaves the list out when federation is off.
+/// The list within the description of a site, which lacks the list if federation is off.
 pub(in crate::peers) static SITE_SHAPE: Shape = Shape {
     lists: &["federated_instances", "linked"],
     cursors: &[],
@@ -28,17 +28,27 @@ pub(in crate::peers) static SITE_SHAPE: Shape = Shape {
     ..SHAPE
 };
 
-/// Requests the three paths until one answers.
-pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
-    for prefix in ["/api/v3", "/api/v4"] {
-        let path = format!("{prefix}/federated_instances?kind=linked");
-        match pages(session, &path).await {
-            Err(Stop::Refused) if session.taken() == 0 => {}
-            ended => return ended,
+/// Requests the list where this version has it. The alphas of 1.0 moved it to v4.
+pub(in crate::peers) async fn collect(
+    session: &mut Session<'_>,
+    version: Option<&str>,
+) -> Result<(), Stop> {
+    const V3: &str = "/api/v3/federated_instances?kind=linked";
+    // 50 is the largest page; more is an error, and the default is 20.
+    const V4: &str = "/api/v4/federated_instances?kind=linked&limit=50";
+    let mut numbers = version.unwrap_or_default().split('.').map(str::parse);
+    let paths = match (numbers.next(), numbers.next()) {
+        (Some(Ok(0_u32)), Some(Ok(0..18_u32))) => {
+            let site = session.get("/api/v3/site", &SITE_SHAPE).await;
+            return site.map(|_page| ());
         }
+        (Some(Ok(0)), _) => [V3, V4],
+        _ => [V4, V3],
+    };
+    match pages(session, paths[0]).await {
+        Err(Stop::Missing) => pages(session, paths[1]).await,
+        ended => ended,
     }
-    let site = session.get("/api/v3/site", &SITE_SHAPE).await;
-    site.map(|_page| ())
 }
 
 /// Requests `path` and follows its cursors, until there is none or the same one comes again.

@@ -1,7 +1,8 @@
 //! Misskey and its forks: Mastodon's flat list; where that is missing, pages by POST.
 //!
 //! `POST /api/federation/instances` with `{"limit":100,"offset":n,"sort":"+firstRetrievedAt"}`
-//! gives arrays of objects with `host`. Instances that are suspended or blocked there are left out.
+//! gives arrays of objects with `host`. Of the pages, suspended and blocked instances are left out;
+//! the flat list does not mark blocked ones.
 //! The requests of a check bound the number of pages.
 
 use super::mastodon;
@@ -26,7 +27,8 @@ pub(in crate::peers) static SHAPE: Shape = Shape {
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     match mastodon::collect(session).await {
         // Older versions answer an unknown path with 404 or with the page of their user interface.
-        Err(Stop::Refused | Stop::Failed) if session.taken() == 0 => {}
+        // A private instance answers both paths with 401.
+        Err(Stop::Missing | Stop::Failed) if session.taken() == 0 => {}
         ended => return ended,
     }
     let mut offset: u64 = 0;

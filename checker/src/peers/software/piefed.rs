@@ -1,12 +1,17 @@
-//! PieFed: Lemmy's shape under another path.
+//! PieFed: Lemmy's list, under two paths.
 //!
-//! The path is `/api/alpha/federated_instances`. As with Lemmy, allowed and blocked instances are
-//! ignored. An operator can switch the API off, which counts as a refusal.
+//! `/api/alpha/federated_instances` answers 400 unless the operator switches that API on;
+//! `/api/v3/federated_instances` has no switch. As with Lemmy, allowed and blocked instances are
+//! ignored.
 
 use super::lemmy;
 use crate::peers::feed::{Session, Stop};
 
 /// Requests the list, and further pages if a version ever has some.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
-    lemmy::pages(session, "/api/alpha/federated_instances?kind=linked").await
+    match lemmy::pages(session, "/api/alpha/federated_instances?kind=linked").await {
+        Err(Stop::Refused | Stop::Missing) => {}
+        ended => return ended,
+    }
+    lemmy::pages(session, "/api/v3/federated_instances?kind=linked").await
 }
