@@ -74,6 +74,23 @@ fn silent() -> (rustix::fd::OwnedFd, Vec<std::net::TcpStream>, SocketAddr) {
     (socket, queued, target)
 }
 
+#[tokio::test]
+async fn both_sides_send_segments_that_pass_the_narrowest_path() {
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let listener = TcpListener::bind(address).unwrap();
+        let target = listener.local_addr().unwrap();
+        let Dialled::Up(dialled, _) = unpaced().dial(&SystemRoutes, &[target]).await else {
+            panic!("{target}");
+        };
+        for socket in [
+            SockRef::from(&dialled),
+            SockRef::from(&listener.accept().unwrap().0),
+        ] {
+            assert!(socket.tcp_mss().unwrap() <= SEGMENT_BYTES_MAX, "{target}");
+        }
+    }
+}
+
 #[test]
 fn families_are_interleaved_ipv6_first() {
     let targets =
