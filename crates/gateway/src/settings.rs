@@ -24,8 +24,8 @@ pub struct Settings {
     pub egress_root: PathBuf,
     /// Resolvers to query. Default none: those of `/etc/resolv.conf`, read once at start.
     pub resolvers: Vec<SocketAddr>,
-    /// Time for a whole look-up of both record types, retries included. Default 8 s: two attempts
-    /// of 4 s, slightly less than a resolver's own 10 s.
+    /// Time for a whole look-up of both record types. Default 15 s: a forwarder such as Docker's
+    /// waits 4 s for each of its up to three resolvers, and the last one needs time to answer.
     pub dns_timeout: Duration,
     /// Time for connecting to all addresses of both families together. Default 10 s: the check's 60
     /// s begin only after it.
@@ -97,7 +97,7 @@ impl Default for Settings {
             text_socket: None,
             egress_root: PathBuf::from("/run/egress"),
             resolvers: Vec::new(),
-            dns_timeout: Duration::from_secs(8),
+            dns_timeout: Duration::from_secs(15),
             dial_timeout: Duration::from_secs(10),
             dial_address_timeout: Duration::from_secs(5),
             budget: BudgetLimits::default(),

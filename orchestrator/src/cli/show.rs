@@ -74,9 +74,11 @@ pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
     } else {
         status.text(&config.data_dir)
     })?;
-    Ok(match status.missing().as_slice() {
-        [] => OK,
-        missing => complain(&format!("missing: {}", missing.join(", ")), UNAVAILABLE),
+    let outage = status.daemon.as_ref().and_then(|it| it.outage.as_ref());
+    Ok(match (status.missing().as_slice(), outage) {
+        ([], None) => OK,
+        ([], Some((what, _))) => complain(&format!("outage: {what}"), UNAVAILABLE),
+        (missing, _) => complain(&format!("missing: {}", missing.join(", ")), UNAVAILABLE),
     })
 }
 

@@ -3,8 +3,9 @@
 //! It takes a host and returns a [`Resolution`]. Addresses are as DNS returned them;
 //! [`crate::net::address`] checks them. NXDOMAIN and no data count against the host. SERVFAIL and
 //! silence count against a name only at the third time in a row, and only if other names were
-//! answered in between, because a failing resolver of ours looks the same. Addresses per answer,
-//! names in the cache, names in the table of failures, and time are bounded.
+//! answered in between, because a failing resolver of ours looks the same. REFUSED, FORMERR and
+//! NOTIMP never count: they are about our resolver. Addresses per answer, names in the cache, names
+//! in the table of failures, and time are bounded.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,22 +13,27 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use hickory_resolver::TokioResolver;
 use hickory_resolver::config::{
     ConnectionConfig, NameServerConfig, ProtocolConfig, ResolveHosts, ResolverConfig, ResolverOpts,
 };
-use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RecordType};
+use hickory_resolver::system_conf::read_system_conf;
 use protocol::Host;
 use thiserror::Error;
 
 use crate::net::names_file::{Entry, NamesFile};
+use crate::net::resolve::once::Once;
 use crate::settings::Settings;
+use crate::wire::control::Family;
 
 pub mod once;
 pub mod text;
+mod udp;
+
+type Dns = hickory_resolver::Resolver<udp::Connections>;
 
 /// Most names in the cache. With a daily rhythm of checks, the cache serves retries, not the next
 /// day's check.
@@ -58,6 +64,16 @@ pub const HTTPS_PORT: u16 = 443;
 /// Most requests in progress on one connection to a resolver: more than two per open check, so that
 /// none is rejected as "busy".
 const ACTIVE_REQUESTS_MAX: usize = 1024;
+
+/// Resolvers that are asked at once: as many as the C library takes from `/etc/resolv.conf`. Nobody
+/// waits for one that does not answer while another does.
+const RESOLVERS_AT_ONCE: usize = 3;
+
+/// How long AAAA may take longer than A. Some routers and zones never answer AAAA.
+const AAAA_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A name that certainly exists: the root server's whose addresses show whether there is a route.
+const SURE_NAME: &str = "a.root-servers.net";
 
 /// The result of resolving a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,7 +132,8 @@ pub struct Resolver {
 
 #[derive(Debug)]
 enum Source {
-    Dns(Box<TokioResolver>),
+    /// With the resolvers' addresses, for people.
+    Dns(Box<Dns>, String),
     File(Mutex<NamesFile>),
 }
 
@@ -155,7 +172,7 @@ impl Resolver {
     pub fn new(settings: &Settings) -> Result<Self, ResolverError> {
         let source = match &settings.names_file {
             Some(path) => Source::File(Mutex::new(NamesFile::new(path.clone()))),
-            None => Source::Dns(Box::new(dns(settings)?)),
+            None => dns(settings)?,
         };
         Ok(Self {
             source,
@@ -165,23 +182,24 @@ impl Resolver {
         })
     }
 
-    /// Looks `host` up, IPv4 and IPv6 together, within the configured timeout.
-    pub async fn resolve(&self, host: &Host) -> Resolution {
+    /// Looks `host` up within the configured timeout. `families` are those that this machine has.
+    pub async fn resolve(&self, host: &Host, families: &[Family]) -> Resolution {
         let answer = match &self.source {
             Source::File(file) => self.ask_file(file, host).await,
-            Source::Dns(resolver) => {
+            Source::Dns(resolver, _) => {
                 let remembered = self.memory().remembered(host, now());
                 if let Some(known) = remembered {
                     return known.into_resolution(false);
                 }
-                ask_dns(resolver, host, self.timeout).await
+                ask_dns(resolver, host, families, self.timeout).await
             }
         };
         match answer {
             Answer::Known(known, ttl) => {
                 let mut memory = self.memory();
                 memory.answered(host, now());
-                if matches!(self.source, Source::Dns(_)) {
+                memory.has_resolved |= matches!(known, Known::Found(_));
+                if matches!(self.source, Source::Dns(..)) {
                     memory.remember(host, known.clone(), ttl, now());
                 }
                 known.into_resolution(true)
@@ -200,6 +218,20 @@ impl Resolver {
     /// against hosts as long as it is cached.
     pub fn forget(&self, host: &Host) {
         self.memory().cache.remove(host);
+    }
+
+    /// What to report if no name has resolved since the start and [`SURE_NAME`] does not either: a
+    /// resolver that does not answer, or denies every name. `None` if ours is not to blame.
+    pub async fn never_worked(&self, families: &[Family]) -> Option<String> {
+        let servers = match &self.source {
+            Source::Dns(_, servers) if !self.memory().has_resolved => servers,
+            Source::Dns(..) | Source::File(_) => return None,
+        };
+        let sure = Host::parse(SURE_NAME).ok()?;
+        let found = self.look_up_once(&sure, families).await;
+        (found != Once::Offline && !self.memory().has_resolved).then(|| {
+            format!("no name has resolved since the start, not even {SURE_NAME}: does the resolver {servers} answer, and correctly?")
+        })
     }
 
     async fn ask_file(&self, file: &Mutex<NamesFile>, host: &Host) -> Answer {
@@ -254,20 +286,21 @@ fn error_text(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-fn dns(settings: &Settings) -> Result<TokioResolver, ResolverError> {
-    let build = |error| ResolverError::Build(Box::new(error));
-    let mut builder = if settings.resolvers.is_empty() {
-        TokioResolver::builder_tokio()
-            .map_err(|error| ResolverError::SystemConfig(Box::new(error)))?
+fn dns(settings: &Settings) -> Result<Source, ResolverError> {
+    let config = if settings.resolvers.is_empty() {
+        let failed = |error| ResolverError::SystemConfig(Box::new(error));
+        read_system_conf().map_err(failed)?.0
     } else {
         let servers = settings.resolvers.iter().map(name_server).collect();
-        TokioResolver::builder_with_config(
-            ResolverConfig::from_name_servers(servers),
-            TokioRuntimeProvider::default(),
-        )
+        ResolverConfig::from_name_servers(servers)
     };
+    let servers = config.name_servers().iter();
+    let servers: Vec<_> = servers.map(|server| server.ip.to_string()).collect();
+    let mut builder = Dns::builder_with_config(config, udp::Connections::default());
     *builder.options_mut() = options(settings.dns_timeout);
-    builder.build().map_err(build)
+    let built = builder.build();
+    let resolver = built.map_err(|error| ResolverError::Build(Box::new(error)))?;
+    Ok(Source::Dns(Box::new(resolver), servers.join(", ")))
 }
 
 fn name_server(address: &SocketAddr) -> NameServerConfig {
@@ -286,9 +319,11 @@ fn name_server(address: &SocketAddr) -> NameServerConfig {
 fn options(timeout: Duration) -> ResolverOpts {
     let mut options = ResolverOpts::default();
     options.ndots = 0;
-    // Two attempts, both within the whole timeout.
+    // Only a failure that came at once is asked a second time: a question that can still be
+    // answered keeps its socket for the whole timeout.
     options.attempts = 1;
-    options.timeout = timeout.checked_div(2).unwrap_or(timeout);
+    options.timeout = timeout;
+    options.num_concurrent_reqs = RESOLVERS_AT_ONCE;
     options.use_hosts_file = ResolveHosts::Never;
     options.edns0 = true;
     options.max_active_requests = ACTIVE_REQUESTS_MAX;
@@ -300,23 +335,35 @@ fn options(timeout: Duration) -> ResolverOpts {
     options
 }
 
-async fn ask_dns(resolver: &TokioResolver, host: &Host, timeout: Duration) -> Answer {
-    let mut name = match Name::from_ascii(host.as_str()) {
-        Ok(name) => name,
-        // Unreachable: a Host is a DNS name.
-        Err(error) => return Answer::OwnFailure(error.to_string()),
-    };
+async fn ask(resolver: &Dns, name: &str, kind: RecordType) -> Result<Lookup, NetError> {
+    let mut name = Name::from_ascii(name)?;
     name.set_fqdn(true);
-    let both = async {
-        tokio::join!(
-            resolver.lookup(name.clone(), RecordType::AAAA),
-            resolver.lookup(name.clone(), RecordType::A),
-        )
+    resolver.lookup(name, kind).await
+}
+
+/// Asks for A and AAAA. Each answer counts as it comes: with A in hand, AAAA has [`AAAA_PATIENCE`]
+/// more. Without IPv6, AAAA is asked only for a name without A: invariant I5 needs to know that the
+/// host is of a family that we don't have.
+async fn ask_dns(resolver: &Dns, host: &Host, families: &[Family], timeout: Duration) -> Answer {
+    let now = tokio::time::Instant::now();
+    let deadline = now.checked_add(timeout).unwrap_or(now);
+    let ask = async |kind| {
+        let answer = tokio::time::timeout_at(deadline, ask(resolver, host.as_str(), kind));
+        half(answer.await.unwrap_or(Err(NetError::Timeout)))
     };
-    let Ok((v6, v4)) = tokio::time::timeout(timeout, Box::pin(both)).await else {
-        return Answer::Failure(SILENCE.to_owned());
+    let mut v6 = Box::pin(ask(RecordType::AAAA));
+    let mut v4 = Box::pin(ask(RecordType::A));
+    let v4 = tokio::select! {
+        v6 = &mut v6, if families.contains(&Family::V6) => return combine(vec![v6, v4.await]),
+        v4 = &mut v4 => v4,
     };
-    combine(vec![half(v6), half(v4)])
+    let patience = match (&v4, families) {
+        (Half::Found(..), [Family::V4]) => return combine(vec![v4]),
+        (Half::Found(..), [_, _]) => AAAA_PATIENCE,
+        (Half::Found(..) | Half::None { .. } | Half::Failed(_), _) => timeout,
+    };
+    let v6 = tokio::time::timeout(patience, v6).await;
+    combine(vec![v6.unwrap_or(Half::Failed(NetError::Timeout)), v4])
 }
 
 /// The answer for one record type.
@@ -326,7 +373,7 @@ enum Half {
     Failed(NetError),
 }
 
-fn half(answer: Result<hickory_resolver::lookup::Lookup, NetError>) -> Half {
+fn half(answer: Result<Lookup, NetError>) -> Half {
     match answer {
         Ok(lookup) => {
             let ttl = lookup
@@ -383,13 +430,17 @@ fn combine(halves: Vec<Half>) -> Answer {
                 exists = exists && there;
                 negative_ttl = negative_ttl.min(lasts);
             }
-            Half::Failed(error) => failure = Some(error),
+            // A failure of ours explains the other one.
+            Half::Failed(error) => match failure {
+                None | Some(Answer::Failure(_)) => failure = Some(judge(&error)),
+                Some(_) => {}
+            },
         }
     }
     match failure {
         // Kept for the shortest time, because the missing half may return.
         Some(_) if !found.is_empty() => Answer::Known(Known::Found(found), TTL_MIN),
-        Some(error) => judge(&error),
+        Some(failure) => failure,
         None if !found.is_empty() => Answer::Known(Known::Found(found), ttl.max(TTL_MIN)),
         None if exists => Answer::Known(Known::NoAddress, negative_ttl.max(TTL_MIN)),
         None => Answer::Known(Known::NoSuchName, negative_ttl.max(TTL_MIN)),
@@ -397,7 +448,7 @@ fn combine(halves: Vec<Half>) -> Answer {
 }
 
 /// Decides whose failure an error is. Only an error code or silence may be the name's; all other
-/// errors happened between us and the resolver.
+/// errors happened between us and the resolver, and so did the codes with which it rejects us.
 fn judge(error: &NetError) -> Answer {
     let text = protocol::escaped(error.to_string().as_bytes(), 120);
     if let NetError::Io(io_error) = error {
@@ -416,7 +467,14 @@ fn judge(error: &NetError) -> Answer {
     if matches!(error, NetError::Timeout) {
         return Answer::Failure(SILENCE.to_owned());
     }
-    if matches!(error, NetError::Busy | NetError::NoConnections) {
+    if matches!(
+        error,
+        NetError::Busy
+            | NetError::NoConnections
+            | NetError::Dns(DnsError::ResponseCode(
+                ResponseCode::Refused | ResponseCode::FormErr | ResponseCode::NotImp
+            ))
+    ) {
         return Answer::OwnFailure(text);
     }
     Answer::Failure(text)
@@ -429,6 +487,8 @@ struct Memory {
     failing: HashMap<Host, Streak>,
     /// When a valid answer for any name last arrived.
     last_answer: Option<Instant>,
+    /// Whether any name had an address.
+    has_resolved: bool,
 }
 
 /// A name's failures in a row.

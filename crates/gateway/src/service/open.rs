@@ -14,7 +14,6 @@ use crate::egress::error::EgressError;
 use crate::egress::{Egress, Opening};
 use crate::net::address::{self, PrivateAddresses};
 use crate::net::dial::{Dialled, Dialler};
-use crate::net::family;
 use crate::net::pace::{Late, Pace};
 use crate::net::resolve::Resolution;
 use crate::service::state::Shared;
@@ -61,7 +60,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, wanted: &Wanted) -> Opened {
         Ok((egress, answer)) => Opened::Ready(egress, answer),
         Err(answer) => {
             tracing::debug!(host = %wanted.host, check.id = %wanted.check, ?answer, "not opened");
-            if matches!(answer, Answer::Unreachable { .. }) {
+            if matches!(answer, Answer::Unreachable { .. } | Answer::Refused { .. }) {
                 shared.resolver.forget(&wanted.host);
             }
             Opened::Not(answer)
@@ -87,7 +86,7 @@ async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answ
     if wanted.group.is_empty() || wanted.group.len() > GROUP_BYTES_MAX {
         return Err(refused("the group is not a registered domain"));
     }
-    let families = family::families(shared.routes.as_ref(), shared.horizon());
+    let families = shared.families();
     shared.tell_of(&families);
     if families.is_empty() && shared.settings.names_file.is_none() {
         return Err(Answer::Offline {});
@@ -151,7 +150,18 @@ async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answ
 
 async fn resolve(shared: &Shared, wanted: &Wanted) -> Result<(Vec<SocketAddr>, bool), Answer> {
     let nowhere = |reason, detail: &str, fresh| unreachable(reason, detail, Vec::new(), fresh);
-    match Box::pin(shared.resolver.resolve(&wanted.host)).await {
+    let families = shared.families();
+    let (resolution, never_worked) = tokio::join!(
+        Box::pin(shared.resolver.resolve(&wanted.host, &families)),
+        Box::pin(shared.resolver.never_worked(&families))
+    );
+    if !matches!(resolution, Resolution::Found { .. } | Resolution::Offline)
+        && let Some(why) = never_worked
+    {
+        // Every name would fail, so the orchestrator has to know.
+        return Err(refused(&why));
+    }
+    match resolution {
         Resolution::Found { targets, fresh } => Ok((targets, fresh)),
         Resolution::NoSuchName { fresh } => Err(nowhere(DeadReason::NoSuchName, "NXDOMAIN", fresh)),
         Resolution::NoAddress { fresh } => {
@@ -237,7 +247,7 @@ pub(crate) fn dns_failed(shared: &Shared) -> Answer {
 
 /// Whether this machine has no network at all.
 pub(crate) fn has_no_family(shared: &Shared) -> bool {
-    family::families(shared.routes.as_ref(), shared.horizon()).is_empty()
+    shared.families().is_empty()
 }
 
 fn unreachable(reason: DeadReason, detail: &str, families: Vec<Family>, fresh: bool) -> Answer {

@@ -76,6 +76,11 @@ impl Shared {
         Horizon::of(&self.settings)
     }
 
+    /// The families with a route now.
+    pub(crate) fn families(&self) -> Vec<Family> {
+        family::families(self.routes.as_ref(), self.horizon())
+    }
+
     /// Logs that a family appeared or disappeared, once and not per host.
     pub(crate) fn tell_of(&self, families: &[Family]) {
         let mut known = self.families.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +122,7 @@ impl Shared {
         let free = u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX);
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            families: family::families(self.routes.as_ref(), self.horizon()),
+            families: self.families(),
             open: self.settings.open_max.saturating_sub(free),
             opens_total: self.opens_total.load(Ordering::Relaxed),
             dials_total: self.dials_total.load(Ordering::Relaxed),

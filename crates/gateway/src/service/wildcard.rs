@@ -45,6 +45,7 @@ async fn find(shared: &Shared, domain: &Host) -> Result<Wildcard, Answer> {
     if has_no_family(shared) && shared.settings.names_file.is_none() {
         return Err(Answer::Offline {});
     }
+    let families = shared.families();
     let mut places = Vec::new();
     let mut left = TURNS_TIME_MAX;
     for _ in 0..2 {
@@ -52,7 +53,7 @@ async fn find(shared: &Shared, domain: &Host) -> Result<Wildcard, Answer> {
             return Ok(unknown(WildcardTrouble::NameTooLong));
         };
         wait_for_turn(shared, domain, &mut left).await?;
-        match shared.resolver.look_up_once(&name).await {
+        match shared.resolver.look_up_once(&name, &families).await {
             Once::Found(targets) => places.push(targets),
             Once::Nothing => return Ok(Wildcard::No {}),
             Once::ServerFailed => return Ok(unknown(WildcardTrouble::ServerFailed)),
@@ -96,7 +97,8 @@ async fn leads_everywhere(shared: &Shared) -> Result<bool, Answer> {
     let Ok(name) = made_up(&top_level).map_err(|error| no_chance(&error))? else {
         return Ok(false);
     };
-    let found = shared.resolver.look_up_once(&name).await;
+    let families = shared.families();
+    let found = shared.resolver.look_up_once(&name, &families).await;
     Ok(matches!(found, Once::Found(_)))
 }
 

@@ -19,6 +19,9 @@ use tokio::time::Instant;
 
 use crate::rig::Rig;
 
+/// The gateway looks this up as long as no name has resolved, to know whether its resolver works.
+const SURE_NAME: &str = "a.root-servers.net.";
+
 const NAMES: usize = 1_500;
 const GROUP_PACE: Duration = Duration::from_secs(10);
 
@@ -32,15 +35,17 @@ impl Routes for Everywhere {
 }
 
 /// A DNS server that knows no name, or resolves all to one address, and records each query with its
-/// time.
+/// time, except those for [`SURE_NAME`].
 pub(crate) struct NameServer {
     pub(crate) address: SocketAddr,
     pub(crate) asked: Arc<Mutex<BTreeMap<String, Vec<Instant>>>>,
 }
 
 impl NameServer {
-    async fn start(leads_to: Option<Ipv4Addr>) -> Self {
-        Self::start_by(move |_name| leads_to).await
+    /// A server that resolves all names or none but [`SURE_NAME`].
+    pub(crate) async fn start(leads_to: Option<Ipv4Addr>) -> Self {
+        let sure = |name: &str| (name == SURE_NAME).then_some(Ipv4Addr::LOCALHOST);
+        Self::start_by(move |name| leads_to.or_else(|| sure(name))).await
     }
 
     /// A server that resolves names by `leads_to`; names without a result don't exist.
@@ -56,12 +61,12 @@ impl NameServer {
             while let Ok((read, from)) = socket.recv_from(&mut buffer).await {
                 let query = Message::from_vec(&buffer[..read]).unwrap();
                 let question = query.queries[0].clone();
-                let leads_to = leads_to(&question.name().to_ascii());
-                seen.lock()
-                    .unwrap()
-                    .entry(question.name().to_ascii())
-                    .or_default()
-                    .push(Instant::now());
+                let name = question.name().to_ascii();
+                let leads_to = leads_to(&name);
+                if name != SURE_NAME {
+                    let mut seen = seen.lock().unwrap();
+                    seen.entry(name).or_default().push(Instant::now());
+                }
                 let mut answer = Message::response(query.metadata.id, OpCode::Query);
                 if leads_to.is_none() {
                     answer.metadata.response_code = ResponseCode::NXDomain;

@@ -1,8 +1,6 @@
 //! The answers to `open`, and what the control socket rejects.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use gateway::control::{Answer, REQUEST_LINE_BYTES_MAX};
@@ -14,7 +12,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UdpSocket, UnixStream};
 use tokio_util::sync::CancellationToken;
 
+use crate::names::NameServer;
 use crate::rig::{FakeHost, Rig};
+use crate::wildcards::over_dns;
 
 fn reason(opened: Result<Opened, ClientError>) -> (DeadReason, Vec<Family>, String) {
     match opened {
@@ -319,36 +319,12 @@ async fn only_one_gateway_serves_and_a_former_lifes_remains_go() {
     );
 }
 
-/// Denies every name and counts the queries. The answer has no record except the question, so it is
-/// cached for the shortest time.
-async fn denying_resolver() -> (SocketAddr, Arc<AtomicUsize>) {
-    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
-    let address = socket.local_addr().unwrap();
-    let questions = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&questions);
-    tokio::spawn(async move {
-        let mut message = [0; 512];
-        while let Ok((read, from)) = socket.recv_from(&mut message).await {
-            counted.fetch_add(1, Ordering::Relaxed);
-            message[2] |= 0x80;
-            message[3] = 0x83;
-            socket.send_to(&message[..read], from).await.unwrap();
-        }
-    });
-    (address, questions)
-}
-
 /// Invariant I5: otherwise an outage of the resolver would count against hosts for a quarter of an
 /// hour after its end.
 #[tokio::test]
 async fn a_denial_is_never_remembered_beyond_its_verdict() {
-    let (resolver, questions) = denying_resolver().await;
-    let rig = Rig::start("", |settings| {
-        settings.names_file = None;
-        settings.resolvers = vec![resolver];
-        settings.dns_timeout = Duration::from_secs(8);
-    })
-    .await;
+    let server = NameServer::start(None).await;
+    let rig = over_dns(server.address, u32::MAX).await;
     for id in 1..=3 {
         let opened = rig.open(id, "denied.example").await.unwrap();
         let Opened::Unreachable { reason, fresh, .. } = opened else {
@@ -356,9 +332,27 @@ async fn a_denial_is_never_remembered_beyond_its_verdict() {
         };
         assert_eq!((reason, fresh), (DeadReason::NoSuchName, true));
     }
-    assert_eq!(
-        questions.load(Ordering::Relaxed),
-        6,
-        "A and AAAA, each time"
-    );
+    let asked = server.asked.lock().unwrap();
+    assert_eq!(asked["denied.example."].len(), 6, "A and AAAA, each time");
+}
+
+/// Invariant I5. The orchestrator treats a refusal as an outage.
+#[tokio::test(start_paused = true)]
+async fn a_resolver_that_has_never_resolved_a_name_is_named_and_no_host_is_judged() {
+    let denying = NameServer::start_by(|_name| None).await;
+    let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    for resolver in [denying.address, silent.local_addr().unwrap()] {
+        let rig = over_dns(resolver, u32::MAX).await;
+        for id in 1..=2 {
+            // Time stands still, so only another group has its turn.
+            let group = format!("{id}.example");
+            let opened = rig.open_in_group(id, "first.example", &group);
+            let Err(ClientError::Refused(why)) = opened.await else {
+                panic!("{resolver} is believed");
+            };
+            assert!(why.contains("127.0.0.1"), "{why}");
+        }
+    }
+    let asked = denying.asked.lock().unwrap();
+    assert_eq!(asked["first.example."].len(), 4, "A and AAAA, each time");
 }

@@ -1,6 +1,6 @@
 //! The orchestrator's request whether all names below a domain resolve.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use gateway::control::{Wildcard, WildcardTrouble};
@@ -18,8 +18,7 @@ async fn below(rig: &Rig, domain: &str) -> LookedBelow {
     rig.client.wildcard(domain).await.unwrap()
 }
 
-async fn over_dns(server: &NameServer, pace_divisor: u32) -> Rig {
-    let resolver = server.address;
+pub(crate) async fn over_dns(resolver: SocketAddr, pace_divisor: u32) -> Rig {
     Rig::start_over("", Box::new(Everywhere), |settings| {
         settings.pace_divisor = pace_divisor;
         settings.names_file = None;
@@ -65,7 +64,7 @@ async fn names_that_each_lead_elsewhere_are_told_from_those_that_lead_to_one_pla
         }
     })
     .await;
-    let rig = over_dns(&server, u32::MAX).await;
+    let rig = over_dns(server.address, u32::MAX).await;
     for (domain, expect) in [
         ("one.test", Wildcard::SamePlace {}),
         ("none.test", Wildcard::No {}),
@@ -92,7 +91,7 @@ async fn names_that_each_lead_elsewhere_are_told_from_those_that_lead_to_one_pla
 async fn trouble_of_our_own_says_nothing_of_a_domain() {
     // A resolver that leads all names to its provider's page.
     let server = NameServer::start_by(|_name| Some(Ipv4Addr::new(192, 0, 2, 1))).await;
-    let rig = over_dns(&server, u32::MAX).await;
+    let rig = over_dns(server.address, u32::MAX).await;
     check_deferred_by_dns(&below(&rig, "farm.test").await);
     // A resolver that never answered.
     let silent = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -132,7 +131,7 @@ async fn made_up_names_are_paced_with_all_others_below_their_domain() {
     let server =
         NameServer::start_by(|name| name.ends_with(".farm.test.").then_some(Ipv4Addr::LOCALHOST))
             .await;
-    let rig = over_dns(&server, 1).await;
+    let rig = over_dns(server.address, 1).await;
     let opened = rig.open_in_group(1, "a.farm.test", "farm.test").await;
     assert!(
         matches!(opened, Ok(Opened::Unreachable { .. })),

@@ -10,6 +10,7 @@ use std::time::Duration;
 use protocol::Host;
 
 use super::{Answer, Known, Resolver, SILENCE, Source, ask_dns, now};
+use crate::wire::control::Family;
 
 /// If a resolver gave no valid answer for this long, the resolver itself may be failing. A census
 /// at work gets many answers a minute.
@@ -33,15 +34,17 @@ pub enum Once {
 }
 
 impl Resolver {
-    /// Looks `host` up, IPv4 and IPv6 together, within the configured timeout.
-    pub async fn look_up_once(&self, host: &Host) -> Once {
+    /// Looks `host` up within the configured timeout. `families` are those that this machine has.
+    pub async fn look_up_once(&self, host: &Host, families: &[Family]) -> Once {
         let answer = match &self.source {
             Source::File(file) => self.ask_file(file, host).await,
-            Source::Dns(resolver) => ask_dns(resolver, host, self.timeout).await,
+            Source::Dns(resolver, _) => ask_dns(resolver, host, families, self.timeout).await,
         };
         match answer {
             Answer::Known(known, _) => {
-                self.memory().resolver_works(now());
+                let mut memory = self.memory();
+                memory.resolver_works(now());
+                memory.has_resolved |= matches!(known, Known::Found(_));
                 match known {
                     Known::Found(targets) => Once::Found(targets),
                     Known::NoSuchName | Known::NoAddress => Once::Nothing,

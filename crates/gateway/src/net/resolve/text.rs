@@ -7,13 +7,14 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use hickory_resolver::TokioResolver;
 use hickory_resolver::lookup::Lookup;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
-use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use hickory_resolver::proto::rr::{RData, RecordType};
 
-use super::{Answer, NEGATIVE_TTL_MAX, Resolver, Source, TTL_MAX, TTL_MIN, error_text, judge, now};
+use super::{
+    Answer, NEGATIVE_TTL_MAX, Resolver, Source, TTL_MAX, TTL_MIN, ask, error_text, judge, now,
+};
 use crate::wire::control::Texts;
 use crate::wire::text_name::{RECORD_BYTES_MAX, RECORDS_MAX, TextName};
 
@@ -62,7 +63,7 @@ impl Resolver {
     /// Looks up a name's TXT records within the configured timeout, and caches them.
     pub async fn ask_texts(&self, name: &TextName) -> TextSource {
         let resolver = match &self.source {
-            Source::Dns(resolver) => resolver,
+            Source::Dns(resolver, _) => resolver,
             Source::File(file) => {
                 let found = file
                     .lock()
@@ -77,7 +78,9 @@ impl Resolver {
                 };
             }
         };
-        let Ok(answer) = tokio::time::timeout(self.timeout, ask(resolver, name)).await else {
+        let whole = name.to_string();
+        let texts = ask(resolver, &whole, RecordType::TXT);
+        let Ok(answer) = tokio::time::timeout(self.timeout, texts).await else {
             return TextSource::Answered(Texts::TimedOut {});
         };
         let (texts, ttl) = match answer {
@@ -110,12 +113,6 @@ impl Resolver {
             .remember(name, &texts, ttl.clamp(TTL_MIN, TTL_MAX), now());
         TextSource::Answered(texts)
     }
-}
-
-async fn ask(resolver: &TokioResolver, name: &TextName) -> Result<Lookup, NetError> {
-    let mut whole = Name::from_ascii(name.to_string())?;
-    whole.set_fqdn(true);
-    resolver.lookup(whole, RecordType::TXT).await
 }
 
 fn found(lookup: &Lookup) -> (Texts, Duration) {
