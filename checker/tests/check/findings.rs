@@ -89,34 +89,6 @@ async fn robots_decide_over_everything() {
 }
 
 #[tokio::test]
-async fn robots_that_cannot_be_had_are_told_apart() {
-    let sound = || alive("mastodon", Private::No);
-    for status in ["401 No", "403 No", "404 No", "410 No"] {
-        check(robots(text(status, "Disallow: /")), sound()).await;
-    }
-    for location in [
-        "https://cdn.example/robots.txt",
-        "javascript:x",
-        "/robots.txt",
-    ] {
-        check(robots(redirect("301 Moved", location)), sound()).await;
-    }
-    check(
-        robots(redirect("302 Found", "/r.txt"))
-            .with("/r.txt", text("200 OK", "User-agent: *\nDisallow: /")),
-        Event::OptedOut {},
-    )
-    .await;
-    for (line, status) in [("500 Oh", 500), ("503 Oh", 503)] {
-        let expect = dead(DeadReason::RobotsUnavailable, Some(status), None);
-        check(robots(text(line, "")), expect).await;
-    }
-    let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nUser".to_vec();
-    let expect = dead(DeadReason::RobotsUnavailable, None, None);
-    check(robots(Reply::Raw(broken)), expect).await;
-}
-
-#[tokio::test]
 async fn a_busy_robots_txt_is_a_refusal_that_says_when_to_come_back() {
     for (line, head, expect) in [
         ("429 Slow", &[][..], refused(429, None)),
@@ -219,54 +191,6 @@ async fn statuses_of_nodeinfo_are_told_apart() {
     check(world(answer("500 Oh", &[], b"")), status(500)).await;
     check(world(answer("204 Nothing", &[], b"")), status(204)).await;
     check(world(answer("206 Part", &[], b"{}")), status(206)).await;
-}
-
-#[tokio::test]
-async fn what_is_no_nodeinfo_is_told_so() {
-    let world = |body: &str| World::of("mastodon").with(WELL_KNOWN, ok(body));
-    let document = |body: &str| World::of("mastodon").with("/nodeinfo/2.0", ok(body));
-    let not = || dead(DeadReason::NotNodeinfo, None, None);
-    check(world("<!DOCTYPE html>"), not()).await;
-    check(world(r#"{"error":"x"}"#), not()).await;
-    check(
-        world(r#"{"links":[]}"#),
-        dead(DeadReason::NoNodeinfo, None, None),
-    )
-    .await;
-    check(document("<!DOCTYPE html>"), not()).await;
-    check(document(r#"{"error":"x"}"#), not()).await;
-    check(document(""), not()).await;
-}
-
-#[tokio::test]
-async fn a_link_elsewhere_is_told_and_never_followed() {
-    for (href, to) in [
-        ("https://b.example/nodeinfo/2.0", "b.example"),
-        (
-            "https://a.example:8443/nodeinfo/2.0",
-            "https://a.example:8443/nodeinfo/2.0",
-        ),
-        (
-            "https://127.0.0.1/nodeinfo/2.0",
-            "https://127.0.0.1/nodeinfo/2.0",
-        ),
-        ("javascript:alert(1)", "javascript:alert(1)"),
-    ] {
-        let pointer = POINTER.replace("https://a.example/nodeinfo/2.0", href);
-        let outcome = World::of("a").with(WELL_KNOWN, ok(&pointer)).check().await;
-        let expect = dead(DeadReason::NodeinfoElsewhere, None, Some(to));
-        assert_eq!(*outcome.finding(), expect);
-        assert_eq!(outcome.requests.len(), 2);
-    }
-    for href in [
-        "http://A.example./nodeinfo/2.0",
-        "/nodeinfo/2.0",
-        "../nodeinfo/2.0",
-    ] {
-        let pointer = POINTER.replace("https://a.example/nodeinfo/2.0", href);
-        let world = World::of("bookwyrm").with(WELL_KNOWN, ok(&pointer));
-        check(world, alive("bookwyrm", Private::No)).await;
-    }
 }
 
 #[tokio::test]

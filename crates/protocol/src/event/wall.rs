@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Makes the enum and its list from one table of variants and words.
+/// Makes the enum and its words from one table.
 macro_rules! walls {
     ($($wall:ident => $word:literal,)*) => {
         /// What refuses robots in front of a host: a challenge, a captcha, a proof of work or a
@@ -17,9 +17,6 @@ macro_rules! walls {
         }
 
         impl Wall {
-            /// All walls.
-            pub const ALL: &'static [Self] = &[$(Self::$wall,)*];
-
             /// The word on the wire and in a host's history.
             pub fn as_str(self) -> &'static str {
                 match self {
