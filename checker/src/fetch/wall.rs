@@ -124,10 +124,8 @@ const SIGNS: &[(Wall, Sign)] = &[
         Body("checking your browser before accessing"),
     ),
     (Wall::Unnamed, Refusal("verify you are human")),
-    (Wall::Unnamed, Refusal("verify that you are human")),
     (Wall::Unnamed, Refusal("verifying you are human")),
     (Wall::Unnamed, Refusal("you are not a robot")),
-    (Wall::Unnamed, Refusal("you're not a robot")),
     (Wall::Unnamed, Refusal("you are not a bot")),
     (Wall::Unnamed, Refusal("you're not a bot")),
     (
