@@ -164,7 +164,7 @@ fn domain_name(domain: u32) -> String {
 
 /// `SplitMix64` of three numbers: the same for the same seed on every machine and in every version,
 /// which no crate promises.
-fn chance(seed: u64, number: u32, step: u64) -> u64 {
+pub(crate) fn chance(seed: u64, number: u32, step: u64) -> u64 {
     let mut z = seed
         .wrapping_add(u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15))
         .wrapping_add(step.wrapping_mul(0xD1B5_4A32_D192_ED03));

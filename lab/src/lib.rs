@@ -24,4 +24,4 @@ pub mod report;
 pub use expectation::{Expectation, ExpectedVerdict};
 pub use personas::{Persona, personas};
 pub use server::request_log;
-pub use server::{Lab, LabError, Settings};
+pub use server::{ANSWER_MS_MAX, Lab, LabError, Settings};

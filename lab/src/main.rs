@@ -14,7 +14,7 @@ use lab::farm::Farm;
 use lab::personas::{SEED, chosen_personas};
 use lab::report::{Found, compare};
 use lab::state_dir::{CA_FILE, NAMES_FILE, Table};
-use lab::{Lab, LabError, Settings, request_log};
+use lab::{ANSWER_MS_MAX, Lab, LabError, Settings, request_log};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Longest file that is read. A table with the largest crowd is shorter.
@@ -75,6 +75,9 @@ struct Serve {
     /// Names below one domain that fifty servers list as well.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=12_500_000))]
     farm: u64,
+    /// Median round trip to each host in ms, a few of which take 2 s more for each answer.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=i64::from(ANSWER_MS_MAX)))]
+    answer_ms: u16,
     /// From which the crowd is made.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -134,6 +137,7 @@ async fn run(serve: Serve) -> anyhow::Result<()> {
         personas: chosen(&serve.personas),
         crowd: Crowd::new(serve.crowd, serve.seed),
         farm: Farm::new(serve.farm),
+        answer: Duration::from_millis(serve.answer_ms.into()),
         names_added: text(&serve.add)?,
         ca_added: text(&serve.add_ca)?,
         state: Some(serve.state),

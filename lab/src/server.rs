@@ -4,6 +4,7 @@
 //! send. Connections, their lifetime, and the requests on each are limited. It closes connections
 //! whose ClientHello has no name, or an unknown one.
 
+mod distance;
 mod http;
 pub mod request_log;
 mod tls;
@@ -26,6 +27,8 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 
+pub use self::distance::ANSWER_MS_MAX;
+use self::distance::Distance;
 use self::http::Then;
 use self::request_log::RequestLog;
 use self::tls::{Authority, TlsError};
@@ -64,6 +67,8 @@ pub struct Settings {
     pub crowd: Crowd,
     /// The farm of invented hosts, in addition to the personas.
     pub farm: Farm,
+    /// The median round trip to its hosts. Zero: they answer at once.
+    pub answer: Duration,
     /// The directory for files and the request log. `None` writes nothing.
     pub state: Option<PathBuf>,
     /// Additional lines for the names file. They come after all others and so take precedence.
@@ -81,6 +86,7 @@ impl Default for Settings {
             personas: Vec::new(),
             crowd: Crowd::default(),
             farm: Farm::default(),
+            answer: Duration::ZERO,
             state: None,
             names_added: String::new(),
             ca_added: String::new(),
@@ -133,6 +139,7 @@ struct World {
     stages: HashMap<String, Stage>,
     crowd: Crowd,
     farm: Farm,
+    answer: Duration,
     authority: Authority,
     log: RequestLog,
     /// The handshake of the whole crowd.
@@ -248,6 +255,7 @@ impl World {
             stages,
             crowd: settings.crowd,
             farm: settings.farm,
+            answer: settings.answer,
             authority,
             log,
             crowd_handshake: Mutex::default(),
@@ -336,6 +344,9 @@ async fn connection(tcp: TcpStream, world: &World) -> io::Result<()> {
     else {
         return Ok(());
     };
+    // Before anything else, since a reset or an end comes from as far away as an answer.
+    let mut distance = Distance::new(world.answer, &name);
+    distance.shake_hands().await;
     let Some(handshake) = world.handshake(&name) else {
         tracing::info!(host = %protocol::escaped(name.as_bytes(), 200), "a hello for somebody whom nobody plays");
         return Ok(());
@@ -357,13 +368,14 @@ async fn connection(tcp: TcpStream, world: &World) -> io::Result<()> {
         | Handshake::IncompleteChain
         | Handshake::WrongName => {}
     }
-    talk(start, &name, handshake, world).await
+    talk(start, &name, handshake, distance, world).await
 }
 
 async fn talk(
     start: StartHandshake<Wire>,
     name: &str,
     handshake: Handshake,
+    mut distance: Distance,
     world: &World,
 ) -> io::Result<()> {
     let config = world
@@ -383,6 +395,7 @@ async fn talk(
             .log
             .add(name, &request.method, &request.path, &request.agent);
         let answer = world.answer(&request);
+        distance.answer().await;
         let close = request.close || asks_to_close(&answer);
         match http::send(&mut stream, answer, close).await? {
             Then::Keep => {}

@@ -171,11 +171,11 @@ const ALL: [Benchmark; 11] = [
 /// The length of a run, the shortest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Extent {
-    /// Ten minutes: small sizes, which show little more than that everything runs.
+    /// A quarter of an hour: small sizes, which show little more than that everything runs.
     Quick,
-    /// More than an hour and a half on two idle cores.
+    /// More than two hours on two idle cores.
     Whole,
-    /// Also a census of a million hosts for half an hour afterwards.
+    /// Also a census of a million hosts for half an hour at each distance afterwards.
     Soak,
 }
 

@@ -36,7 +36,7 @@ usage: cargo xtask CHORE
                 compares what the adversaries' scenarios found on each engine with tests/fixtures/adversary/outcomes.md, or takes it over
   pictures      takes the README's pictures (docs/pictures) of an invented census; needs chromium and node
   bench [--quick | --soak]
-                all benchmarks, one after the other, as bench/RESULTS.md has them, and their plots: more than an hour and a half, ten minutes, or with half an hour
+                all benchmarks, one after the other, as bench/RESULTS.md has them, and their plots: more than two hours, a quarter of one, or with an hour
                 of a census of a million hosts after them; what needs an engine comes last
 ";
 

@@ -2,8 +2,8 @@
 //!
 //! It needs the release binaries, an engine and the checker's image. It prints a table of runs, or
 //! of medians by checks in parallel, the ratio of the two sides, and which part used processor
-//! time. `--data` adds the points of their plots. `--rows` measures the whole path in censuses with
-//! these numbers of rows.
+//! time, for each distance of the hosts. `--data` adds the points of their plots. `--rows` measures
+//! the whole path in censuses with these numbers of rows.
 
 mod grown;
 mod whole;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use bench::shared::data::{Data, Plot};
 use bench::shared::direct::{Direct, Namespaces};
-use bench::shared::lab;
+use bench::shared::lab::{self, Distances};
 use bench::shared::measure::{Cost, Start};
 use bench::shared::median::median;
 use bench::shared::processes::{PARTS, PARTS_COUNT};
@@ -51,9 +51,12 @@ struct Arguments {
     #[arg(long, default_value = "4", value_delimiter = ',', value_parser = in_flight)]
     in_flight: Vec<usize>,
     /// Instead of the bare client: the whole path in a census of this many rows, or in several in
-    /// turn, comma-separated; at the first of the numbers of checks at the same time
+    /// turn, comma-separated; at the first of the numbers of checks at the same time, and at the
+    /// first of the distances
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     rows: Vec<u64>,
+    #[command(flatten)]
+    distances: Distances,
     /// Folder for the databases
     #[arg(long, default_value = "/tmp")]
     folder: PathBuf,
@@ -72,6 +75,7 @@ fn in_flight(text: &str) -> Result<usize, String> {
 /// The medians of both sides.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
+    answer_ms: u16,
     in_flight: usize,
     direct: Cost,
     whole: Cost,
@@ -80,7 +84,6 @@ struct Pair {
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let data = Data::open(arguments.data.as_deref())?;
     let crowd = if arguments.rows.is_empty() {
         arguments.checks
     } else {
@@ -88,29 +91,41 @@ async fn main() -> Result<()> {
         // round is not measured.
         arguments.checks.saturating_mul(arguments.runs + 1)
     };
-    let stage = Stage::set(Equipment {
-        programs: arguments.programs.clone(),
-        engine: arguments.engine.clone(),
-        image: arguments.image.clone(),
-        below: arguments.folder.clone(),
-        crowd,
-        in_flight_max: arguments.in_flight.iter().copied().max().unwrap_or(1),
-    })
-    .await?;
-    let outcome = if arguments.rows.is_empty() {
-        compare(&arguments, &stage, data).await
-    } else {
-        grown::compare(&arguments, &stage).await
-    };
-    let struck = stage.strike().await;
-    outcome.and(struck)
+    let mut pairs = Vec::new();
+    for (number, &answer_ms) in arguments.distances.answer_ms.iter().enumerate() {
+        let data = Data::open(arguments.data.as_deref().filter(|_| number == 0))?;
+        let stage = Stage::set(Equipment {
+            programs: arguments.programs.clone(),
+            engine: arguments.engine.clone(),
+            image: arguments.image.clone(),
+            below: arguments.folder.clone(),
+            crowd,
+            answer_ms,
+            in_flight_max: arguments.in_flight.iter().copied().max().unwrap_or(1),
+        })
+        .await?;
+        if !arguments.rows.is_empty() {
+            let outcome = grown::compare(&arguments, &stage).await;
+            let struck = stage.strike().await;
+            return outcome.and(struck);
+        }
+        let outcome = compare(&arguments, answer_ms, &stage, data, &mut pairs).await;
+        let struck = stage.strike().await;
+        outcome.and(struck)?;
+    }
+    report(&arguments, &pairs)
 }
 
-async fn compare(arguments: &Arguments, stage: &Stage, mut data: Data) -> Result<()> {
+async fn compare(
+    arguments: &Arguments,
+    answer_ms: u16,
+    stage: &Stage,
+    mut data: Data,
+    pairs: &mut Vec<Pair>,
+) -> Result<()> {
     let direct = stage.direct().await?;
     let hosts = lab::hosts(lab::crowd(arguments.checks))?;
     let mut out = std::io::stdout();
-    let mut pairs = Vec::new();
     for &in_flight in &arguments.in_flight {
         // A warm-up that is not measured, because the first read comes from the disk.
         let few: Vec<Host> = hosts.iter().take(in_flight * 2).cloned().collect();
@@ -122,9 +137,11 @@ async fn compare(arguments: &Arguments, stage: &Stage, mut data: Data) -> Result
             whole.push(through_the_whole_path(stage, &hosts, in_flight).await?);
         }
         if arguments.in_flight.len() == 1 {
+            writeln!(out, "Answers after {answer_ms} ms:\n")?;
             write_runs(&mut out, &least, &whole)?;
         }
         let pair = Pair {
+            answer_ms,
             in_flight,
             direct: middle(&least),
             whole: middle(&whole),
@@ -132,14 +149,18 @@ async fn compare(arguments: &Arguments, stage: &Stage, mut data: Data) -> Result
         leave_points(&mut data, pair)?;
         pairs.push(pair);
     }
-    write_medians(&mut out, &pairs)?;
+    Ok(())
+}
+
+fn report(arguments: &Arguments, pairs: &[Pair]) -> Result<()> {
+    let mut out = std::io::stdout();
+    write_medians(&mut out, pairs)?;
     writeln!(
         out,
         "\nMedians of {} runs, {} checks a run; target: at least 0.90 of the checks per second.\n",
-        arguments.runs,
-        hosts.len(),
+        arguments.runs, arguments.checks,
     )?;
-    write_parts(&mut out, &pairs)?;
+    write_parts(&mut out, pairs)?;
     Ok(())
 }
 
@@ -192,13 +213,14 @@ fn write_runs(
 fn write_medians(out: &mut impl std::io::Write, pairs: &[Pair]) -> std::io::Result<()> {
     writeln!(
         out,
-        "| in flight | direct, checks/s | whole, checks/s | whole / direct | direct, CPU s/check | whole, CPU s/check | CPU, whole / direct | direct, idle | whole, idle |\n|---|---|---|---|---|---|---|---|---|"
+        "| answer, ms | in flight | direct, checks/s | whole, checks/s | whole / direct | direct, CPU s/check | whole, CPU s/check | CPU, whole / direct | direct, idle | whole, idle |\n|---|---|---|---|---|---|---|---|---|---|"
     )?;
     for pair in pairs {
         let (direct, whole) = (pair.direct, pair.whole);
         writeln!(
             out,
-            "| {} | {:.2} | {:.2} | {:.2} | {:.3} | {:.3} | {:.2} | {:.0} % | {:.0} % |",
+            "| {} | {} | {:.2} | {:.2} | {:.2} | {:.3} | {:.3} | {:.2} | {:.0} % | {:.0} % |",
+            pair.answer_ms,
             pair.in_flight,
             direct.rate,
             whole.rate,
@@ -218,15 +240,16 @@ fn write_parts(out: &mut impl std::io::Write, pairs: &[Pair]) -> std::io::Result
     let columns = PARTS.map(|part| format!(" {part} |")).concat();
     writeln!(
         out,
-        "| in flight, CPU s/check |{columns} all |\n|---{}|",
-        "|---".repeat(PARTS_COUNT + 1)
+        "| answer, ms | in flight, CPU s/check |{columns} all |\n|---{}|",
+        "|---".repeat(PARTS_COUNT + 2)
     )?;
     for pair in pairs {
         for (side, cost) in [("direct", pair.direct), ("whole", pair.whole)] {
             let parts = cost.cpu_seconds_by_part;
             writeln!(
                 out,
-                "| {}, {side} |{} {:.3} |",
+                "| {} | {}, {side} |{} {:.3} |",
+                pair.answer_ms,
                 pair.in_flight,
                 parts.map(|spent| format!(" {spent:.4} |")).concat(),
                 cost.cpu_seconds
@@ -265,16 +288,23 @@ async fn through_the_whole_path(stage: &Stage, hosts: &[Host], in_flight: usize)
 mod tests {
     use super::*;
 
-    fn parsed(arguments: &[&str]) -> Result<Vec<usize>, clap::Error> {
-        let all = ["bench-path"].iter().chain(arguments);
-        Arguments::try_parse_from(all).map(|arguments| arguments.in_flight)
+    fn parsed(arguments: &[&str]) -> Result<Arguments, clap::Error> {
+        Arguments::try_parse_from(["bench-path"].iter().chain(arguments))
+    }
+
+    #[test]
+    fn hosts_are_far_away_first_and_then_near() {
+        let answer_ms = |given: &[&str]| parsed(given).map(|all| all.distances.answer_ms);
+        assert_eq!(answer_ms(&[]).unwrap(), [150, 0]);
+        assert_eq!(answer_ms(&["--answer-ms", "0,5000"]).unwrap(), [0, 5000]);
+        assert!(answer_ms(&["--answer-ms", "5001"]).is_err());
     }
 
     #[test]
     fn checks_in_flight_are_a_number_or_a_list() {
-        assert_eq!(parsed(&[]).unwrap(), [4]);
+        assert_eq!(parsed(&[]).unwrap().in_flight, [4]);
         let list = parsed(&["--in-flight", "1,2,16"]).unwrap();
-        assert_eq!(list, [1, 2, 16]);
+        assert_eq!(list.in_flight, [1, 2, 16]);
         for wrong in ["0", "65", "1,,2", "many"] {
             assert!(parsed(&["--in-flight", wrong]).is_err(), "{wrong}");
         }

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 
+use ::lab::ANSWER_MS_MAX;
 use ::lab::crowd::Crowd;
 use anyhow::Result;
 use protocol::Host;
@@ -13,8 +14,18 @@ use super::role::Role;
 /// The seed of the lab's crowd.
 const SEED: u64 = 1;
 
-/// Starts the lab from `programs`, with its state in `folder/lab` and a crowd of this size.
-pub fn start(programs: &Path, folder: &Path, crowd: u32, further: &[&str]) -> Result<Role> {
+/// How far away the lab's hosts are.
+#[derive(Debug, clap::Args)]
+pub struct Distances {
+    /// Median round trip to a host in ms; several, with commas between them, one after the other,
+    /// of which plots show the first
+    #[arg(long, default_values_t = [150, 0], value_delimiter = ',', value_parser = clap::value_parser!(u16).range(..=i64::from(ANSWER_MS_MAX)))]
+    pub answer_ms: Vec<u16>,
+}
+
+/// Starts the lab from `programs`, with its state in `folder/lab`, a crowd of this size, and this
+/// median round trip to it.
+pub fn start(programs: &Path, folder: &Path, crowd: u32, answer_ms: u16) -> Result<Role> {
     // A port that was free a moment ago, which is enough on a machine without attackers.
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?
@@ -28,7 +39,7 @@ pub fn start(programs: &Path, folder: &Path, crowd: u32, further: &[&str]) -> Re
         .args(["--address", "127.0.0.1"])
         .args(["--crowd", &crowd.to_string()])
         .args(["--seed", &SEED.to_string()])
-        .args(further);
+        .args(["--answer-ms", &answer_ms.to_string()]);
     Role::start("lab", &mut command, folder)
 }
 

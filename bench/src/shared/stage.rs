@@ -40,6 +40,8 @@ pub struct Equipment {
     pub below: PathBuf,
     /// Number of responding instances in the lab.
     pub crowd: u32,
+    /// Median round trip to them, in milliseconds.
+    pub answer_ms: u16,
     /// Most checks in parallel.
     pub in_flight_max: usize,
 }
@@ -63,7 +65,8 @@ impl Stage {
         for name in ["lab"].iter().chain(&RUN_FOLDERS) {
             std::fs::create_dir_all(path.join(name))?;
         }
-        let mut lab = lab::start(&equipment.programs, path, equipment.crowd, &[])?;
+        let (crowd, answer_ms) = (equipment.crowd, equipment.answer_ms);
+        let mut lab = lab::start(&equipment.programs, path, crowd, answer_ms)?;
         lab.makes(&path.join("lab/names")).await?;
         lab.makes(&path.join("lab/ca.pem")).await?;
         let role = |name| {

@@ -2,7 +2,7 @@
 //!
 //! It needs the release binaries, an engine and the checker's image. It prints the measurements of
 //! each minute, which part used processor time, and the ratio to a bare client of the engine in the
-//! same run. `--data` adds the points of the plots.
+//! same run, for each distance of the hosts in turn. `--data` adds the points of the plots.
 
 mod history;
 mod making;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result};
 use bench::shared::data::{Data, Plot};
 use bench::shared::direct::Namespaces;
-use bench::shared::lab;
+use bench::shared::lab::{self, Distances};
 use bench::shared::measure::{Cost, Start};
 use bench::shared::processes::{PARTS, own_seconds};
 use bench::shared::role::Role;
@@ -59,6 +59,8 @@ struct Arguments {
     /// Checks at the same time at least, however busy the machine is; default: the daemon's
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     checks_min: Option<u16>,
+    #[command(flatten)]
+    distances: Distances,
     /// Where the database lies meanwhile
     #[arg(long, default_value = "/tmp")]
     folder: PathBuf,
@@ -79,24 +81,33 @@ struct Arguments {
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let points = Points {
-        data: Data::open(arguments.data.as_deref())?,
-        world: arguments.world,
-    };
     let living = World::living_of(arguments.world, arguments.rows);
     let world = World::new(lab::crowd(living), living, arguments.rows);
-    let stage = Stage::set(Equipment {
-        programs: arguments.programs.clone(),
-        engine: arguments.engine.clone(),
-        image: arguments.image.clone(),
-        below: arguments.folder.clone(),
-        crowd: living,
-        in_flight_max: usize::from(arguments.in_flight),
-    })
-    .await?;
-    let outcome = soak(&arguments, world, living, &stage, points).await;
-    let struck = stage.strike().await;
-    outcome.and(struck)
+    let mut rows = String::new();
+    for (number, &answer_ms) in arguments.distances.answer_ms.iter().enumerate() {
+        let points = Points {
+            data: Data::open(arguments.data.as_deref().filter(|_| number == 0))?,
+            world: arguments.world,
+        };
+        writeln!(std::io::stdout(), "\nAnswers after {answer_ms} ms.\n")?;
+        let stage = Stage::set(Equipment {
+            programs: arguments.programs.clone(),
+            engine: arguments.engine.clone(),
+            image: arguments.image.clone(),
+            below: arguments.folder.clone(),
+            crowd: living,
+            answer_ms,
+            in_flight_max: usize::from(arguments.in_flight),
+        })
+        .await?;
+        let outcome = soak(&arguments, world, living, &stage, points).await;
+        let struck = stage.strike().await;
+        rows += &format!("| {answer_ms} | {}\n", outcome?.row);
+        struck?;
+    }
+    let head = HEAD.replacen("minute", "answer, ms", 1);
+    write!(std::io::stdout(), "\n{head}\n{rows}")?;
+    Ok(())
 }
 
 async fn soak(
@@ -105,7 +116,7 @@ async fn soak(
     living: u32,
     stage: &Stage,
     mut points: Points,
-) -> Result<()> {
+) -> Result<Seen> {
     let mut out = std::io::stdout();
     lead_to_the_lab(&stage.folder().join("lab/names"), world)?;
     let before = Bare::measure(arguments, living, stage).await?;
@@ -162,7 +173,7 @@ async fn soak(
     for ((state, count), (_, later)) in states_before.into_iter().zip(states(&database)?) {
         writeln!(out, "| {} | {count} | {later} |", state.as_str())?;
     }
-    Ok(())
+    Ok(seen)
 }
 
 /// Leads hosts that close the connection to the lab as well, which has no personas of these names.

@@ -221,6 +221,25 @@ async fn a_story_goes_on_with_each_check() {
     }
 }
 
+/// In real time: a paused clock would overtake the sockets.
+#[tokio::test]
+async fn a_far_lab_shakes_hands_and_answers_later() {
+    let (answer, host) = (Duration::from_millis(50), "seed.lab.test");
+    let _one = ONE.lock().await;
+    let settings = Settings {
+        answer,
+        ..Settings::default()
+    };
+    let lab = Lab::start(settings).await.unwrap();
+    let mut distance = Distance::new(answer, host);
+    let least = distance.round_trip() + distance.answer_time() + distance.answer_time();
+    let began = std::time::Instant::now();
+    let request = "GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
+    let asked = client::ask(lab.address(), host, lab.ca_pem().as_bytes(), request, 1);
+    asked.await.unwrap();
+    assert!(began.elapsed() >= least, "{:?}", began.elapsed());
+}
+
 #[tokio::test]
 async fn a_stopped_lab_frees_its_port() {
     let started = started(Crowd::default()).await;
