@@ -213,6 +213,7 @@ impl Daemon {
         match order {
             Order::Look => self.handle(Event::RowsChanged),
             Order::LeaveAlone { host } => self.handle(Event::OptedOut { host }),
+            Order::Unlist => self.handle(Event::Withdrawn),
             Order::Check { host, watcher } => self.check_now(host, watcher),
             Order::Dump { force, answer } => self.publish_now(force, answer),
         }

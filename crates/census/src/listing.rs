@@ -1,7 +1,9 @@
 //! Which hosts are listed (invariant I11). The store has the same rule as SQL; a test there
 //! compares the two.
 
-use crate::state::{Before, Record, State};
+use protocol::Private;
+
+use crate::state::{Before, Record, State, Verdict};
 use crate::time::{Calendar, Timestamp};
 
 /// Whether the host is on the list.
@@ -33,6 +35,26 @@ pub fn is_listed(
         | State::Moved { .. }
         | State::OptedOut { .. }
         | State::Parked => false,
+    }
+}
+
+/// Whether the list made at `made` may name the host: it would be listed, or it died or moved since
+/// then. Also `true` for a host that was first alive after `made`.
+pub fn may_be_on_list(record: &Record, made: Timestamp, calendar: Calendar) -> bool {
+    let has_ended = matches!(record.state, State::Dead | State::Moved { .. });
+    let mut then = record.clone();
+    if has_ended && record.since >= made {
+        then.state = State::Alive;
+    }
+    is_listed(&then, false, made, calendar)
+}
+
+/// Whether this verdict removes a host from the list because its owner wants that (invariant I7).
+pub fn withdraws(verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::OptedOut | Verdict::Gone => true,
+        Verdict::Alive { private, .. } => *private == Private::Yes,
+        Verdict::Moved { .. } | Verdict::Refused { .. } | Verdict::Dead { .. } => false,
     }
 }
 

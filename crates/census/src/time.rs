@@ -108,6 +108,10 @@ const AGAIN_SOON: u64 = HOUR;
 const DUMP: u64 = 6 * HOUR + 6 * MINUTE;
 const DUMP_HALF_WIDTH: u64 = 5 * MINUTE;
 
+/// Time between a withdrawal and the list without it. Owners are promised a quarter of an hour, of
+/// which making a list of a million names takes a minute. All withdrawals in between share a list.
+const WITHDRAWN: u64 = 10 * MINUTE;
+
 const CALENDAR_DAY: u64 = 24 * HOUR;
 
 /// All intervals of the census.
@@ -173,6 +177,11 @@ impl Calendar {
     /// Time until the next dump: 6 h 6 min ± 5 min.
     pub fn dump_interval(self, jitter: Jitter) -> Duration {
         self.around(DUMP, DUMP_HALF_WIDTH, jitter)
+    }
+
+    /// Time between the withdrawal of a listed host and the list without it: 10 min.
+    pub fn withdrawn_within(self) -> Duration {
+        self.millis(WITHDRAWN)
     }
 
     /// How long a host that was once alive must fail before it is dead, and how long a host must
@@ -292,6 +301,7 @@ mod tests {
         check(|j| calendar.first_check(j), 0, 29 * 60);
         check(|j| calendar.again_soon(j), 0, 60);
         check(|j| calendar.dump_interval(j), 361, 371);
+        check(|_| calendar.withdrawn_within(), 10, 10);
         check(|_| calendar.dying_at_least(), 7 * 1440, 7 * 1440);
         check(|_| calendar.unlisted_after(), 14 * 1440, 14 * 1440);
         check(|_| calendar.refused_extra_max(), 1440, 1440);

@@ -19,7 +19,8 @@ use crate::text::steers;
 /// File name of the Atom feed.
 pub const ATOM_FILE: &str = "feed.atom";
 
-/// Entries in a feed: ten days of four dumps, longer than most readers wait between two visits.
+/// Entries in a feed: ten days of four dumps, longer than most readers wait between two visits. It
+/// is six hours if opt-outs bring a dump every ten minutes.
 const ENTRIES_MAX: usize = 40;
 
 /// Names in an entry: all of them on ordinary days, and a feed stays below 300 kB.

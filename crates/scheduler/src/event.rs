@@ -111,6 +111,8 @@ pub enum Event {
         /// The host.
         host: Host,
     },
+    /// A host that may be on the list withdrew otherwise than by a check, and the store knows.
+    Withdrawn,
     /// The operator wants a list published now.
     PublishAsked(Force),
     /// Answers [`crate::Command::Publish`].

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use census::time::Timestamp;
+use census::time::{Calendar, Timestamp};
 
 /// A failed publication is tried again after this. If only the pages failed, only they are made
 /// again.
@@ -67,9 +67,11 @@ pub(crate) struct Publication {
     /// Requested during another publication, whose snapshot may be too old. Starts when that one
     /// ends.
     queued: Option<Force>,
+    /// How soon a list must follow, if a host withdrew since the last one began.
+    withdrawn_within: Option<Duration>,
     young_pause: Option<Duration>,
     /// The ordinary pause.
-    interval: Duration,
+    pub(crate) interval: Duration,
 }
 
 impl Publication {
@@ -83,6 +85,7 @@ impl Publication {
             pages_next: None,
             pages_fresh_until: None,
             queued: None,
+            withdrawn_within: None,
             young_pause: young.then_some(YOUNG_PAUSE),
             interval,
         }
@@ -106,9 +109,17 @@ impl Publication {
             .map_or(self.next, |pages| pages.min(self.next))
     }
 
+    /// A host that may be on the list withdrew. The list that follows is the next one for earlier
+    /// withdrawals too. One in progress may name the host and is followed by another.
+    pub(crate) fn withdrawn(&mut self, calendar: Calendar, now: Timestamp) {
+        let within = calendar.withdrawn_within();
+        self.withdrawn_within = Some(within);
+        self.next = self.next.min(now.plus(within));
+    }
+
     /// The clock was set: earlier times are no longer comparable.
     pub(crate) fn clock_was_set(&mut self, now: Timestamp) {
-        let latest = now.plus(self.interval);
+        let latest = now.plus(self.withdrawn_within.unwrap_or(self.interval));
         self.next = self.next.min(latest);
         self.pages_next = self.pages_next.map(|next| next.min(latest));
         self.pages_fresh_until = None;
@@ -154,6 +165,7 @@ impl Publication {
         self.began = Some(now);
         if extent != Extent::Pages {
             self.next = now.plus(self.pause());
+            self.withdrawn_within = None;
         }
         (extent, force)
     }
@@ -275,6 +287,29 @@ mod tests {
         assert_eq!(asked, Some((Extent::Full, Force::No)));
     }
 
+    /// Hosts that opt out all the time cost mirrors at most 144 lists a day.
+    #[test]
+    fn withdrawals_in_each_minute_share_a_list_every_ten_minutes() {
+        let mut publication = published();
+        let begins = (1..60).filter(|&minute| {
+            let now = minutes(minute);
+            publication.withdrawn(Calendar::REAL, now);
+            let begins = publication.due(now).is_some();
+            publication.ended(PublishAgain::Nothing, true, INTERVAL, now);
+            begins
+        });
+        assert_eq!(begins.collect::<Vec<_>>(), [11, 22, 33, 44, 55]);
+    }
+
+    #[test]
+    fn a_host_that_withdraws_while_a_list_is_made_brings_another() {
+        let mut publication = published();
+        publication.withdrawn(Calendar::REAL, minutes(1));
+        publication.ended(PublishAgain::Nothing, true, INTERVAL, minutes(2));
+        let due = [10, 11].map(|at| publication.extent_due(minutes(at)).is_some());
+        assert_eq!(due, [false, true]);
+    }
+
     #[test]
     fn a_clock_that_was_set_back_keeps_no_list_for_ever() {
         let mut publication = published();
@@ -282,5 +317,8 @@ mod tests {
         let past = Timestamp(-1_000_000_000_000);
         publication.clock_was_set(past);
         assert_eq!(publication.next(), past.plus(INTERVAL));
+        publication.withdrawn(Calendar::REAL, minutes(1));
+        publication.clock_was_set(past);
+        assert_eq!(publication.next(), past.plus(Duration::from_secs(600)));
     }
 }

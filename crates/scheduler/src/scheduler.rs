@@ -205,6 +205,7 @@ impl Scheduler {
             Event::PartStatus(status) => self.part_status(status, now),
             Event::PartFailed { what } => self.stop(what, now),
             Event::OptedOut { host } => self.opted_out(&host, now),
+            Event::Withdrawn => self.publication.withdrawn(self.calendar, now),
             Event::PublishAsked(force) => {
                 let publication = self.publication.ask(force, now);
                 self.publish(publication);
@@ -309,18 +310,13 @@ impl Scheduler {
         self.quiet_since = now;
     }
 
-    /// The host's owner opted out: its check ends at once, and no list from before is published
-    /// afterwards.
+    /// The host's owner opted out: its check ends at once.
     fn opted_out(&mut self, host: &Host, now: Timestamp) {
         self.opted_out.push((host.clone(), now));
         if let Some(check) = self.in_flight.get_mut(host).and_then(Option::take) {
             self.forget_check(check);
             self.commands.push(Command::Abort { check });
             self.release(host.clone(), Wait::Soon, Released::OptedOut);
-        }
-        if self.publication.is_in_progress() {
-            let publication = self.publication.ask(Force::No, now);
-            self.publish(publication);
         }
     }
 

@@ -18,6 +18,8 @@ pub enum Order {
         /// The host that opted out.
         host: Host,
     },
+    /// Publish a list soon: a host that may be on the current one withdrew, and the store knows.
+    Unlist,
     /// Check this host now and report each step; the channel closes at the end.
     Check {
         /// The host to check.

@@ -290,7 +290,10 @@ impl Handler {
         }
         let outcome = self.services.gate.reload().await;
         crate::names::gate::tell_reload(&outcome);
-        outcome.map(|words| format!("in force: {words}"))
+        let words = outcome?;
+        // The deny-list may be longer.
+        self.order(Order::Unlist).await?;
+        Ok(format!("in force: {words}"))
     }
 
     pub(crate) async fn resume_source(&self, name: &str) -> Result<String, String> {

@@ -171,8 +171,8 @@ impl IntakeHandler {
         let outcome = self.handler.leave_alone(&host).await?;
         tracing::info!(%host, ?outcome, "opted out by its owner through the intake");
         Ok(match outcome {
-            OptOut::Done => Answer::Done {
-                words: "opted out: not in the next list, and not checked from now on".to_owned(),
+            OptOut::Done | OptOut::DoneListed => Answer::Done {
+                words: "opted out: off the list within a quarter of an hour, and not checked from now on".to_owned(),
             },
             OptOut::Stands { .. } | OptOut::Joins { .. } => Answer::Done {
                 words: "opted out already: it is not listed and not checked".to_owned(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use census::state::{OptedOutBy, State};
-use tests::{Options, World};
+use tests::{Options, Role, World};
 
 const SOON: Duration = tests::PATIENCE;
 
@@ -88,6 +88,49 @@ async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> a
             Ok(is(world, "mastodon.lab.test", "alive"))
         })
         .await
+}
+
+/// A check finds one opt-out, the operator enters an owner's, and a moderator makes one just before
+/// the daemon is killed. The list that would lose two of four names is held back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listed_host_that_withdraws_brings_the_next_list_forward() -> anyhow::Result<()> {
+    let hosts = "changing-its-mind mastodon pleroma misskey".split(' ');
+    let hosts: Vec<_> = hosts.map(|name| format!("{name}.lab.test")).collect();
+    let mut options = Options::new(&[]);
+    options.seeds = hosts.clone();
+    // Ten minutes are six seconds, and the ordinary pause is more than 216.
+    options.interval_divisor = 100;
+    let mut world = World::start(options).await?;
+    world
+        .until("all are listed", SOON, |world| {
+            // A command would open the database before the daemon does.
+            anyhow::ensure!(world.host(&hosts[0])?.is_some());
+            for host in hosts.iter().filter(|host| !is(world, host, "alive")) {
+                world.command(&["check", host])?;
+            }
+            Ok(world.command(&["dump"])?.status.success() && world.nodes()?.len() == hosts.len())
+        })
+        .await?;
+    // The first one changes its mind after two checks.
+    let ways: [&[&str]; 3] = [&["check"], &["opt-out"], &["opt-out", "--by", "moderator"]];
+    for (host, way) in hosts.iter().zip(ways) {
+        world
+            .until("it has opted out", SOON, |world| {
+                world.command(&[way, &[host]].concat())?;
+                Ok(is(world, host, "opted_out"))
+            })
+            .await?;
+        if way.contains(&"moderator") {
+            world.kill(Role::Run)?;
+            world.begin(Role::Run).await?;
+        }
+        world
+            .until(host, Duration::from_secs(200), |world| {
+                Ok(!world.nodes()?.contains(host))
+            })
+            .await?;
+    }
+    Ok(())
 }
 
 fn is(world: &World, host: &str, state: &str) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::listing::is_listed;
+use crate::listing::{is_listed, may_be_on_list, withdraws};
 
 const START: Timestamp = Timestamp(1_790_000_000_000);
 const REAL: Calendar = Calendar::REAL;
@@ -273,6 +273,20 @@ proptest! {
             record = transition(&record, &verdict, START, Jitter(0), REAL).record;
             prop_assert_eq!(record.open_registrations, said, "{:?}", verdict);
         }
+    }
+
+    /// A list follows soon if, and only if, a host on the list must leave it (invariant I7).
+    #[test]
+    fn a_verdict_withdraws_what_must_leave_the_list_and_nothing_else(
+        record in any_record(), verdict in any_verdict()
+    ) {
+        let record = Record { hidden: false, last_alive: Some(START), ..record };
+        let next = transition(&record, &verdict, START, Jitter(0), REAL).record;
+        let must_leave = next.hidden || matches!(
+            next.state,
+            State::OptedOut { .. } | State::Parked | State::Dying { gone: true, .. }
+        );
+        prop_assert!(withdraws(&verdict) == must_leave || !may_be_on_list(&record, START, REAL));
     }
 
     #[test]

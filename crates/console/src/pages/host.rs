@@ -40,7 +40,7 @@ fn acts(visitor: &Visitor, page: &HostPage) -> Markup {
             "take_out",
             "Take it out",
             "Take it out",
-            "It leaves the next list and is not checked any more, until a moderator puts it back.",
+            "It leaves the list within a quarter of an hour and is not checked any more, until a moderator puts it back.",
         )
     };
     html! {

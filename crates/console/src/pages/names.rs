@@ -73,7 +73,7 @@ pub(crate) fn list(visitor: &Visitor, publication: &Publication) -> Response {
             }
         }
         @match &publication.trouble {
-            None => { p { "Nothing holds the next list back. It is published every six hours." } },
+            None => { p { "Nothing holds the next list back. It is published every six hours, and soon after an opt-out." } },
             Some(trouble) => {
                 p.needs { (trouble) }
                 p { "A list that lost 30 % of its names is held back, because a fault on our side is the usual cause. Look at the status and at some hosts that are missing before you publish it." }

@@ -13,9 +13,9 @@ pub const CHANGES_A_DAY_MAX: usize = 20_000;
 /// Bytes of a day's changes, for names and versions longer than any in use.
 pub(super) const DAY_BYTES_MAX: usize = 5 * 1024 * 1024;
 
-/// Sections in a day's file. Four dumps a day are automatic; more are made by hand, or for opt-outs
-/// while a list is held back. Beyond the bound, the day's first sections are dropped.
-pub(super) const SECTIONS_A_DAY_MAX: usize = 100;
+/// Sections in a day's file. Four dumps a day are ordinary, and opt-outs bring at most 144. Others
+/// are made by hand, or while a list is held back. Beyond the bound, the first ones are dropped.
+pub(super) const SECTIONS_A_DAY_MAX: usize = 200;
 
 /// Bytes of a day's file that are read: its changes, and the headers of its sections at about 700
 /// bytes each.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use census::listing;
 use census::state::{Record, Verdict};
 use census::time::Timestamp;
 use protocol::egress::{Deferral, Family};
@@ -115,9 +116,18 @@ impl Scheduler {
             let failure = Failure::Verdict { record, verdict };
             self.doubt(failure, doubt, check.began, now);
         } else {
-            let commit = Command::CommitVerdict { record, verdict };
-            self.commands.push(commit);
+            self.commit(record, verdict, now);
         }
+    }
+
+    pub(super) fn commit(&mut self, record: Box<Record>, verdict: Verdict, now: Timestamp) {
+        // At the earliest; an ordinary list is at most this old.
+        let made = now.minus(self.publication.interval);
+        if listing::withdraws(&verdict) && listing::may_be_on_list(&record, made, self.calendar) {
+            self.publication.withdrawn(self.calendar, now);
+        }
+        let commit = Command::CommitVerdict { record, verdict };
+        self.commands.push(commit);
     }
 
     /// A container found that a host responds, which decides the failures that waited for it.
@@ -144,10 +154,7 @@ impl Scheduler {
     /// had responded.
     fn confirm(&mut self, failure: Failure, now: Timestamp) {
         match failure {
-            Failure::Verdict { record, verdict } => {
-                let commit = Command::CommitVerdict { record, verdict };
-                self.commands.push(commit);
-            }
+            Failure::Verdict { record, verdict } => self.commit(record, verdict, now),
             Failure::Fault {
                 record,
                 what,
@@ -165,8 +172,7 @@ impl Scheduler {
                         status: None,
                         to: None,
                     };
-                    let commit = Command::CommitVerdict { record, verdict };
-                    self.commands.push(commit);
+                    self.commit(record, verdict, now);
                 }
             }
         }

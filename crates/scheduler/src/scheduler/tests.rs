@@ -1,6 +1,7 @@
 //! The scheduler from its shell's point of view: events in, commands out.
 
 mod books;
+mod opt_outs;
 
 use std::hash::RandomState;
 use std::net::IpAddr;
@@ -486,47 +487,6 @@ fn a_host_that_alone_keeps_faulting_becomes_dead_and_one_among_many_does_not() {
     assert_eq!(outcome_after(0, 0), (false, true));
     assert_eq!(outcome_after(2, 0), (true, false));
     assert_eq!(outcome_after(2, 15), (false, false));
-}
-
-#[test]
-fn an_owner_who_opts_out_ends_the_check_and_the_list_that_is_being_made_is_followed_by_another() {
-    let mut rig = Rig::new();
-    let check = rig.taken(1, 0);
-    rig.on(Event::PublishAsked(Force::No));
-    let commands = rig.on(Event::OptedOut { host: host(1) });
-    assert!(commands.contains(&Command::Abort { check }));
-    assert_eq!(rig.releases(), [(&host(1), &Released::OptedOut)]);
-    assert_eq!(rig.ended(check, alive(rig.now)), [], "it was on its way");
-    let commands = rig.on(Event::Published {
-        again: PublishAgain::Nothing,
-        has_pages: true,
-        interval: SECOND * 3600,
-    });
-    let (extent, force) = (Extent::Full, Force::No);
-    assert!(commands.contains(&Command::Publish { extent, force }));
-}
-
-/// The store takes a host in one transaction and opts it out in the next; its answers may arrive in
-/// the other order (I7).
-#[test]
-fn a_host_whose_owner_opted_out_while_it_was_taken_is_not_checked() {
-    let mut rig = Rig::new();
-    rig.on(Event::OptedOut { host: host(1) });
-    let taken = || Taken {
-        record: Box::new(Record::discovered(host(1), START, START)),
-        class: Class::New,
-        faults: 0,
-    };
-    rig.on(Event::Taken {
-        hosts: vec![taken()],
-        not_admitted: Vec::new(),
-    });
-    assert_eq!(rig.releases(), [(&host(1), &Released::OptedOut)]);
-    assert!(!rig.commands.iter().any(|c| matches!(c, Command::Start(_))));
-    // The owner may withdraw the opt-out.
-    rig.pass(TAKE_MAX);
-    rig.tick();
-    rig.taken(1, 0);
 }
 
 #[test]

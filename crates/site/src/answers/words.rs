@@ -81,7 +81,7 @@ whys! {
     ),
     NextList => words(
         "It meets all conditions, and appears with the next publication.",
-        "Wait: the list is published about every six hours. A list that lost too many names at once waits until the operator has looked at it.",
+        "Wait: the list is published about every six hours, and sooner after an opt-out. A list that lost too many names at once waits until the operator has looked at it.",
     ),
     Withheld => words(
         "Its owner asked to be left out, or this census does not list it.",

@@ -88,7 +88,7 @@ const EXAMPLES: [(&str, &str); 5] = [
 
 pub(crate) fn data(facts: &Facts) -> String {
     let content = html! {
-        p.lead { "Everything that this census publishes is a file. New versions come about every six hours, and each file is replaced in one step, so nobody reads half of one." }
+        p.lead { "Everything that this census publishes is a file. New versions come about every six hours, and soon after an opt-out. Each file is replaced in one step, so nobody reads half of one." }
         @if let Some(instances) = facts.published.instances {
             p { "The files of " (moment(facts.rows_read)) " list " (grouped(instances)) " instances." }
         }

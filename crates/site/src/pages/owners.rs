@@ -99,20 +99,20 @@ fn buttons(facts: &Facts) -> Markup {
 fn opt_out(facts: &Facts) -> Markup {
     html! {
         h2 id="opt-out" { "How to opt out" }
-        p { "Any of these is enough. Once we have noticed, the next publication names the host in no file. Publications are at most six and a quarter hours apart, unless something is broken here." }
+        p { "Any of these is enough. Within a quarter of an hour after we have noticed, no file names the host, unless something is broken here. The next check is at most a day and a half away." }
         dl {
             dt { "robots.txt" }
-            dd { "Noticed at the next check, within about a day. From then on only robots.txt is requested, weekly, to see whether it still asks us to stay away. Examples are below." }
+            dd { "Noticed at the next check. From then on only robots.txt is requested, weekly, to see whether it still asks us to stay away. Examples are below." }
             dt { "Your software's own setting" }
             dd { code { "metadata.private" } " in NodeInfo, " code { "site.private" } " with GNU Social and Friendica, " code { "hide_in_statistics" } " with Hubzilla: never listed while it is set. Noticed at the next check." }
             dt { "410 Gone" }
             dd { "For " code { "/.well-known/nodeinfo" } ": noticed at the next check, and off the list until an instance answers there again. It is checked again after about a day; from the second time in a row once in four weeks." }
             @if facts.intake == Intake::Open {
                 dt { a href="#submit" { "The button above" } }
-                dd { "Effective at once, off the list with the next publication, and never checked again." }
+                dd { "Off the list within a quarter of an hour, and never checked again." }
             }
             dt { "A message to us" }
-            dd { (contact(facts)) ": off the list with the next publication, and never checked again." }
+            dd { (contact(facts)) ": off the list within a quarter of an hour after we have entered it, and never checked again." }
         }
         p { "An opt-out lasts until the person who made it takes it back, even if your server is down or fails." }
     }

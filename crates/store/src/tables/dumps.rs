@@ -44,7 +44,7 @@ pub(crate) fn record(connection: &Connection, dump: DumpRecord) -> Result<(), St
     Ok(())
 }
 
-fn last(connection: &Connection) -> Result<Option<DumpRecord>, StoreError> {
+pub(crate) fn last(connection: &Connection) -> Result<Option<DumpRecord>, StoreError> {
     let last = connection
         .prepare_cached(LAST)?
         .query_row([], |row| {

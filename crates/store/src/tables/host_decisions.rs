@@ -76,7 +76,7 @@ pub enum HostDecided {
 impl HostDecided {
     fn has_effect(self) -> bool {
         match self {
-            Self::Out(OptOut::Done | OptOut::Joins { .. })
+            Self::Out(OptOut::Done | OptOut::DoneListed | OptOut::Joins { .. })
             | Self::Back(OptIn::Done | OptIn::StillOut { .. }) => true,
             Self::Out(OptOut::Stands { .. })
             | Self::Back(OptIn::NotTheirs { .. } | OptIn::NotOptedOut | OptIn::Unknown) => false,

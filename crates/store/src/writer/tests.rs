@@ -432,6 +432,10 @@ async fn an_opt_out_is_taken_back_only_by_whoever_made_it() {
         writer.opt_in(&host("b"), Owner, NOW).await.unwrap(),
         OptIn::Unknown
     );
+    census.check("a", &alive()).await;
+    writer.record_dump(NOW, 1).await.unwrap();
+    let done = writer.opt_out(&a, Owner, NOW).await.unwrap();
+    assert_eq!(done, OptOut::DoneListed, "the list may name it");
 }
 
 #[tokio::test]

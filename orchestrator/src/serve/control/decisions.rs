@@ -51,7 +51,7 @@ impl Handler {
         let (now, by) = (self.services.clock.now(), OptedOutBy::Owner);
         let outcome = self.services.writer.opt_out(host, by, now).await;
         let outcome = outcome.map_err(in_words)?;
-        self.stop_checks_of(host).await?;
+        self.stop_checks_of(host, outcome).await?;
         Ok(outcome)
     }
 
@@ -62,11 +62,18 @@ impl Handler {
         outcome.map_err(in_words)
     }
 
-    async fn stop_checks_of(&self, host: &Host) -> Result<(), String> {
+    async fn stop_checks_of(&self, host: &Host, outcome: OptOut) -> Result<(), String> {
+        if outcome == OptOut::DoneListed {
+            self.order(Order::Unlist).await?;
+        }
+        self.order(Order::LeaveAlone { host: host.clone() }).await
+    }
+
+    /// Does nothing without a daemon, whose start publishes a list anyway.
+    pub(super) async fn order(&self, order: Order) -> Result<(), String> {
         let Some((orders, _)) = &self.daemon else {
             return Ok(());
         };
-        let order = Order::LeaveAlone { host: host.clone() };
         let sent = orders.send(order).await;
         sent.map_err(|_ended| ENDING.to_owned())
     }
@@ -79,7 +86,12 @@ impl Handler {
     ) -> Result<String, String> {
         let services = &self.services;
         let (writer, names) = (&services.writer, services.gate.names());
-        groups::decide(writer, &names, domain, verb, ruling, services.calendar).await
+        let calendar = services.calendar;
+        let words = groups::decide(writer, &names, domain, verb, ruling, calendar).await?;
+        if verb == Verb::Deny {
+            self.order(Order::Unlist).await?;
+        }
+        Ok(words)
     }
 
     /// Removes a host or restores it, in the name of a moderator.
@@ -92,8 +104,8 @@ impl Handler {
         let writer = &self.services.writer;
         let decided = writer.decide_host(host, decision, ruling).await;
         let decided = decided.map_err(in_words)?;
-        if let HostDecided::Out(_) = decided {
-            self.stop_checks_of(host).await?;
+        if let HostDecided::Out(outcome) = decided {
+            self.stop_checks_of(host, outcome).await?;
         }
         Ok(decided)
     }
@@ -103,8 +115,8 @@ impl Handler {
         let undone = self.services.writer.undo_host_decision(id, ruling).await;
         match undone.map_err(in_words)? {
             Undone::Done((host, decided)) => {
-                if let HostDecided::Out(_) = decided {
-                    self.stop_checks_of(&host).await?;
+                if let HostDecided::Out(outcome) = decided {
+                    self.stop_checks_of(&host, outcome).await?;
                 }
                 decided_in_words(&host, decided)
             }
@@ -146,8 +158,8 @@ pub(crate) fn decided_in_words(host: &Host, decided: HostDecided) -> Result<Stri
 
 fn out_in_words(host: &Host, by: By, outcome: OptOut) -> String {
     match outcome {
-        OptOut::Done => format!(
-            "{host} opted out by {}: not in the next list, and never checked again",
+        OptOut::Done | OptOut::DoneListed => format!(
+            "{host} opted out by {}: off the list within a quarter of an hour, and never checked again",
             by.who()
         ),
         OptOut::Joins { by: other } => format!(

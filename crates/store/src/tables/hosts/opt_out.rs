@@ -2,12 +2,14 @@
 //!
 //! Only the party that opted a host out can opt it in again (invariant I7).
 
+use census::listing;
 use census::state::{OptedOutBy, Record, State};
 use census::time::{Calendar, Timestamp};
 use protocol::Host;
 use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
+use crate::tables::dumps;
 use crate::tables::hosts::{recovery, row};
 
 /// Parked rows per transaction, so that a long pass never delays other writes for long.
@@ -34,6 +36,8 @@ pub enum OptOut {
     /// The host is opted out from now on. An unknown host got a row, so that no peers list can add
     /// it later.
     Done,
+    /// As [`OptOut::Done`], and the published list may name the host.
+    DoneListed,
     /// `by` opted the host out before, and the call changes nothing: only that party can take the
     /// opt-out back.
     Stands {
@@ -107,7 +111,12 @@ pub(crate) fn opt_out(
         return Ok(OptOut::Joins { by: standing });
     }
     put(connection, host, State::OptedOut { by }, now)?;
-    Ok(OptOut::Done)
+    let (record, made) = (found.map(|row| row.record), dumps::last(connection)?);
+    // The lab divides intervals; the real ones include its lists.
+    let listed = record
+        .zip(made)
+        .filter(|(record, list)| listing::may_be_on_list(record, list.at, Calendar::REAL));
+    Ok(listed.map_or(OptOut::Done, |_| OptOut::DoneListed))
 }
 
 /// Whether a host may be checked at all. Unknown hosts may.
