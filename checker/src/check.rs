@@ -1,4 +1,4 @@
-//! The steps of one check: hello, robots.txt, NodeInfo, the finding, peers, done (design §7).
+//! The steps of one check: hello, robots.txt, NodeInfo, the finding, peers, done.
 //!
 //! Takes a fetcher for one host and prints events. What a host does becomes a finding; an error is
 //! always a fault of ours.

@@ -1,4 +1,4 @@
-//! The checker: takes one host and prints events (design §5 and §7).
+//! The checker: takes one host and prints events.
 //!
 //! It runs in a container that can reach one host and nothing else. It is our only program that
 //! parses what a host sends: TLS, HTTP, robots.txt, NodeInfo, peers lists and, instead of a check,

@@ -1,5 +1,4 @@
-//! Peers lists: where each software publishes its peers, and readers that stream them (design
-//! §7.4).
+//! Peers lists: where each software publishes its peers, and readers that stream them.
 //!
 //! Takes what NodeInfo says about the host. Prints `peers` lines as names arrive, and one
 //! `peers_end`. Elements that are no host name are counted; blocked and suspended instances are

@@ -1,4 +1,4 @@
-//! The lab: a Fediverse in a box (design §10).
+//! The lab: a Fediverse in a box.
 //!
 //! One TLS port serves any number of instances, distinguished by SNI: every kind of software, every
 //! odd or hostile behaviour of a single server, and a crowd of ordinary instances. From a table of

@@ -1,4 +1,4 @@
-//! NodeInfo documents: what they say about the host (design §7.2 and 7.3).
+//! NodeInfo documents: what they say about the host.
 //!
 //! Reads whole documents of at most 2 MiB: the links' addresses, then software, version and three
 //! marks. Rejects what is no JSON object, has no supported link, or has no usable `software.name`.

@@ -1,5 +1,4 @@
-//! Opt-out flags outside NodeInfo, by which an instance asks to be left out of statistics (design
-//! §7.3).
+//! Opt-out flags outside NodeInfo, by which an instance asks to be left out of statistics.
 //!
 //! A software's name selects the flag; its document gives yes, no or unknown. A document of another
 //! kind gives unknown, which keeps the earlier answer.

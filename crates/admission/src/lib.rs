@@ -1,4 +1,4 @@
-//! Which names may enter the census (design §8), and how many of them a day.
+//! Which names may enter the census, and how many of them a day.
 //!
 //! [`names`] checks names as such. It takes text that a person wrote, or names that a host listed,
 //! and returns a [`protocol::Host`] that may be checked, or a [`Refusal`] fit for people. It

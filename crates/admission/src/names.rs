@@ -17,7 +17,7 @@ pub enum Reserved {
     /// All are refused.
     Refuse,
     /// Names below `.test` and `.example` are admitted, as if these were known suffixes; all others
-    /// are refused. In lab mode only (design §10).
+    /// are refused. In lab mode only.
     AllowInLab,
 }
 

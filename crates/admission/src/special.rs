@@ -49,7 +49,7 @@ const RESERVED: &[&str] = &[
     "exit",
 ];
 
-/// The reserved domains that serve as real ones in the lab (design §10).
+/// The reserved domains that serve as real ones in the lab.
 const LAB: &[&str] = &["test", "example"];
 
 /// The reserved domain that `host` is or lies in. `None` if there is none.

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_are_those_of_the_design() {
+    fn intervals_have_these_bounds() {
         let calendar = Calendar::REAL;
         check(|j| calendar.day(j), 27 * 60, 31 * 60);
         check(|j| calendar.week(j), 155 * 60 + 30, 178 * 60 + 30);

@@ -1,4 +1,4 @@
-//! The only way out for a check (design §1): paces, resolves, filters, dials, and provides one
+//! The only way out for a check (invariant I1): paces, resolves, filters, dials, and provides one
 //! egress socket per check.
 //!
 //! It takes control requests over a Unix socket, DNS answers, and the ClientHello of each

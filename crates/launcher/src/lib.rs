@@ -1,5 +1,5 @@
-//! The only process with access to the engine's socket (design §1, §4). It runs each check in its
-//! own container and passes the container's output on.
+//! The only process with access to the engine's socket. It runs each check in its own container and
+//! passes the container's output on.
 //!
 //! A request names a check and its host. The answer is the container's output in frames, and how
 //! the container ended. An engine's socket gives root on its machine. Therefore this process has no

@@ -26,7 +26,7 @@ pub struct Settings {
     /// Most containers at the same time. Further launches are answered with `Full`. The
     /// orchestrator's own limit is lower or equal.
     pub checks_max: usize,
-    /// A check's time, from its container's start (design §7).
+    /// A check's time, from its container's start (invariant I4).
     pub deadline: Duration,
     /// Added to the deadline, so that a checker that respects its deadline is never killed because
     /// of a slow engine.

@@ -18,7 +18,7 @@ pub const REQUEST_BYTES_MAX: usize = 1024;
 /// Longest payload of a frame. An engine's chunks are shorter.
 pub const FRAME_BYTES_MAX: usize = 64 * 1024;
 
-/// A request of the orchestrator. Nothing in it can change a container (design §1).
+/// A request of the orchestrator. Nothing in it can change a container (invariant I1).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {

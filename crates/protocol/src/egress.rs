@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest wait for which the gateway promises a turn: a daily interval, before the lab's division
-/// (design §6). If a farm has more names than fit in a day, its last ones have to ask again.
+/// Longest wait for which the gateway promises a turn: a daily interval, before the lab's division.
+/// If a farm has more names than fit in a day, its last ones have to ask again.
 pub const PROMISED_WITHIN: Duration = Duration::from_hours(29);
 
 /// An address family.

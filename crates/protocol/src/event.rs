@@ -1,4 +1,4 @@
-//! Events: what a checker prints, one JSON object a line (design §5).
+//! Events: what a checker prints, one JSON object a line.
 
 pub mod wall;
 

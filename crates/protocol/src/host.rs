@@ -1,4 +1,4 @@
-//! Host names in canonical form (design §8).
+//! Host names in canonical form.
 
 use std::fmt;
 use std::net::Ipv4Addr;

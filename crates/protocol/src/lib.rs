@@ -1,6 +1,6 @@
 //! The language of checkers: host names, events, check ids, and their bounds.
 //!
-//! The trusted programs parse what the untrusted checker prints with this crate (design §5), so it
+//! The trusted programs parse what the untrusted checker prints with this crate, so it
 //! has no I/O, no clock and no async. Text becomes types that keep their own rules, and text
 //! outside the language is rejected.
 #![warn(

@@ -1,4 +1,4 @@
-//! The bounds of the wire and of a check, each with its reason (design §4, §5, §7).
+//! The bounds of the wire and of a check, each with its reason (invariant I9).
 
 /// Version of the wire that `hello` announces. A checker with another version is a mistake of our
 /// deployment, hence a fault. The version rises with every field, even an optional one: unknown
@@ -34,7 +34,7 @@ pub const SOFTWARE_BYTES_MAX: usize = 128;
 /// Bytes of any other text in an event: a redirect's target that is no valid name.
 pub const TEXT_BYTES_MAX: usize = 200;
 
-/// The whole check, from the container's start (design §7).
+/// The whole check, from the container's start (invariant I4).
 pub const CHECK_SECONDS_MAX: u64 = 60;
 
 /// The checker ends this many seconds after its start, so that a slow host shows in its report and

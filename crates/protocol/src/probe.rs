@@ -1,8 +1,8 @@
 //! The limits that a probe container found in force on itself: the answer of `fedicensus-checker
 //! --probe`.
 //!
-//! The launcher parses it strictly and refuses to work if a required limit is missing (design §4).
-//! A limit that could not be read is `None`, which the reader must treat as not in force.
+//! The launcher parses it strictly and refuses to work if a required limit is missing (invariant
+//! I1). A limit that could not be read is `None`, which the reader must treat as not in force.
 
 use serde::{Deserialize, Serialize};
 

@@ -2,7 +2,7 @@
 //! fault.
 //!
 //! Takes lines of stdout, how the container ended and the gateway's account, and gives a verdict
-//! about the checked host. Rejects everything outside the wire's order (design §5). The first
+//! about the checked host. Rejects everything outside the wire's order (invariant I3). The first
 //! breach ends the check. After `hello` a breach is the host's (`protocol`), before it ours.
 
 use protocol::limits::{PEERS_MAX, SOFTWARE_BYTES_MAX, TEXT_BYTES_MAX};

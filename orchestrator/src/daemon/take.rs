@@ -127,7 +127,7 @@ async fn take_due(
 }
 
 /// Parks a host whose name the rules no longer admit. They may have changed since the name was
-/// admitted, and such a host never stops the daemon (design §8). A host that the operator denies is
+/// admitted, and such a host never stops the daemon. A host that the operator denies is
 /// not checked.
 async fn not_admitted_now(
     taken: &store::Taken,

@@ -1,5 +1,5 @@
-//! What only containers guarantee: §4 of the design, effective limits, an engine that disappears
-//! and returns.
+//! What only containers guarantee: confinement (invariant I1), effective limits, an engine that
+//! disappears and returns.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,7 +50,7 @@ fn running_check(world: &World, engine: &EngineApi) -> anyhow::Result<Option<Val
     Ok((inspected["State"]["Running"] == true).then_some(inspected))
 }
 
-/// Invariant I1 and design §4, by the engine's own description of a running check.
+/// Invariant I1, by the engine's own description of a running check.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_running_check_is_confined_entirely() -> anyhow::Result<()> {
     let Some(engine) = engine()? else {

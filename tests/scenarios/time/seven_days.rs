@@ -1,5 +1,5 @@
-//! Dying → Dead and Moving → Moved (design §6): only after more than six failures, and only after
-//! seven days. Both conditions must hold.
+//! Dying → Dead and Moving → Moved: only after more than six failures, and only after seven days.
+//! Both conditions must hold.
 //!
 //! A census checks daily, so both become true together. Two tests separate them: an operator who
 //! checks far more often, and a census that was stopped.
@@ -15,7 +15,7 @@ use crate::time::passing::{CROWD, check_until, pass, pass_meanwhile, stored};
 /// A real day, so that none passes during a test.
 const CALENDAR: Calendar = Calendar::REAL;
 
-/// Design §6 says "count > 6".
+/// Failures that leave the state as it is: `FAILURES_BORNE` of `census::transition`.
 const FAILURES_BORNE: usize = 6;
 
 const DYING: &str = "dying.lab.test";

@@ -1,5 +1,5 @@
 //! Comments and documents are in plain English: a short list of words that the old text was full
-//! of, and the width of comments.
+//! of, the width of comments, and what they may cite.
 
 use crate::tree::{files, none, read, rust_files};
 
@@ -8,6 +8,9 @@ const BANNED_WORDS: [&str; 6] = ["anew", "beside", "lest", "tells of", "whoever"
 
 /// Columns of a line of comment, as of code.
 const COLUMNS_MAX: usize = 100;
+
+/// The sign before a section's number, escaped so that this file cites none.
+const SECTION: &str = "\u{a7}";
 
 /// Folders with documents.
 const FOLDERS_OF_DOCUMENTS: [&str; 4] = ["docs", "deploy", "bench", "tests"];
@@ -53,6 +56,27 @@ fn comments_are_no_wider_than_code() {
 }
 
 #[test]
+fn no_section_of_a_design_is_cited() {
+    let breaches: Vec<_> = rust_files()
+        .into_iter()
+        .chain(documents())
+        .filter_map(|path| Some(format!("{path}: {}", design_cited(&read(&path))?)))
+        .collect();
+    none(
+        "there is no design: cite ARCHITECTURE.md, an invariant or a decision",
+        &breaches,
+    );
+}
+
+#[test]
+fn a_design_is_cited_in_any_order_and_across_lines() {
+    let cited = |text: &str| design_cited(&text.replace('$', SECTION)).is_some();
+    assert!(cited("of statistics (Design\n//! $7.3)."));
+    assert!(cited("guarantee: $4 of the design"));
+    assert!(!cited("a design of ours, by RFC 1035 $4.1.1"));
+}
+
+#[test]
 fn a_word_counts_alone_and_in_any_case() {
     let found: Vec<_> = banned("Whoever sits Beside it; a `besides` and anewspaper").collect();
     assert_eq!(found, ["beside", "whoever"]);
@@ -68,6 +92,19 @@ fn comments(source: &str) -> impl Iterator<Item = (usize, &str)> {
     lines
         .map(|(number, line)| (number + 1, line.trim_start()))
         .filter(|(_, line)| line.starts_with("//"))
+}
+
+/// The first four words that have both a section number and the word.
+fn design_cited(text: &str) -> Option<String> {
+    let text = text.to_lowercase();
+    let words: Vec<_> = text
+        .split_whitespace()
+        .filter(|word| word.contains(char::is_alphanumeric))
+        .collect();
+    let has = |near: &[&str], part| near.iter().any(|word| word.contains(part));
+    let mut nears = words.windows(4);
+    let cited = nears.find(|near| has(near, SECTION) && has(near, "design"))?;
+    Some(cited.join(" "))
 }
 
 /// A line of Markdown without code and the targets of links.

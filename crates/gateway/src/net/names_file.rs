@@ -1,4 +1,4 @@
-//! The lab's names file, which replaces DNS (design §10). It is never used outside a lab.
+//! The lab's names file, which replaces DNS. It is never used outside a lab.
 //!
 //! A line is `NAME ADDRESS PORT`, or `NAME` with one of `nxdomain`, `nodata`, `servfail` and
 //! `timeout` to simulate DNS failures. `#` begins a comment. The first label may be `*`, for any

@@ -55,7 +55,7 @@ pub const TTL_MAX: Duration = Duration::from_hours(1);
 /// Longest time for which "no such name" is kept: a new name's first check may come early.
 pub const NEGATIVE_TTL_MAX: Duration = Duration::from_mins(15);
 
-/// Failures in a row after which a name's DNS counts as broken (design §8).
+/// Failures in a row after which a name's DNS counts as broken (invariant I5).
 pub const FAILURES_MAX: u32 = 3;
 
 /// HTTPS's port: the only one that is dialled outside a lab.

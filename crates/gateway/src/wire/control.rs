@@ -42,7 +42,7 @@ pub enum Request {
         wish: Wish,
     },
     /// The check is over: removes the socket and returns the account. `proven` means that the check
-    /// came out alive, so that the address is paced by its block alone from now on (design §8).
+    /// came out alive, so that the address is paced by its block alone from now on (invariant I8).
     Close {
         /// Whether a responding instance answered at the dialled address.
         proven: bool,

@@ -2,7 +2,7 @@
 
 use crate::container::seccomp::SeccompProfile;
 
-/// The limits of a container. The defaults are the design's. Only the operator can weaken them.
+/// The limits of a container. Only the operator can weaken the defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Confinement {
     /// User id. Not `nobody`, which other programs use too.

@@ -1,4 +1,4 @@
-//! The system calls that a check may make: our own allow-list (design §4, invariant I1).
+//! The system calls that a check may make: our own allow-list (invariant I1, decision 0004).
 //!
 //! The list is `seccomp.json` next to this file, in the format of Docker and Podman. Each group of
 //! calls carries its reason as `comment`. The first word of the reason names what needs the calls:

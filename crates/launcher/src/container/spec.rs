@@ -1,4 +1,4 @@
-//! The specification of a check's container, limit by limit (design §4, invariant I1).
+//! The specification of a check's container, limit by limit (invariant I1).
 //!
 //! A [`Spec`] is built from settings, an image, and a check's id and host. Only the id and the host
 //! come from a request. The id names a directory and a label; the host is the last argument.

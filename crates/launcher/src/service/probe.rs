@@ -1,5 +1,4 @@
-//! Are the limits in force? A container examines its own limits and reports them (design §4,
-//! invariant I1).
+//! Are the limits in force? A container examines its own limits and reports them (invariant I1).
 //!
 //! [`judge`] is a pure function. It takes the report of the checker image's `--probe` and returns
 //! the missing limits: those that are required, without which no check may run, and those that only

@@ -1,5 +1,5 @@
 //! Keeps the launcher able to launch: finds the engine, reaps, probes, and then sweeps regularly
-//! (design §4, invariants I1 and I4).
+//! (invariants I1 and I4).
 //!
 //! Every launch reads the [`Condition`] that this sets. A failure is logged once per change and
 //! retried with growing pauses. Until it passes, launches are answered with the reason.

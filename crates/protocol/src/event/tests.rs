@@ -5,7 +5,7 @@ fn parse(line: &str) -> Option<Event> {
 }
 
 #[test]
-fn the_wire_is_as_the_design_shows_it() {
+fn events_are_read_and_written_as_this_json() {
     let hello = Event::Hello {
         protocol: limits::PROTOCOL_VERSION,
         checker: "0.1.0".to_owned(),

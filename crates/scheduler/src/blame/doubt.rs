@@ -36,10 +36,10 @@ use protocol::egress::{Family, Wish};
 use suspects::Suspects;
 use witnessed::Witnessed;
 
-/// A failure that is unconfirmed for this long is dropped (design §3, I5).
+/// A failure that is unconfirmed for this long is dropped (invariant I5).
 pub const CONFIRM_WITHIN: Duration = Duration::from_secs(120);
 
-/// Time without a suitable witness before a canary is checked (design §3, I5).
+/// Time without a suitable witness before a canary is checked (invariant I5).
 pub const CANARY_AFTER: Duration = Duration::from_secs(60);
 
 /// Others responded all along if successive witnesses are at most this far apart: no outage of ours

@@ -23,7 +23,7 @@ const LATELY: Duration = Duration::from_secs(29 * 3600);
 const FAULTERS_MAX: usize = 1024;
 
 /// If a single host keeps causing faults while other checks succeed, it becomes dead at this number
-/// (design §5).
+/// (ARCHITECTURE.md, rules that are easy to break).
 pub(crate) const FAULTS_UNTIL_DEAD: u32 = 3;
 
 /// How much a fault affects.
@@ -110,8 +110,7 @@ impl Faulters {
         }
     }
 
-    /// Whether only this host has faults (design §5). Otherwise the fault hits many hosts and is
-    /// ours.
+    /// Whether only this host has faults. Otherwise the fault hits many hosts and is ours.
     pub(crate) fn is_alone(&self, host: &Host, now: Timestamp) -> bool {
         let others = self
             .lately

@@ -17,10 +17,10 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 const CROWD: usize = 10_000;
 
-/// Longest time between two first checks of a name: design §6.
+/// Longest time between two first checks of a name: a daily interval of `census::time`.
 const DAY: Duration = HOUR.saturating_mul(29);
 
-/// Paces of design §8.
+/// The gateway's default paces (invariant I8).
 const ADDRESS: Duration = SECOND.saturating_mul(10);
 const GROUP: Duration = SECOND.saturating_mul(10);
 const BLOCK: Duration = SECOND.saturating_mul(2);

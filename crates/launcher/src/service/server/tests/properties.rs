@@ -1,4 +1,4 @@
-//! The server accepts little (design §1, invariant I1): for any request, a container is built only
+//! The server accepts little (invariant I1): for any request, a container is built only
 //! from a check's id, a host and the settings.
 
 use proptest::prelude::*;
