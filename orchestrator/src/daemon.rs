@@ -221,7 +221,9 @@ impl Daemon {
 
     fn tick(&mut self) -> anyhow::Result<()> {
         self.watch_clock();
-        self.handle(Event::Pressure(pressure::look(Path::new(PROC))));
+        let (pressure, cause) = pressure::look(Path::new(PROC));
+        self.live.pressed(pressure, cause);
+        self.handle(Event::Pressure(pressure));
         match self.store.location().check() {
             Ok(()) => {}
             // The supervisor starts a new process, which opens the new file.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use launcher::BollardEngine;
+use scheduler::slots::concurrency::Bounds;
 use store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -79,7 +80,8 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     .await?;
     let control = ControlSocket::open(&config.control_socket())?;
     let control = control.serve(handler, shutdown.clone());
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs");
+    let Bounds { least, most } = config.checks;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs, {least} to {most} checks at once");
     // When one fails, the process ends, and its supervisor starts a new one.
     tokio::try_join!(
         control,

@@ -36,7 +36,7 @@ fn exit_codes_are_as_documented() {
     let nowhere = [("FEDICENSUS_DATA_DIR", "/nonexistent")];
     check(&["--version"], &[], 0, "fedicensus 0.1.0");
     check(&["completions", "bash"], &[], 0, "complete");
-    check(&["settings"], &[], 0, "checks_max = \"4\"");
+    check(&["settings"], &[], 0, "checks_max = \"\"");
     check(&["fly"], &[], 2, "unrecognized subcommand");
     check(&["run"], &[], 2, "setting `contact` is missing");
     check(

@@ -17,4 +17,4 @@ pub mod slots;
 
 pub use command::Command;
 pub use event::Event;
-pub use scheduler::{Scheduler, Settings, Snapshot};
+pub use scheduler::{Limit, Scheduler, Settings, Snapshot};

@@ -121,6 +121,19 @@ enum Failure {
     },
 }
 
+/// Why no more containers run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Hosts wait for a slot.
+    Slots,
+    /// The gateway has no dial to spare.
+    Dials,
+    /// Hosts that are due wait for their paces.
+    Paces,
+    /// No more hosts are due.
+    Due,
+}
+
 /// The scheduler's state for `status`, `health` and the metrics.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
@@ -132,6 +145,10 @@ pub struct Snapshot {
     pub containers_allowed: u32,
     /// The bounds of that number.
     pub containers: Bounds,
+    /// Containers that run.
+    pub containers_running: u32,
+    /// Why no more run.
+    pub limit: Limit,
     /// Checks that may start per second.
     pub start_rate: f64,
     /// Hosts being opened or checked, by class.
@@ -264,6 +281,12 @@ impl Scheduler {
             waiting: self.doubts.waiting(),
             containers_allowed: self.slots.allowed(),
             containers: self.slots.bounds(),
+            containers_running: self.slots.taken(),
+            limit: if self.slots.are_waited_for() {
+                Limit::Slots
+            } else {
+                self.demand.limit()
+            },
             start_rate: self.demand.rate(),
             in_progress: Class::ALL
                 .into_iter()

@@ -160,6 +160,11 @@ impl Slots {
         self.concurrency.bounds()
     }
 
+    /// Containers that run, or are about to.
+    pub(crate) fn taken(&self) -> u32 {
+        count(self.held.len())
+    }
+
     pub(crate) fn are_waited_for(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -1,5 +1,6 @@
 //! Limits derived from other settings. Only the lab overrides some of them.
 
+use std::path::Path;
 use std::time::Duration;
 
 use admission::{Limit, Limits};
@@ -10,8 +11,22 @@ use scheduler::slots::concurrency::Bounds;
 use super::value::{limit, number, small};
 use super::{ConfigError, Values};
 
+/// Where the kernel shows the machine's memory.
+const MEMINFO: &str = "/proc/meminfo";
+
 /// Highest setting for containers at once: what an engine on one machine sustains.
 const CHECKS_MAX: u32 = 64;
+
+/// Fewest and most containers at once if the operator sets no number. Strangers choose what a check
+/// holds of its memory, so a large machine does not get as many as would fit.
+const DEFAULT_CHECKS: (u64, u64) = (4, 32);
+
+/// Memory of everything except checks, in MiB: this program's parts, the web server, the engine and
+/// the system.
+const RESERVED_MIB: u64 = 768;
+
+/// Memory limit of a check in MiB.
+const CHECK_MIB: u64 = 64;
 
 /// Two slots: a host that makes us wait for a minute leaves one for the others.
 const CHECKS_MIN: u32 = 2;
@@ -33,12 +48,31 @@ const PACE_MS_MAX: u64 = 3_600_000;
 
 /// Lowest and highest number of containers at once.
 pub(super) fn checks(values: &Values) -> Result<Bounds, ConfigError> {
-    let most = values.parse("checks_max", |text| small(text, 1, CHECKS_MAX))?;
+    let most = values.parse("checks_max", |text| match text {
+        "" => Ok(checks_within(memory_mib(Path::new(MEMINFO)))),
+        text => small(text, 1, CHECKS_MAX),
+    })?;
     let least = values.parse("lab.checks_min", |text| match text {
         "" => Ok(CHECKS_MIN.min(most)),
         text => small(text, 1, most),
     })?;
     Ok(Bounds { least, most })
+}
+
+/// Containers at once that fit into this much memory.
+fn checks_within(memory_mib: u64) -> u32 {
+    let (least, most) = DEFAULT_CHECKS;
+    let fit = memory_mib.saturating_sub(RESERVED_MIB) / CHECK_MIB;
+    u32::try_from(fit.clamp(least, most)).unwrap_or(CHECKS_MIN)
+}
+
+/// The machine's memory, whatever a container's limit is, so that all roles derive the same number.
+/// 0 if it can't be read.
+fn memory_mib(meminfo: &Path) -> u64 {
+    let text = std::fs::read_to_string(meminfo).unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = total.and_then(|total| total.split_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) / 1024
 }
 
 /// Hosts that are checked or wait for a container at once while the limit of containers is at its
@@ -109,6 +143,25 @@ mod tests {
             let found = (bounds.least, bounds.most, opens_max(&values).unwrap());
             assert_eq!(found, expect, "{most}");
         }
+    }
+
+    #[test]
+    fn without_a_setting_checks_follow_from_the_machines_memory() {
+        let machine = tempfile::NamedTempFile::new().unwrap();
+        for (total_kib, expect) in [
+            ("MemFree: 9 kB\nMemTotal:  1005000 kB\n", 4),
+            ("MemTotal: 1964000 kB\n", 17),
+            ("MemTotal: 3964000 kB\n", 32),
+            ("MemTotal: 65000000 kB\n", 32),
+            ("MemTotal: much\n", 4),
+        ] {
+            std::fs::write(machine.path(), total_kib).unwrap();
+            let found = checks_within(memory_mib(machine.path()));
+            assert_eq!(found, expect, "{total_kib}");
+        }
+        assert_eq!(checks_within(memory_mib(Path::new("/no/such/file"))), 4);
+        let bounds = checks(&values(&[])).unwrap();
+        assert_eq!(bounds.most, checks_within(memory_mib(Path::new(MEMINFO))));
     }
 
     #[test]

@@ -40,8 +40,8 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting(
         "checks_max",
-        "4",
-        "Most containers at once, 1 to 64. The census finds out how many of them the machine sustains (docs/operating.md): at least two, so that one slow host does not stop all others. Four keep a two-core machine busy and responsive. At most four times as many hosts are checked or wait for a container (run, gateway, launcher).",
+        "",
+        "Most containers at once, 1 to 64; empty: one for each 64 MiB of the machine's memory above 768 MiB, at least 4 and at most 32. The census finds out how many of them the machine sustains (docs/operating.md): at least two, so that one slow host does not stop all others. At most four times as many hosts are checked or wait for a container (run, gateway, launcher).",
     ),
     setting(
         "data_dir",

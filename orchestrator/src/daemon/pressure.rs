@@ -15,8 +15,8 @@ const CHECK_MIB: u64 = 80;
 const CHECKS_LEFT: (u64, u64) = (4, 2);
 
 /// Load average over a minute per processor: processes that run or wait for a disk. Two per
-/// processor are ordinary while checks keep it busy.
-const LOAD: (f64, f64) = (4.0, 8.0);
+/// processor are ordinary while checks keep it busy; beyond five, the machine answers others late.
+const LOAD: (f64, f64) = (3.0, 5.0);
 
 /// Percentage of ten seconds in which all processes waited for memory. Starting another check would
 /// then make none faster.
@@ -34,8 +34,9 @@ struct Readings {
     memory_stalls: Option<f64>,
 }
 
-/// Measures the machine with a few small reads that need no disk.
-pub(super) fn look(proc: &Path) -> Pressure {
+/// Measures the machine with a few small reads that need no disk. Returns the highest pressure and
+/// its cause.
+pub(super) fn look(proc: &Path) -> (Pressure, &'static str) {
     let read = |name: &str| read(&proc.join(name)).unwrap_or_default();
     let processors = processors(&read("stat"));
     Readings {
@@ -57,8 +58,8 @@ fn read(path: &Path) -> std::io::Result<String> {
 }
 
 impl Readings {
-    /// The highest of the three pressures.
-    fn pressure(self) -> Pressure {
+    /// The highest of the three pressures, and its cause.
+    fn pressure(self) -> (Pressure, &'static str) {
         let above = |value: f64, (tight, over): (f64, f64)| {
             if value > over {
                 Pressure::Overloaded
@@ -81,8 +82,12 @@ impl Readings {
         let stalls = self
             .memory_stalls
             .map(|stalls| above(stalls, MEMORY_STALLS));
-        let worst = [memory, load, stalls].into_iter().flatten().max();
-        worst.unwrap_or(Pressure::Low)
+        let causes = [(load, "processor"), (memory, "memory"), (stalls, "memory")];
+        let known = causes
+            .into_iter()
+            .filter_map(|(it, cause)| Some((it?, cause)));
+        let worst = known.max_by_key(|(pressure, _)| *pressure);
+        worst.unwrap_or((Pressure::Low, ""))
     }
 }
 
@@ -129,7 +134,7 @@ mod tests {
     const PRESSURE: &str = "some avg10=90.00 avg60=1.00 avg300=0.10 total=5\nfull avg10=STALLS avg60=0.00 avg300=0.00 total=3\n";
 
     #[track_caller]
-    fn check(available_mib: u64, load: &str, stalls: &str, expect: Pressure) {
+    fn check(available_mib: u64, load: &str, stalls: &str, expect: Pressure, cause: &str) {
         let proc = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| std::fs::write(proc.path().join(name), text).unwrap();
         std::fs::create_dir(proc.path().join("pressure")).unwrap();
@@ -138,32 +143,34 @@ mod tests {
         write("stat", STAT);
         write("loadavg", &format!("{load} 9.00 9.00 2/155 9999\n"));
         write("pressure/memory", &PRESSURE.replace("STALLS", stalls));
-        assert_eq!(look(proc.path()), expect);
+        let (found, why) = look(proc.path());
+        assert_eq!(found, expect);
+        assert!(expect == Pressure::Low || why == cause, "{why}");
     }
 
     #[test]
     fn memory_load_and_stalls_press_each_by_itself() {
-        check(8000, "1.50", "0.00", Pressure::Low);
-        check(319, "1.50", "0.00", Pressure::High);
-        check(159, "1.50", "0.00", Pressure::Overloaded);
+        check(8000, "1.50", "0.00", Pressure::Low, "");
+        check(319, "1.50", "0.00", Pressure::High, "memory");
+        check(159, "1.50", "0.00", Pressure::Overloaded, "memory");
         // Two processors.
-        check(8000, "8.01", "0.00", Pressure::High);
-        check(8000, "16.01", "0.00", Pressure::Overloaded);
-        check(8000, "1.50", "5.01", Pressure::High);
-        check(8000, "1.50", "20.01", Pressure::Overloaded);
-        check(319, "16.01", "0.00", Pressure::Overloaded);
+        check(8000, "6.01", "0.00", Pressure::High, "processor");
+        check(8000, "10.01", "0.00", Pressure::Overloaded, "processor");
+        check(8000, "1.50", "5.01", Pressure::High, "memory");
+        check(8000, "1.50", "20.01", Pressure::Overloaded, "memory");
+        check(319, "16.01", "0.00", Pressure::Overloaded, "processor");
     }
 
     #[test]
     fn what_is_not_there_or_not_understood_presses_nobody() {
         let proc = tempfile::tempdir().unwrap();
-        assert_eq!(look(proc.path()), Pressure::Low);
+        assert_eq!(look(proc.path()).0, Pressure::Low);
         for name in ["meminfo", "stat", "loadavg"] {
             std::fs::write(proc.path().join(name), "MemAvailable: many\ncpu?\n\u{0}").unwrap();
         }
-        assert_eq!(look(proc.path()), Pressure::Low);
+        assert_eq!(look(proc.path()).0, Pressure::Low);
         // A load is meaningless without the number of processors.
         std::fs::write(proc.path().join("loadavg"), "99.00 1 1").unwrap();
-        assert_eq!(look(proc.path()), Pressure::Low);
+        assert_eq!(look(proc.path()).0, Pressure::Low);
     }
 }

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use census::time::Timestamp;
-use scheduler::Snapshot;
 use scheduler::blame::blackout::NoSuccess;
+use scheduler::slots::concurrency::Pressure;
+use scheduler::{Limit, Snapshot};
 use serde::{Deserialize, Serialize};
 
 use crate::meters::Meters;
@@ -33,6 +34,8 @@ pub struct Live {
 struct Inner {
     state: LiveState,
     ends: VecDeque<Second>,
+    /// What the machine lacks, if it does.
+    pressed: Option<&'static str>,
 }
 
 /// Checks that ended in one second.
@@ -86,6 +89,10 @@ pub struct Pace {
     pub checks_min: u32,
     /// Upper bound of `checks_allowed`.
     pub checks_max: u32,
+    /// Containers that run now.
+    pub checks_running: u32,
+    /// Why no more run: `checks_max`, `memory`, `processor`, `engine`, `dials`, `paces` or `due`.
+    pub limited_by: String,
     /// Most hosts opened per second.
     pub starts_per_second: f64,
     /// Hosts being opened or checked, by class.
@@ -102,6 +109,7 @@ impl Live {
         let inner = Inner {
             state,
             ends: VecDeque::new(),
+            pressed: None,
         };
         Self {
             inner: Mutex::new(inner),
@@ -157,8 +165,14 @@ impl Live {
         inner.state.dump_trouble = outcome.clone().err();
     }
 
+    /// The machine's pressure, and its cause if it is not low.
+    pub(super) fn pressed(&self, pressure: Pressure, cause: &'static str) {
+        self.lock().pressed = (pressure != Pressure::Low).then_some(cause);
+    }
+
     pub(super) fn show(&self, now: Timestamp, scheduler: Snapshot) {
         let mut inner = self.lock();
+        let pressed = inner.pressed;
         let state = &mut inner.state;
         state.last_round_ms = now.0;
         state.in_flight = u64::try_from(scheduler.in_flight).unwrap_or(u64::MAX);
@@ -166,6 +180,8 @@ impl Live {
             checks_allowed: scheduler.containers_allowed,
             checks_min: scheduler.containers.least,
             checks_max: scheduler.containers.most,
+            checks_running: scheduler.containers_running,
+            limited_by: limited_by(&scheduler, pressed).to_owned(),
             starts_per_second: scheduler.start_rate,
             under_way: scheduler
                 .in_progress
@@ -183,6 +199,18 @@ impl Live {
         self.inner
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Why no more containers run. If hosts wait for slots below the maximum and the machine is not
+/// pressed, starts were slow, or the number still grows.
+fn limited_by(scheduler: &Snapshot, pressed: Option<&'static str>) -> &'static str {
+    match scheduler.limit {
+        Limit::Slots if scheduler.containers_allowed >= scheduler.containers.most => "checks_max",
+        Limit::Slots => pressed.unwrap_or("engine"),
+        Limit::Dials => "dials",
+        Limit::Paces => "paces",
+        Limit::Due => "due",
     }
 }
 

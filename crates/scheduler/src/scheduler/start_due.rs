@@ -8,7 +8,7 @@ use census::time::Timestamp;
 use protocol::egress::Wish;
 use protocol::order::AskPeers;
 
-use super::{Check, Scheduler};
+use super::{Check, Limit, Scheduler};
 use crate::command::{CanaryTurn, Command, Notice, Released, Start, Wait};
 use crate::demand::in_progress::Stage;
 use crate::demand::shares::{Room, Shares};
@@ -26,6 +26,8 @@ pub(super) struct Demand {
     measured: Option<Timestamp>,
     shares: Shares,
     rate: StartRate,
+    /// Whether a host has waited for its pace since the last measurement.
+    is_paced: bool,
 }
 
 impl Demand {
@@ -37,11 +39,23 @@ impl Demand {
             measured: None,
             shares: Shares::default(),
             rate: StartRate::new(starts_per_second, now),
+            is_paced: false,
         }
     }
 
     pub(super) fn rate(&self) -> f64 {
         self.rate.rate()
+    }
+
+    /// Why no more hosts are opened.
+    pub(super) fn limit(&self) -> Limit {
+        if self.rate.lacks_dials() {
+            Limit::Dials
+        } else if self.is_paced {
+            Limit::Paces
+        } else {
+            Limit::Due
+        }
     }
 
     pub(super) fn count_at(&self) -> Timestamp {
@@ -67,6 +81,7 @@ impl Demand {
     /// available again. Otherwise crowds of such hosts, which ask again and again, would use up the
     /// starts of hosts whose turn it is.
     pub(super) fn was_out_of_turn(&mut self) {
+        self.is_paced = true;
         self.rate.returned();
     }
 
@@ -115,6 +130,7 @@ impl Scheduler {
     ) {
         if let Some(load) = load {
             self.demand.measured = Some(now);
+            self.demand.is_paced = false;
             self.demand.rate.measured(load, self.calendar, now);
         }
         let mut room = self.room();

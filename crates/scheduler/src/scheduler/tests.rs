@@ -14,6 +14,7 @@ use protocol::{DeadReason, Private};
 use super::*;
 use crate::blame::doubt::{Dns, Doubt, Witness};
 use crate::blame::faults::{CheckFault, FaultScope};
+use crate::demand::start_rate::Load;
 use crate::event::{CheckOutcome, NotAdmitted, SlotDemand, Taken, Trigger, WriteOutcome};
 use crate::publication::PublishAgain;
 use crate::slots::SLOT_WAIT_MAX;
@@ -342,6 +343,35 @@ fn a_check_waits_for_a_slot_and_is_turned_away_in_time() {
     assert!(!rig.commands.contains(&Command::GrantSlot(last)));
     rig.pass(SLOT_WAIT_MAX);
     assert!(rig.tick().contains(&Command::TurnAway(last)));
+}
+
+#[test]
+fn the_state_says_why_no_more_checks_run() {
+    let mut rig = Rig::new();
+    let limit = |rig: &Rig| rig.scheduler.snapshot().limit;
+    assert_eq!(limit(&rig), Limit::Due);
+    let deferred = |why| CheckOutcome::Deferred {
+        why,
+        retry_after: SECOND,
+    };
+    let check = rig.taken(1, 0);
+    rig.ended(check, deferred(Deferral::GroupPace));
+    assert_eq!(limit(&rig), Limit::Paces);
+    rig.on(Event::Demand {
+        waiting: PerClass::default(),
+        next_due: None,
+        load: Some(Load::default()),
+    });
+    assert_eq!(limit(&rig), Limit::Due);
+    let check = rig.taken(2, 0);
+    rig.ended(check, deferred(Deferral::DialPace));
+    assert_eq!(limit(&rig), Limit::Dials);
+    for number in 10..=10 + u64::from(CONTAINERS) {
+        let (check, demand) = (rig.taken(number, 0), SlotDemand::One);
+        rig.on(Event::Opened { check, demand });
+    }
+    assert_eq!(limit(&rig), Limit::Slots);
+    assert_eq!(rig.scheduler.snapshot().containers_running, CONTAINERS);
 }
 
 #[test]

@@ -207,9 +207,24 @@ fn pace_words(pace: &Pace) -> String {
         &in_progress
     };
     format!(
-        "{} containers at once ({} to {}), {:.0} starts/s at most; in progress: {in_progress}",
-        pace.checks_allowed, pace.checks_min, pace.checks_max, pace.starts_per_second,
+        "{} of {} containers at once ({} to {}), limited by {}; {:.0} starts/s at most; in progress: {in_progress}",
+        pace.checks_running,
+        pace.checks_allowed,
+        pace.checks_min,
+        pace.checks_max,
+        limit_words(&pace.limited_by),
+        pace.starts_per_second,
     )
+}
+
+fn limit_words(limited_by: &str) -> &str {
+    match limited_by {
+        "processor" => "the processor",
+        "engine" => "the engine's starts",
+        "dials" => "dials_per_second",
+        "due" => "the hosts that are due",
+        same => same,
+    }
 }
 
 fn gateway_line(gateway: &PartStatus<gateway::control::Status>) -> Line {
