@@ -91,7 +91,7 @@ pub struct Pace {
     pub checks_max: u32,
     /// Containers that run now.
     pub checks_running: u32,
-    /// Why no more run: `checks_max`, `memory`, `processor`, `engine`, `dials`, `paces` or `due`.
+    /// Why no more run: `checks_max`, `memory`, `processor`, `engine`, `dials`, `paces` or `demand`.
     pub limited_by: String,
     /// Most hosts opened per second.
     pub starts_per_second: f64,
@@ -210,7 +210,7 @@ fn limited_by(scheduler: &Snapshot, pressed: Option<&'static str>) -> &'static s
         Limit::Slots => pressed.unwrap_or("engine"),
         Limit::Dials => "dials",
         Limit::Paces => "paces",
-        Limit::Due => "due",
+        Limit::Due => "demand",
     }
 }
 

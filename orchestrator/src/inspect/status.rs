@@ -319,7 +319,7 @@ peers      30 complete, 10 refused
 source     a-list: 3 names taken 1970-01-01T00:00:00Z; PAUSED since 1970-01-01T00:00:01Z: it held 30 names, and 3 at the reading before: \
 inspect it, then `fedicensus sources resume a-list`
 daemon     since 1970-01-01T00:00:00Z, 0.00 checks/s, 37 wait for confirmation
-pace       3 of 3 containers at once (2 to 4), limited by the processor; 10 starts/s at most; in progress: 2 dead, 9 living
+pace       3 of 3 containers at once (2 to 4), limited by processor; 10 starts/s at most; in progress: 2 dead, 9 living
 NO CHECK SUCCEEDS since 1970-01-01T00:00:00Z: 37 checks in a row failed, none counts against its host; most often: tls ×29, unreachable ×8. \
 Is this machine's clock right? Does its resolver return the right addresses? Does a proxy alter TLS? Are the checker's \
 trust roots outdated?

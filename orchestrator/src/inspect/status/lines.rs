@@ -212,19 +212,9 @@ fn pace_words(pace: &Pace) -> String {
         pace.checks_allowed,
         pace.checks_min,
         pace.checks_max,
-        limit_words(&pace.limited_by),
+        pace.limited_by,
         pace.starts_per_second,
     )
-}
-
-fn limit_words(limited_by: &str) -> &str {
-    match limited_by {
-        "processor" => "the processor",
-        "engine" => "the engine's starts",
-        "dials" => "dials_per_second",
-        "due" => "the hosts that are due",
-        same => same,
-    }
 }
 
 fn gateway_line(gateway: &PartStatus<gateway::control::Status>) -> Line {
