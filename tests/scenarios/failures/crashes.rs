@@ -112,7 +112,7 @@ async fn no_kill_at_any_moment_loses_a_verdict_or_wrongs_anybody() -> anyhow::Re
     let mut outcome = Ok(());
     let mut until = None;
     for number in 1.. {
-        let is_over = || {
+        let mut is_over = || {
             Instant::now() > *until.get_or_insert(Instant::now() + tests::patient(ENOUGH_WITHIN))
         };
         if number > kills && (story.has_seen_enough(kills) || is_over()) {
