@@ -91,7 +91,7 @@ pub struct Pace {
     pub checks_max: u32,
     /// Containers that run now.
     pub checks_running: u32,
-    /// Why no more run: `checks_max`, `memory`, `processor`, `engine`, `dials`, `paces` or `demand`.
+    /// Why no more run: `checks_max`, `memory`, `processor`, `engine`, `dials`, `paces`, `demand`.
     pub limited_by: String,
     /// Most hosts opened per second.
     pub starts_per_second: f64,
