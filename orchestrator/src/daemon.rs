@@ -128,6 +128,7 @@ impl Daemon {
             watcher: None,
             live,
             clock: ClockWatch::start(now),
+            looks: pressure::Looks::default(),
             ticker,
             services,
             store,
@@ -221,7 +222,7 @@ impl Daemon {
 
     fn tick(&mut self) -> anyhow::Result<()> {
         self.watch_clock();
-        let (pressure, cause) = pressure::look(Path::new(PROC));
+        let (pressure, cause) = self.looks.look(Path::new(PROC));
         self.live.pressed(pressure, cause);
         self.handle(Event::Pressure(pressure));
         match self.store.location().check() {

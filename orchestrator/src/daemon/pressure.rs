@@ -1,8 +1,9 @@
-//! Measures the machine's pressure: memory, load, and the kernel's figures for both.
+//! Measures the machine's pressure: memory, idle processors, load, and the kernel's figures.
 //!
 //! Reads `/proc`, which shows the whole machine in a container too. A figure that can't be read
 //! does not count.
 
+use std::collections::VecDeque;
 use std::path::Path;
 
 use scheduler::slots::concurrency::Pressure;
@@ -14,8 +15,17 @@ const CHECK_MIB: u64 = 80;
 /// below the second number.
 const CHECKS_LEFT: (u64, u64) = (4, 2);
 
-/// Load average over a minute per processor: processes that run or wait for a disk. Two per
-/// processor are ordinary while checks keep it busy; beyond five, the machine answers others late.
+/// Percentage of the last seconds in which the processors were idle. Pressure is high below the
+/// first number, so that the machine answers others, and overloaded below the second one if the
+/// load says so too.
+const IDLE: (f64, f64) = (10.0, 3.0);
+
+/// Readings of the processors' time that are kept, one a second: long enough that chance evens out.
+const READINGS: usize = 10;
+
+/// Load average over a minute per processor: processes that run or wait for a disk. It lags, and a
+/// check's short processes raise it on machines with a third of their time idle, so it decides
+/// alone only where idle time can't be read.
 const LOAD: (f64, f64) = (3.0, 5.0);
 
 /// Percentage of ten seconds in which all processes waited for memory. Starting another check would
@@ -31,22 +41,47 @@ const FILE_BYTES_MAX: u64 = 256 * 1024;
 struct Readings {
     available_mib: Option<u64>,
     load_a_processor: Option<f64>,
+    idle: Option<f64>,
     memory_stalls: Option<f64>,
 }
 
-/// Measures the machine with a few small reads that need no disk. Returns the highest pressure and
-/// its cause.
-pub(super) fn look(proc: &Path) -> (Pressure, &'static str) {
-    let read = |name: &str| read(&proc.join(name)).unwrap_or_default();
-    let processors = processors(&read("stat"));
-    Readings {
-        available_mib: available_mib(&read("meminfo")),
-        load_a_processor: load(&read("loadavg"))
-            .filter(|_| processors > 0)
-            .map(|load| load / f64::from(processors)),
-        memory_stalls: stalls(&read("pressure/memory")),
+/// Looks at the machine, with what earlier looks saw.
+#[derive(Debug, Default)]
+pub(super) struct Looks {
+    /// Idle and whole time of all processors.
+    times: VecDeque<(u64, u64)>,
+}
+
+impl Looks {
+    /// Measures the machine with a few small reads that need no disk. Returns the highest pressure
+    /// and its cause.
+    pub(super) fn look(&mut self, proc: &Path) -> (Pressure, &'static str) {
+        let read = |name: &str| read(&proc.join(name)).unwrap_or_default();
+        let stat = read("stat");
+        let processors = processors(&stat);
+        let idle = self.idle(&stat);
+        Readings {
+            idle,
+            available_mib: available_mib(&read("meminfo")),
+            load_a_processor: load(&read("loadavg"))
+                .filter(|_| processors > 0)
+                .map(|load| load / f64::from(processors)),
+            memory_stalls: stalls(&read("pressure/memory")),
+        }
+        .pressure()
     }
-    .pressure()
+
+    /// Percentage of idle time since the oldest kept reading; `None` at the first one.
+    fn idle(&mut self, stat: &str) -> Option<f64> {
+        let (idle, whole) = times(stat)?;
+        let (idle_then, then) = self.times.front().copied().unwrap_or((idle, whole));
+        self.times.push_back((idle, whole));
+        if self.times.len() > READINGS {
+            self.times.pop_front();
+        }
+        let passed = whole.checked_sub(then).filter(|passed| *passed > 0)?;
+        Some(idle.saturating_sub(idle_then) as f64 * 100.0 / passed as f64)
+    }
 }
 
 fn read(path: &Path) -> std::io::Result<String> {
@@ -79,6 +114,12 @@ impl Readings {
             }
         });
         let load = self.load_a_processor.map(|load| above(load, LOAD));
+        let load = match self.idle {
+            Some(idle) if idle < IDLE.1 => load,
+            Some(idle) if idle < IDLE.0 => Some(Pressure::High),
+            Some(_) => None,
+            None => load,
+        };
         let stalls = self
             .memory_stalls
             .map(|stalls| above(stalls, MEMORY_STALLS));
@@ -103,6 +144,15 @@ fn available_mib(meminfo: &str) -> Option<u64> {
 /// The first number of `loadavg`: the average over a minute.
 fn load(loadavg: &str) -> Option<f64> {
     loadavg.split_whitespace().next()?.parse().ok()
+}
+
+/// Idle time, waits for disks included, and whole time of all processors: the line `cpu` of `stat`.
+fn times(stat: &str) -> Option<(u64, u64)> {
+    let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+    let times: Option<Vec<u64>> = line.split_whitespace().map(|it| it.parse().ok()).collect();
+    let times = times?;
+    let idle = times.get(3..5)?.iter().sum();
+    Some((idle, times.iter().take(8).sum()))
 }
 
 /// Number of lines `cpu0`, `cpu1` … in `stat`. It counts the whole machine, even if a container may
@@ -143,7 +193,7 @@ mod tests {
         write("stat", STAT);
         write("loadavg", &format!("{load} 9.00 9.00 2/155 9999\n"));
         write("pressure/memory", &PRESSURE.replace("STALLS", stalls));
-        let (found, why) = look(proc.path());
+        let (found, why) = Looks::default().look(proc.path());
         assert_eq!(found, expect);
         assert!(expect == Pressure::Low || why == cause, "{why}");
     }
@@ -162,15 +212,38 @@ mod tests {
     }
 
     #[test]
+    fn idle_processors_outweigh_the_load() {
+        let proc = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(proc.path().join(name), text).unwrap();
+        write("loadavg", "10.01 9.00 9.00 2/155 9999\n");
+        for (idle, expect) in [
+            (20, Pressure::Low),
+            (9, Pressure::High),
+            (2, Pressure::Overloaded),
+        ] {
+            let mut looks = Looks::default();
+            for seconds in [1, 2] {
+                let (idle, busy) = (seconds * idle, seconds * (100 - idle));
+                write(
+                    "stat",
+                    &format!("cpu  {busy} 0 0 {idle} 0 0 0 0 0 0\ncpu0\ncpu1\n"),
+                );
+                looks.look(proc.path());
+            }
+            assert_eq!(looks.look(proc.path()).0, expect, "{idle}");
+        }
+    }
+
+    #[test]
     fn what_is_not_there_or_not_understood_presses_nobody() {
         let proc = tempfile::tempdir().unwrap();
-        assert_eq!(look(proc.path()).0, Pressure::Low);
+        assert_eq!(Looks::default().look(proc.path()).0, Pressure::Low);
         for name in ["meminfo", "stat", "loadavg"] {
             std::fs::write(proc.path().join(name), "MemAvailable: many\ncpu?\n\u{0}").unwrap();
         }
-        assert_eq!(look(proc.path()).0, Pressure::Low);
+        assert_eq!(Looks::default().look(proc.path()).0, Pressure::Low);
         // A load is meaningless without the number of processors.
         std::fs::write(proc.path().join("loadavg"), "99.00 1 1").unwrap();
-        assert_eq!(look(proc.path()).0, Pressure::Low);
+        assert_eq!(Looks::default().look(proc.path()).0, Pressure::Low);
     }
 }

@@ -10,6 +10,7 @@ use tokio::task::JoinSet;
 
 use super::clock_watch::ClockWatch;
 use super::orders::{Order, Ordered};
+use super::pressure::Looks;
 use super::running::Running;
 use super::slot_desk::SlotDesk;
 use super::snapshot::Live;
@@ -42,6 +43,7 @@ pub struct Daemon {
     pub(super) watcher: Option<mpsc::Sender<String>>,
     pub(super) live: Arc<Live>,
     pub(super) clock: ClockWatch,
+    pub(super) looks: Looks,
     pub(super) ticker: tokio::time::Interval,
 }
 
