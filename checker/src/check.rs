@@ -217,20 +217,19 @@ async fn document<T>(
             _ => dead_with(DeadReason::Status, status),
         });
     }
-    let retry_after_s = answer.retry_after_s;
+    let refused = |wall| Event::Refused {
+        status,
+        wall: Some(wall),
+        retry_after_s: None,
+    };
+    let unread = |failure| wall.map_or_else(|| finding(failure), refused);
     let bytes_max = fetcher.limits().nodeinfo_bytes;
-    let mut body = answer.body(bytes_max).map_err(finding)?;
-    let document = body.whole().await.map_err(finding)?;
-    read(&document).map_err(
-        |error| match wall.or_else(|| fetch::wall_in_body(status, &document)) {
-            Some(wall) => Event::Refused {
-                status,
-                wall: Some(wall),
-                retry_after_s,
-            },
-            None => no_nodeinfo(&error),
-        },
-    )
+    let mut body = answer.body(bytes_max).map_err(unread)?;
+    let document = body.whole().await.map_err(unread)?;
+    read(&document).map_err(|error| {
+        let wall = wall.or_else(|| fetch::wall_in_body(status, &document));
+        wall.map_or_else(|| no_nodeinfo(&error), refused)
+    })
 }
 
 /// Whether the instance asks to be left out of statistics. Unknown if the flag can't be read.

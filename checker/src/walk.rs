@@ -143,7 +143,8 @@ fn of_finding(finding: Event) -> Ended {
         Event::Refused {
             status: 401 | 403 | 451,
             ..
-        } => plain(WalkOutcome::AccessControlled),
+        }
+        | Event::Refused { wall: Some(_), .. } => plain(WalkOutcome::AccessControlled),
         Event::Refused { retry_after_s, .. } => Ended {
             outcome: WalkOutcome::Unresponsive,
             retry_after_s,

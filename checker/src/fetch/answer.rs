@@ -26,8 +26,8 @@ pub struct Answer {
     pub retry_after_s: Option<u64>,
     /// The host's rate limit, from `X-RateLimit-*`.
     pub limit: RateLimit,
-    /// What refuses robots in front of the host, if the head shows it. Means nothing if the body is
-    /// a valid document.
+    /// The product that refuses robots in front of the host, if the head shows one. Means nothing
+    /// if the body is a valid document.
     pub wall: Option<Wall>,
     /// Whether the content type is HTML, with which servers often answer for missing files and
     /// errors.

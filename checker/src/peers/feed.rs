@@ -96,8 +96,8 @@ impl<'a> Session<'a> {
     async fn page(&mut self, ask: Ask, shape: &'static Shape) -> Result<Page, Stop> {
         let answer = self.fetcher.get(ask).await.map_err(Stop::from)?;
         match answer.status {
-            _ if answer.wall.is_some() => return Err(Stop::Refused),
             200 => {}
+            _ if answer.wall.is_some() => return Err(Stop::Refused),
             404 | 405 | 410 => return Err(Stop::Missing),
             400..=499 => return Err(Stop::Refused),
             _ => return Err(Stop::Failed),

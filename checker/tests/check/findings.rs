@@ -71,24 +71,6 @@ async fn a_sound_instance_is_alive() {
 }
 
 #[tokio::test]
-async fn robots_decide_over_everything() {
-    let all = "User-agent: *\nDisallow: /";
-    let outcome = robots(text("200 OK", all)).check().await;
-    assert_eq!(*outcome.finding(), Event::OptedOut {});
-    assert_eq!(outcome.requests, ["/robots.txt"]);
-
-    let document = "User-agent: FEDICENSUS\nDisallow: /nodeinfo/";
-    let outcome = robots(text("200 OK", document)).check().await;
-    assert_eq!(*outcome.finding(), Event::OptedOut {});
-    assert_eq!(outcome.requests, ["/robots.txt", WELL_KNOWN]);
-
-    // A redirect to a forbidden page is not followed either.
-    let moved = robots(text("200 OK", "User-agent: *\nDisallow: /x"))
-        .with(WELL_KNOWN, redirect("302 Found", "/x/nodeinfo"));
-    check(moved, Event::OptedOut {}).await;
-}
-
-#[tokio::test]
 async fn a_busy_robots_txt_is_a_refusal_that_says_when_to_come_back() {
     for (line, head, expect) in [
         ("429 Slow", &[][..], refused(429, None)),

@@ -42,7 +42,7 @@ pub const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Longest life of a connection: head, body, two look-ups (or one and the reading of a file), and
 /// the daemon's answers.
-pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(60);
+pub const CONNECTION_TIME_MAX: Duration = Duration::from_secs(70);
 
 /// Mode of the Unix socket. The web server in front runs as another user, and access to the volume
 /// is the permission.

@@ -338,7 +338,7 @@ mod tests {
             crate::routes::BODY_TIME_MAX,
             // For whether the host is known, and its TXT record.
             ANSWER_TIME_MAX,
-            gateway::client::ANSWER_TIME_MAX,
+            gateway::Settings::default().dns_timeout,
             request.answer_time_max(),
         ];
         assert!(waits.iter().sum::<Duration>() < crate::serve::CONNECTION_TIME_MAX);

@@ -48,7 +48,7 @@ pub enum Event {
     Refused {
         /// HTTP status.
         status: u16,
-        /// What refuses in front of the host, if its signs are known.
+        /// The product that refuses in front of the host; `None` if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wall: Option<Wall>,
         /// `Retry-After` in seconds from now.

@@ -181,7 +181,7 @@ pub enum UnlistedReason {
     /// robots.txt answered 429 or 5xx or broke off, so nothing is requested this time (RFC 9309
     /// §2.3.1.4).
     RobotsUnavailable,
-    /// An HTTP status other than 200, or a challenge.
+    /// An HTTP status other than 200, or a wall.
     Status,
     /// A redirect to another host, which `to` names. It is never followed.
     Elsewhere,

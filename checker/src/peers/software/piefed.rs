@@ -10,7 +10,7 @@ use crate::peers::feed::{Session, Stop};
 /// Requests the list, and further pages if a version ever has some.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     match lemmy::pages(session, "/api/alpha/federated_instances?kind=linked").await {
-        Err(Stop::Refused | Stop::Missing) => {}
+        Err(Stop::Refused | Stop::Missing) if session.taken() == 0 => {}
         ended => return ended,
     }
     lemmy::pages(session, "/api/v3/federated_instances?kind=linked").await

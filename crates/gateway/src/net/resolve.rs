@@ -304,14 +304,9 @@ fn dns(settings: &Settings) -> Result<Source, ResolverError> {
 }
 
 fn name_server(address: &SocketAddr) -> NameServerConfig {
-    let connections = [ProtocolConfig::Udp, ProtocolConfig::Tcp]
-        .map(|protocol| {
-            let mut connection = ConnectionConfig::new(protocol);
-            connection.port = address.port();
-            connection
-        })
-        .to_vec();
-    NameServerConfig::new(address.ip(), true, connections)
+    let mut connection = ConnectionConfig::new(ProtocolConfig::Udp);
+    connection.port = address.port();
+    NameServerConfig::new(address.ip(), true, vec![connection])
 }
 
 /// Options from resolv.conf are not used: names are fully qualified (no search list, no `ndots`),
@@ -467,14 +462,7 @@ fn judge(error: &NetError) -> Answer {
     if matches!(error, NetError::Timeout) {
         return Answer::Failure(SILENCE.to_owned());
     }
-    if matches!(
-        error,
-        NetError::Busy
-            | NetError::NoConnections
-            | NetError::Dns(DnsError::ResponseCode(
-                ResponseCode::Refused | ResponseCode::FormErr | ResponseCode::NotImp
-            ))
-    ) {
+    if matches!(error, NetError::Busy | NetError::NoConnections) {
         return Answer::OwnFailure(text);
     }
     Answer::Failure(text)

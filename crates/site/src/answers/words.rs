@@ -245,7 +245,7 @@ reasons! {
         Basedflare => ("basedflare", "haproxy-protection (BasedFlare)", "In ddos.map, give mode 0 to"),
         Bunny => ("bunny", "Bunny Shield", "Find the rule in the event log, and add an exception for"),
         Cleantalk => ("cleantalk", "CleanTalk", "In the anti-spam plugin, turn off Anti-Crawler, or allow"),
-        Cloudflare => ("cloudflare", "Cloudflare", "Add a custom rule with action Skip, and turn off Bot Fight Mode, which no rule can skip, for"),
+        Cloudflare => ("cloudflare", "Cloudflare", "Turn off Bot Fight Mode, which no rule can skip, and add a custom rule with action Skip for"),
         Crowdsec => ("crowdsec", "CrowdSec", "In the bouncer's EXCLUDE_LOCATION, add"),
         Datadome => ("datadome", "DataDome", "In its rules, exempt"),
         DdosGuard => ("ddos_guard", "DDoS-Guard", "Add a protection rule with action Pass for"),

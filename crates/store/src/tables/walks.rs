@@ -42,7 +42,7 @@ macro_rules! may_be_walked {
         "hosts.state = 'alive' AND hosts.hidden = 0 AND hosts.refuses = 0 AND hosts.held_back = 0 \
          AND hosts.software IN ('mastodon', 'hometown', 'glitchcafe', 'pleroma', 'akkoma', 'rebased', 'gotosocial', 'friendica', \
          'takahe', 'wildebeest', 'mitra', 'misskey', 'calckey', 'firefish', 'sharkey', 'foundkey', 'cherrypick', 'iceshrimp', \
-         'iceshrimp.net', 'catodon', 'meisskey') \
+         'iceshrimp.net', 'catodon', 'meisskey', 'nexkey', 'kmyblue') \
          AND NOT EXISTS (SELECT 1 FROM groups WHERE groups.id = hosts.group_id \
          AND (groups.decision = 'deny' OR (groups.decision = 'none' AND groups.is_over = 1))) \
          AND NOT EXISTS (SELECT 1 FROM walks WHERE walks.host_id = hosts.id AND (walks.at > ?2 OR walks.free_at > ?3))"
