@@ -108,9 +108,7 @@ const SIGNS: &[(Wall, Sign)] = &[
     (Wall::Unnamed, Body("<title>one moment, please...")),
     (Wall::Unnamed, Body("checking your browser before")),
     (Wall::Unnamed, Refusal("verify you are human")),
-    (Wall::Unnamed, Refusal("you are not a robot")),
     (Wall::Unnamed, Refusal("you are not a bot")),
-    (Wall::Unnamed, Refusal("you're not a bot")),
     (Wall::Unnamed, Refusal("enable javascript and cookies to")),
 ];
 
