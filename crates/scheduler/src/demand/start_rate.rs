@@ -154,11 +154,6 @@ impl StartRate {
         self.needed.min(self.sustainable)
     }
 
-    /// Whether the load needs more starts than the gateway's dials have sustained.
-    pub fn lacks_dials(&self) -> bool {
-        self.sustainable < self.needed
-    }
-
     fn refill(&mut self, now: Timestamp) {
         let passed = now.since(self.at).as_secs_f64();
         self.at = self.at.max(now);

@@ -26,8 +26,8 @@ pub(super) struct Demand {
     measured: Option<Timestamp>,
     shares: Shares,
     rate: StartRate,
-    /// Whether a host has waited for its pace since the last measurement.
-    is_paced: bool,
+    /// Why the last host since the last measurement was not dialled.
+    limit: Limit,
 }
 
 impl Demand {
@@ -39,7 +39,7 @@ impl Demand {
             measured: None,
             shares: Shares::default(),
             rate: StartRate::new(starts_per_second, now),
-            is_paced: false,
+            limit: Limit::Due,
         }
     }
 
@@ -49,13 +49,7 @@ impl Demand {
 
     /// Why no more hosts are opened.
     pub(super) fn limit(&self) -> Limit {
-        if self.rate.lacks_dials() {
-            Limit::Dials
-        } else if self.is_paced {
-            Limit::Paces
-        } else {
-            Limit::Due
-        }
+        self.limit
     }
 
     pub(super) fn count_at(&self) -> Timestamp {
@@ -81,12 +75,13 @@ impl Demand {
     /// available again. Otherwise crowds of such hosts, which ask again and again, would use up the
     /// starts of hosts whose turn it is.
     pub(super) fn was_out_of_turn(&mut self) {
-        self.is_paced = true;
+        self.limit = Limit::Paces;
         self.rate.returned();
     }
 
     /// The gateway had no dial to spare: more hosts were opened than it may dial.
     pub(super) fn ran_out_of_dials(&mut self, now: Timestamp) {
+        self.limit = Limit::Dials;
         self.rate.lower(now);
     }
 }
@@ -130,7 +125,7 @@ impl Scheduler {
     ) {
         if let Some(load) = load {
             self.demand.measured = Some(now);
-            self.demand.is_paced = false;
+            self.demand.limit = Limit::Due;
             self.demand.rate.measured(load, self.calendar, now);
         }
         let mut room = self.room();
