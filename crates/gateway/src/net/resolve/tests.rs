@@ -193,7 +193,7 @@ async fn a_late_answer_finds_the_socket_of_its_question() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn aaaa_may_be_a_second_late_where_ipv4_works_and_is_asked_last_without_ipv6() {
+async fn aaaa_may_be_late_and_is_requested_last_without_ipv6() {
     let (v6, v4) = ("[2606:4700::1111]:443", "8.8.8.8:443");
     for (name, families, targets, seconds) in [
         ("slow6--both.test", &BOTH[..], &[v4][..], 1),
