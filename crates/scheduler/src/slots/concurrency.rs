@@ -15,11 +15,9 @@ use std::time::Duration;
 
 use census::time::Timestamp;
 
-/// Samples that are judged together.
-const WINDOW: usize = 5;
-
-/// Slow starts among them that cause a decrease: most of them.
-const SLOW_MIN: usize = 3;
+/// Samples that are judged together, at least: as many as may run at once. Starts that were in
+/// progress together are slow together, so fewer would be one chance event.
+const WINDOW_MIN: usize = 5;
 
 /// Engine failures among them that cause a decrease: one may be chance.
 const FAILED_MIN: usize = 2;
@@ -34,8 +32,12 @@ const NOISE: Duration = Duration::from_millis(200);
 /// A start that takes longer is always slow: a sixth of a check's whole time.
 const START_MAX: Duration = Duration::from_secs(10);
 
-/// A decrease removes the number divided by this, at least one.
+/// A decrease because of the engine removes the number divided by this, at least one.
 const BACK_OFF_PART: u32 = 4;
+
+/// A decrease because of the machine: a smaller step, since it was measured and not guessed, and
+/// since a larger one leaves processors idle until the number has grown again.
+const EASE_PART: u32 = 8;
 
 /// After a decrease the number does not grow for this long, so that earlier starts can end.
 const SETTLE: Duration = Duration::from_secs(5);
@@ -44,9 +46,9 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// long.
 const HIGH_FOR: Duration = Duration::from_secs(10);
 
-/// Shortest time between two decreases because of an overloaded machine: load averages lag by half
-/// a minute.
-const EASE_EVERY: Duration = Duration::from_secs(30);
+/// Shortest time between two decreases because of an overloaded machine: the time over which its
+/// processors are observed.
+const EASE_EVERY: Duration = Duration::from_secs(10);
 
 /// A sample above the usual time raises it by the usual time divided by this: it doubles after
 /// about 45.
@@ -118,8 +120,8 @@ pub struct Concurrency {
 }
 
 impl Concurrency {
-    /// Begins with the least: a machine that has just booted has other work. Five starts raise the
-    /// number by one.
+    /// Begins with the least: a machine that has just booted has other work. A window of starts
+    /// raises the number by one.
     pub fn new(bounds: Bounds, now: Timestamp) -> Self {
         let least = bounds.least.clamp(1, bounds.most.max(1));
         let most = bounds.most.max(least);
@@ -127,7 +129,7 @@ impl Concurrency {
             bounds: Bounds { least, most },
             allowed: least,
             usual: [None; DOUBLINGS],
-            window: Vec::with_capacity(WINDOW),
+            window: Vec::new(),
             since: now,
             stays_until: now,
             eased_until: now,
@@ -181,7 +183,7 @@ impl Concurrency {
                 self.stay(now, HIGH_FOR);
                 if now >= self.eased_until {
                     self.eased_until = now.plus(EASE_EVERY);
-                    self.back_off(now);
+                    self.back_off(EASE_PART, now);
                 }
             }
         }
@@ -190,11 +192,13 @@ impl Concurrency {
     fn judge(&mut self, sample: Sample, now: Timestamp) {
         self.window.push(sample);
         let count = |kind| self.window.iter().filter(|seen| **seen == kind).count();
-        if count(Sample::Slow) >= SLOW_MIN || count(Sample::Failed) >= FAILED_MIN {
-            self.back_off(now);
+        let window = WINDOW_MIN.max(usize::try_from(self.allowed).unwrap_or(usize::MAX));
+        let most_are_slow = count(Sample::Slow) > window / 2;
+        if most_are_slow || count(Sample::Failed) >= FAILED_MIN {
+            self.back_off(BACK_OFF_PART, now);
             return;
         }
-        if self.window.len() < WINDOW {
+        if self.window.len() < window {
             return;
         }
         // An unused limit is no evidence that a higher one works.
@@ -204,8 +208,8 @@ impl Concurrency {
         self.window.clear();
     }
 
-    fn back_off(&mut self, now: Timestamp) {
-        let less = (self.allowed / BACK_OFF_PART).max(1);
+    fn back_off(&mut self, part: u32, now: Timestamp) {
+        let less = (self.allowed / part).max(1);
         self.allowed = self.allowed.saturating_sub(less).max(self.bounds.least);
         self.window.clear();
         self.since = now;
