@@ -15,9 +15,10 @@ use std::time::Duration;
 
 use census::time::Timestamp;
 
-/// Samples that are judged together, at least: as many as may run at once. Starts that were in
-/// progress together are slow together, so fewer would be one chance event.
-const WINDOW_MIN: usize = 5;
+/// Samples that are judged together for failures. For slow starts it is as many of these as hold
+/// all that may run at once: starts that were in progress together are slow together, so fewer
+/// would be one chance event.
+const WINDOW: usize = 5;
 
 /// Engine failures among them that cause a decrease: one may be chance.
 const FAILED_MIN: usize = 2;
@@ -191,18 +192,20 @@ impl Concurrency {
 
     fn judge(&mut self, sample: Sample, now: Timestamp) {
         self.window.push(sample);
-        let count = |kind| self.window.iter().filter(|seen| **seen == kind).count();
-        let window = WINDOW_MIN.max(usize::try_from(self.allowed).unwrap_or(usize::MAX));
-        let most_are_slow = count(Sample::Slow) > window / 2;
-        if most_are_slow || count(Sample::Failed) >= FAILED_MIN {
+        let count = |seen: &[Sample], kind| seen.iter().filter(|it| **it == kind).count();
+        let latest = self.window.chunks(WINDOW).next_back().unwrap_or_default();
+        let round = usize::try_from(self.allowed).unwrap_or_default();
+        let round = round.next_multiple_of(WINDOW);
+        let most_are_slow = count(&self.window, Sample::Slow) > round / 2;
+        if most_are_slow || count(latest, Sample::Failed) >= FAILED_MIN {
             self.back_off(BACK_OFF_PART, now);
             return;
         }
-        if self.window.len() < window {
+        if self.window.len() < round {
             return;
         }
         // An unused limit is no evidence that a higher one works.
-        if count(Sample::Well { full: true }) > 0 && now >= self.stays_until {
+        if count(&self.window, Sample::Well { full: true }) > 0 && now >= self.stays_until {
             self.allowed = self.allowed.saturating_add(1).min(self.bounds.most);
         }
         self.window.clear();

@@ -64,11 +64,11 @@ fn it_begins_with_the_least_and_grows_to_the_most_while_the_engine_is_well() {
 #[test]
 fn starts_that_take_longer_because_there_are_more_are_not_slow() {
     let mut engine = Engine::new(1, 64);
-    assert_eq!(engine.go_well(1000, 20), 64);
+    assert_eq!(engine.go_well(3000, 20), 64);
     // A number that was never reached is expected to take proportionally longer.
     let mut engine = Engine::new(1, 64);
-    assert_eq!(engine.go_well(38, 50), 8);
-    for _ in 0..WINDOW_MIN {
+    assert_eq!(engine.go_well(45, 50), 8);
+    for _ in 0..WINDOW {
         engine.start_beside(50 * 32, 32);
     }
     assert!(engine.concurrency.allowed() >= 8);
@@ -79,12 +79,12 @@ fn it_backs_off_when_starts_take_twice_as_long_as_usual_and_recovers() {
     let mut engine = Engine::new(2, 16);
     engine.go_well(200, 50);
     for _ in 0..8 {
-        engine.start(50 * 16 * 21 / 10);
+        engine.start(50 * 16 * 3);
         engine.start(50 * 16);
     }
     assert_eq!(engine.concurrency.allowed(), 16, "half of them is chance");
-    for _ in 0..9 {
-        engine.start(50 * 16 * 21 / 10);
+    for _ in 0..11 {
+        engine.start(50 * 16 * 3);
     }
     assert_eq!(engine.concurrency.allowed(), 12);
     assert_eq!(engine.go_well(200, 50), 16);
@@ -235,7 +235,7 @@ proptest! {
         let mut engine = Engine::new(2, 16);
         engine.go_well(300, 50);
         for (at, failed) in bads {
-            for n in 0..5 {
+            for n in 0..WINDOW {
                 match (n == at, failed) {
                     (true, true) => engine.fail(),
                     (true, false) => engine.start(9_999),
