@@ -232,6 +232,26 @@ pub trait Members: Default {
     -> Result<Taken, A::Error>;
 }
 
+/// Implements [`Members`] for a type whose fields are members: `members!(Type { "key" => field })`.
+macro_rules! members {
+    ($type:ty { $($key:literal => $field:ident),+ $(,)? }) => {
+        impl $crate::documents::json::Members for $type {
+            fn member<'de, A: serde::de::MapAccess<'de>>(
+                &mut self,
+                key: &str,
+                map: &mut A,
+            ) -> Result<$crate::documents::json::Taken, A::Error> {
+                match key {
+                    $($key => self.$field = map.next_value()?,)+
+                    _ => return Ok($crate::documents::json::Taken::No),
+                }
+                Ok($crate::documents::json::Taken::Yes)
+            }
+        }
+    };
+}
+pub(crate) use members;
+
 /// Whether [`Members::member`] read the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {

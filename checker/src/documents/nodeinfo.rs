@@ -10,7 +10,7 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
 use crate::documents::json::{
-    JsonError, Members, Object, Scalar, Taken, parse_document, pass_over_array, read_members,
+    JsonError, Members, Object, Scalar, Taken, members, parse_document, pass_over_array, read_members,
 };
 
 /// The path of the document that holds the links, the same on every host.
@@ -199,20 +199,7 @@ struct Link {
     href: Scalar,
 }
 
-impl Members for Link {
-    fn member<'de, A: MapAccess<'de>>(
-        &mut self,
-        key: &str,
-        map: &mut A,
-    ) -> Result<Taken, A::Error> {
-        match key {
-            "rel" => self.rel = map.next_value()?,
-            "href" => self.href = map.next_value()?,
-            _ => return Ok(Taken::No),
-        }
-        Ok(Taken::Yes)
-    }
-}
+members!(Link { "rel" => rel, "href" => href });
 
 #[derive(Debug, Default)]
 struct Root {
@@ -222,22 +209,12 @@ struct Root {
     open_registrations: Scalar,
 }
 
-impl Members for Root {
-    fn member<'de, A: MapAccess<'de>>(
-        &mut self,
-        key: &str,
-        map: &mut A,
-    ) -> Result<Taken, A::Error> {
-        match key {
-            "software" => self.software = map.next_value()?,
-            "metadata" => self.metadata = map.next_value()?,
-            "protocols" => self.protocols = map.next_value()?,
-            "openRegistrations" => self.open_registrations = map.next_value()?,
-            _ => return Ok(Taken::No),
-        }
-        Ok(Taken::Yes)
-    }
-}
+members!(Root {
+    "software" => software,
+    "metadata" => metadata,
+    "protocols" => protocols,
+    "openRegistrations" => open_registrations,
+});
 
 #[derive(Debug, Default)]
 struct Software {
@@ -245,39 +222,14 @@ struct Software {
     version: Scalar,
 }
 
-impl Members for Software {
-    fn member<'de, A: MapAccess<'de>>(
-        &mut self,
-        key: &str,
-        map: &mut A,
-    ) -> Result<Taken, A::Error> {
-        match key {
-            "name" => self.name = map.next_value()?,
-            "version" => self.version = map.next_value()?,
-            _ => return Ok(Taken::No),
-        }
-        Ok(Taken::Yes)
-    }
-}
+members!(Software { "name" => name, "version" => version });
 
 #[derive(Debug, Default)]
 struct Metadata {
     private: Scalar,
 }
 
-impl Members for Metadata {
-    fn member<'de, A: MapAccess<'de>>(
-        &mut self,
-        key: &str,
-        map: &mut A,
-    ) -> Result<Taken, A::Error> {
-        if key != "private" {
-            return Ok(Taken::No);
-        }
-        self.private = map.next_value()?;
-        Ok(Taken::Yes)
-    }
-}
+members!(Metadata { "private" => private });
 
 /// `protocols`: an array of names since 2.0, before that an object of two such arrays.
 #[derive(Debug, Default)]

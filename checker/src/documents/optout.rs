@@ -4,9 +4,8 @@
 //! kind gives unknown, which keeps the earlier answer.
 
 use protocol::Private;
-use serde::de::MapAccess;
 
-use crate::documents::json::{Members, Object, Scalar, Taken, parse_document};
+use crate::documents::json::{Object, Scalar, members, parse_document};
 
 /// Where a software keeps its flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,57 +59,21 @@ struct Statusnet {
     site: Object<Site>,
 }
 
-impl Members for Statusnet {
-    fn member<'de, A: MapAccess<'de>>(
-        &mut self,
-        key: &str,
-        map: &mut A,
-    ) -> Result<Taken, A::Error> {
-        if key != "site" {
-            return Ok(Taken::No);
-        }
-        self.site = map.next_value()?;
-        Ok(Taken::Yes)
-    }
-}
+members!(Statusnet { "site" => site });
 
 #[derive(Debug, Default)]
 struct Site {
     private: Scalar,
 }
 
-impl Members for Site {
-    fn member<'de, A: MapAccess<'de>>(
-        &mut self,
-        key: &str,
-        map: &mut A,
-    ) -> Result<Taken, A::Error> {
-        if key != "private" {
-            return Ok(Taken::No);
-        }
-        self.private = map.next_value()?;
-        Ok(Taken::Yes)
-    }
-}
+members!(Site { "private" => private });
 
 #[derive(Debug, Default)]
 struct Siteinfo {
     hidden: Scalar,
 }
 
-impl Members for Siteinfo {
-    fn member<'de, A: MapAccess<'de>>(
-        &mut self,
-        key: &str,
-        map: &mut A,
-    ) -> Result<Taken, A::Error> {
-        if key != "hide_in_statistics" {
-            return Ok(Taken::No);
-        }
-        self.hidden = map.next_value()?;
-        Ok(Taken::Yes)
-    }
-}
+members!(Siteinfo { "hide_in_statistics" => hidden });
 
 #[cfg(test)]
 mod tests {

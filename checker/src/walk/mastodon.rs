@@ -14,7 +14,7 @@ use super::ask::{Left, Stop, document};
 use super::id::Id;
 use super::plan::Step;
 use super::reading::{Account, ELEMENTS_MAX, Post, Reading, origin};
-use crate::documents::json::{List, Members, Object, Scalar, Taken, parse_document};
+use crate::documents::json::{List, Members, Object, Scalar, Taken, members, parse_document};
 use crate::documents::nodeinfo::About;
 use crate::fetch::Fetcher;
 use crate::peers::peer_name;
@@ -214,20 +214,7 @@ struct Context {
     after: List<Status, ELEMENTS_MAX>,
 }
 
-impl Members for Context {
-    fn member<'de, A: MapAccess<'de>>(
-        &mut self,
-        key: &str,
-        map: &mut A,
-    ) -> Result<Taken, A::Error> {
-        match key {
-            "ancestors" => self.before = map.next_value()?,
-            "descendants" => self.after = map.next_value()?,
-            _ => return Ok(Taken::No),
-        }
-        Ok(Taken::Yes)
-    }
-}
+members!(Context { "ancestors" => before, "descendants" => after });
 
 /// An account of Mastodon's API.
 #[derive(Debug, Default)]
@@ -287,20 +274,7 @@ impl Field {
     }
 }
 
-impl Members for Field {
-    fn member<'de, A: MapAccess<'de>>(
-        &mut self,
-        key: &str,
-        map: &mut A,
-    ) -> Result<Taken, A::Error> {
-        match key {
-            "name" => self.name = map.next_value()?,
-            "value" => self.value = map.next_value()?,
-            _ => return Ok(Taken::No),
-        }
-        Ok(Taken::Yes)
-    }
-}
+members!(Field { "name" => name, "value" => value });
 
 /// Whether this version states which feeds it shows.
 fn says_access(version: Option<&str>) -> bool {

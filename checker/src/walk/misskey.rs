@@ -16,7 +16,7 @@ use super::id::Id;
 use super::mastodon::{FIELDS_MAX, Field};
 use super::plan::Step;
 use super::reading::{Account, ELEMENTS_MAX, Post, Reading, origin};
-use crate::documents::json::{List, Members, Object, Scalar, Taken, parse_document};
+use crate::documents::json::{List, Members, Object, Scalar, Taken, members, parse_document};
 use crate::fetch::Fetcher;
 use crate::peers::peer_name;
 
@@ -263,19 +263,7 @@ struct Reaction {
     user: Object<User>,
 }
 
-impl Members for Reaction {
-    fn member<'de, A: MapAccess<'de>>(
-        &mut self,
-        key: &str,
-        map: &mut A,
-    ) -> Result<Taken, A::Error> {
-        match key {
-            "user" => self.user = map.next_value()?,
-            _ => return Ok(Taken::No),
-        }
-        Ok(Taken::Yes)
-    }
-}
+members!(Reaction { "user" => user });
 
 /// An account of Misskey's API, in a note or with its profile.
 #[derive(Debug, Default)]
