@@ -1,5 +1,5 @@
-//! Shared by several benchmarks: measurements, a stage with the lab and the roles, a census created
-//! at once, and the file of points for plots.
+//! Shared by several benchmarks: measurements, a stage with the lab and the roles, and a census
+//! created at once.
 
 pub mod cost;
 pub mod measure;
@@ -13,5 +13,4 @@ pub mod role;
 pub mod stage;
 pub mod wire;
 
-pub mod data;
 pub mod making;

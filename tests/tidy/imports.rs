@@ -152,25 +152,21 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["files", "protocol"],
         &["bollard", "rusqlite", "reqwest"],
     ),
-    // Measures the whole path against the engine's bare API, the store against plain SQL, and
-    // publishing.
+    // Measures the whole path against the engine's bare API, the store against plain SQL, dumps and
+    // the push service.
     (
         "bench",
         &[
             "protocol",
-            "accounts",
             "admission",
             "census",
-            "chart",
             "dump",
             "gateway",
             "lab",
             "launcher",
-            "limiter",
             "orchestrator",
             "push",
             "scheduler",
-            "site",
             "store",
             "tests",
         ],
@@ -184,7 +180,6 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "protocol",
             "admission",
             "census",
-            "chart",
             "gateway",
             "launcher",
             "orchestrator",
@@ -211,8 +206,6 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         ],
         &["bollard", "rusqlite", "reqwest", "hickory-resolver"],
     ),
-    // Draws the results of the two before.
-    ("chart", &[], &["tokio", "rusqlite", "reqwest", "bollard"]),
     ("xtask", &[], &["tokio"]),
 ];
 

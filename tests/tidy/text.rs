@@ -48,7 +48,6 @@ fn sql_stands_in_the_store_and_what_measures_it_only() {
         "crates/push/src/storage/",
     ];
     let measures = [
-        "bench/src/dead/",
         "bench/src/shared/making.rs",
         "bench/src/path/grown.rs",
         "bench/src/scale/",

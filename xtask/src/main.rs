@@ -36,8 +36,8 @@ usage: cargo xtask CHORE
                 compares what the adversaries' scenarios found on each engine with tests/fixtures/adversary/outcomes.md, or takes it over
   pictures      takes the README's pictures (docs/pictures) of an invented census; needs chromium and node
   bench [--quick | --soak]
-                all benchmarks, one after the other, as bench/RESULTS.md has them, and their plots: more than two hours, a quarter of one, or with an hour
-                of a census of a million hosts after them; what needs an engine comes last
+                all benchmarks, one after the other, as bench/RESULTS.md has them: hours; --quick: minutes; --soak: with an hour of a census of
+                a million hosts after them
 ";
 
 fn main() -> ExitCode {
@@ -67,7 +67,7 @@ fn run() -> anyhow::Result<()> {
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Plan::parse(rest)?).map(|_| ()),
         ["rootless", rest @ ..] => rootless::run(&root, &rootless::Plan::parse(rest)?),
         ["pictures"] => browser::pictures(&root),
-        ["bench"] => bench::run(&root, bench::Extent::Whole),
+        ["bench"] => bench::run(&root, bench::Extent::Full),
         ["bench", "--quick"] => bench::run(&root, bench::Extent::Quick),
         ["bench", "--soak"] => bench::run(&root, bench::Extent::Soak),
         ["help" | "--help" | "-h"] => Ok(std::io::stdout().write_all(USAGE.as_bytes())?),

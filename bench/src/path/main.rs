@@ -2,8 +2,8 @@
 //!
 //! It needs the release binaries, an engine and the checker's image. It prints a table of runs, or
 //! of medians by checks in parallel, the ratio of the two sides, and which part used processor
-//! time, for each distance of the hosts. `--data` adds the points of their plots. `--rows` measures
-//! the whole path in censuses with these numbers of rows.
+//! time, for each distance of the hosts. `--rows` measures the whole path in censuses with these
+//! numbers of rows.
 
 mod grown;
 mod whole;
@@ -12,7 +12,6 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use bench::shared::data::{Data, Plot};
 use bench::shared::direct::{Direct, Namespaces};
 use bench::shared::lab::{self, Distances};
 use bench::shared::measure::{Cost, Start};
@@ -60,9 +59,6 @@ struct Arguments {
     /// Folder for the databases
     #[arg(long, default_value = "/tmp")]
     folder: PathBuf,
-    /// File that gets the points of plots, behind those that are there
-    #[arg(long)]
-    data: Option<PathBuf>,
 }
 
 fn in_flight(text: &str) -> Result<usize, String> {
@@ -92,8 +88,7 @@ async fn main() -> Result<()> {
         arguments.checks.saturating_mul(arguments.runs + 1)
     };
     let mut pairs = Vec::new();
-    for (number, &answer_ms) in arguments.distances.answer_ms.iter().enumerate() {
-        let data = Data::open(arguments.data.as_deref().filter(|_| number == 0))?;
+    for &answer_ms in &arguments.distances.answer_ms {
         let stage = Stage::set(Equipment {
             programs: arguments.programs.clone(),
             engine: arguments.engine.clone(),
@@ -101,7 +96,7 @@ async fn main() -> Result<()> {
             below: arguments.folder.clone(),
             crowd,
             answer_ms,
-            in_flight_max: arguments.in_flight.iter().copied().max().unwrap_or(1),
+            in_flight_max: arguments.in_flight.iter().copied().max(),
         })
         .await?;
         if !arguments.rows.is_empty() {
@@ -109,7 +104,7 @@ async fn main() -> Result<()> {
             let struck = stage.strike().await;
             return outcome.and(struck);
         }
-        let outcome = compare(&arguments, answer_ms, &stage, data, &mut pairs).await;
+        let outcome = compare(&arguments, answer_ms, &stage, &mut pairs).await;
         let struck = stage.strike().await;
         outcome.and(struck)?;
     }
@@ -120,7 +115,6 @@ async fn compare(
     arguments: &Arguments,
     answer_ms: u16,
     stage: &Stage,
-    mut data: Data,
     pairs: &mut Vec<Pair>,
 ) -> Result<()> {
     let direct = stage.direct().await?;
@@ -140,14 +134,12 @@ async fn compare(
             writeln!(out, "Answers after {answer_ms} ms:\n")?;
             write_runs(&mut out, &least, &whole)?;
         }
-        let pair = Pair {
+        pairs.push(Pair {
             answer_ms,
             in_flight,
             direct: middle(&least),
             whole: middle(&whole),
-        };
-        leave_points(&mut data, pair)?;
-        pairs.push(pair);
+        });
     }
     Ok(())
 }
@@ -178,17 +170,6 @@ fn middle(costs: &[Cost]) -> Cost {
         cpu_seconds_by_part: by_part,
         idle: middle(&|cost| cost.idle),
     }
-}
-
-fn leave_points(data: &mut Data, pair: Pair) -> Result<()> {
-    let x = f64::from(u32::try_from(pair.in_flight)?);
-    let (direct, whole) = (pair.direct, pair.whole);
-    let cpu_ratio = whole.cpu_seconds / direct.cpu_seconds;
-    data.point(Plot::PathRate, "whole path", x, whole.rate)?;
-    data.point(Plot::PathRate, "bare client", x, direct.rate)?;
-    data.point(Plot::PathRatio, "checks/s", x, whole.rate / direct.rate)?;
-    data.point(Plot::PathRatio, "CPU s/check", x, cpu_ratio)?;
-    Ok(())
 }
 
 fn write_runs(

@@ -45,7 +45,7 @@ impl<'stage> Whole<'stage> {
             std::fs::create_dir(home.path().join(name))?;
         }
         make(&database(home.path()))?;
-        let mut command = stage.fedicensus(home.path(), in_flight, &full_speed(in_flight))?;
+        let mut command = stage.fedicensus(home.path(), Some(in_flight), &full_speed(in_flight))?;
         let mut orchestrator = Role::start("run", command.arg("run"), stage.folder())?;
         orchestrator
             .listens_on(&home.path().join("data/control.sock"))
@@ -134,7 +134,7 @@ impl<'stage> Whole<'stage> {
     fn command(&self, name: &str) -> Result<tokio::process::Command> {
         let mut command = self.stage.fedicensus(
             self.home.path(),
-            self.in_flight,
+            Some(self.in_flight),
             &full_speed(self.in_flight),
         )?;
         command.arg(name).kill_on_drop(true);

@@ -12,23 +12,22 @@ use census::time::Calendar;
 use dump::{DumpError, Instance, ListedState, Moment, Packing};
 use store::{Listed, Reader, StateName};
 
-use crate::Out;
+use crate::say;
 
 /// The query of the other side: all listed hosts, sorted like our list.
 const NAMES: &str = "SELECT name FROM hosts WHERE state = 'alive' AND hidden = 0 ORDER BY name";
 
 /// Creates a census with this many living hosts and dumps it.
-pub(crate) fn measure(folder: &Path, rows: u64, out: &mut Out) -> Result<()> {
+pub(crate) fn measure(folder: &Path, rows: u64) -> Result<()> {
     let path = folder.join("living.db");
     making::make(&path, rows, World::Living, NOW, Asked::InTurn)?;
     // Opened and closed as the daemon does it, so that it has a write-ahead log.
     store::open(&path)?.close();
     let reader = store::open_read_only(&path)?;
-    let mut parts = Parts { out, rows };
-    parts.out.say(&format!(
+    say(&format!(
         "\nDumping {rows} living hosts:\n\n| part | s of the clock | s of processor time |\n|---|---|---|"
     ))?;
-    parts.time("rows read and nothing written", || {
+    time("rows read and nothing written", || {
         let mut bytes = 0;
         let listed = reader.listed(NOW, Calendar::REAL, |row| {
             bytes += row.host.len();
@@ -37,7 +36,7 @@ pub(crate) fn measure(folder: &Path, rows: u64, out: &mut Out) -> Result<()> {
         ensure!(listed == rows, "{listed} listed of {rows}");
         Ok(())
     })?;
-    parts.time("`nodes.json` alone, synced", || {
+    time("`nodes.json` alone, synced", || {
         let file = File::create(folder.join("nodes.json"))?;
         let mut buffer = BufWriter::new(file);
         names(&reader, &mut buffer)?;
@@ -48,7 +47,7 @@ pub(crate) fn measure(folder: &Path, rows: u64, out: &mut Out) -> Result<()> {
     })?;
     let public = folder.join("names");
     std::fs::create_dir(&public)?;
-    parts.time("the same with `.gz`", || {
+    time("the same with `.gz`", || {
         let none = |_row: &mut dyn FnMut(&Instance) -> Result<(), DumpError>| Ok(());
         let mut draft = dump::write::<DumpError>(&public, moment(NOW.0), none)?;
         let write = |file: &mut dyn Write| names(&reader, file).map_err(std::io::Error::other);
@@ -58,39 +57,32 @@ pub(crate) fn measure(folder: &Path, rows: u64, out: &mut Out) -> Result<()> {
     let public = folder.join("public");
     std::fs::create_dir(&public)?;
     let mut draft = None;
-    parts.time("rows into the files of all formats, synced", || {
+    time("rows into the files of all formats, synced", || {
         draft = Some(dump::write(&public, moment(NOW.0), |row| {
             all(&reader, row)
         })?);
         Ok(())
     })?;
     let mut sealed = None;
-    parts.time("their `.gz` and digests", || {
+    time("their `.gz` and digests", || {
         sealed = Some(draft.take().context("a draft")?.seal()?);
         Ok(())
     })?;
-    parts.time("all of them put in their places", || {
+    time("all of them put in their places", || {
         Ok(sealed.take().context("a set")?.publish()?)
     })?;
-    plainly(&path, folder, &mut parts)
+    plainly(&path, folder, rows)
 }
 
-struct Parts<'o> {
-    out: &'o mut Out,
-    rows: u64,
-}
-
-impl Parts<'_> {
-    fn time(&mut self, what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
-        let meter = Meter::begin();
-        work().with_context(|| what.to_owned())?;
-        let cost = meter.end(1);
-        self.out.say(&format!(
-            "| {what} | {:.2} | {:.2} |",
-            1.0 / cost.rate,
-            1.0 / cost.cpu_rate
-        ))
-    }
+fn time(what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    let meter = Meter::begin();
+    work().with_context(|| what.to_owned())?;
+    let cost = meter.end(1);
+    say(&format!(
+        "| {what} | {:.2} | {:.2} |",
+        1.0 / cost.rate,
+        1.0 / cost.cpu_rate
+    ))
 }
 
 /// The names in the format of `nodes.json`.
@@ -132,20 +124,20 @@ fn moment(milliseconds: i64) -> Moment {
 }
 
 /// Its processor time is not ours, and is not reported.
-fn plainly(path: &Path, folder: &Path, parts: &mut Parts<'_>) -> Result<()> {
+fn plainly(path: &Path, folder: &Path, rows: u64) -> Result<()> {
     let names = folder.join("plain.json");
     let mut command = Command::new("sqlite3");
     command.arg("-json").arg(path).arg(NAMES);
     command.stdout(File::create(&names)?);
     let meter = Meter::begin();
     let Ok(status) = command.status() else {
-        return parts.out.say("\nThere is no `sqlite3` to compare with.");
+        return say("\nThere is no `sqlite3` to compare with.");
     };
     ensure!(status.success(), "sqlite3 ended with {status}");
     let seconds = 1.0 / meter.end(1).rate;
     let bytes = std::fs::metadata(&names)?.len();
-    ensure!(bytes > parts.rows, "sqlite3 wrote {bytes} bytes");
-    parts.out.say(&format!(
+    ensure!(bytes > rows, "sqlite3 wrote {bytes} bytes");
+    say(&format!(
         "| `sqlite3 -json`, names alone, not synced | {seconds:.2} | |"
     ))
 }

@@ -1,16 +1,15 @@
-//! The cost of a census by its size: a check, memory, the dump; the cost of new names (`names`);
-//! and the plots of all benchmarks (`plots`). See `bench/README.md`.
+//! The cost of a census by its size: a check, memory, the dump; and the cost of new names
+//! (`names`). See `bench/README.md`.
 //!
 //! For each size it prints tables: processor time and elapsed time of taking a host and of writing
 //! a verdict, compared with the plain way; memory of a process with the census open; the parts of a
-//! dump, compared with `sqlite3 -json`. `--data` adds the points of their plots.
+//! dump, compared with `sqlite3 -json`.
 
 mod checks;
 mod dumped;
 mod held;
 mod names;
 mod plain;
-mod plots;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,6 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use bench::shared::cost::Cost;
-use bench::shared::data::{Data, Plot};
 use bench::shared::making::{self, Asked, NOW, World};
 use clap::{Parser, Subcommand};
 
@@ -49,9 +47,6 @@ struct Arguments {
     /// Where the databases lie meanwhile
     #[arg(long, default_value = "/tmp")]
     folder: PathBuf,
-    /// File that gets the points of plots, behind those that are there
-    #[arg(long)]
-    data: Option<PathBuf>,
     /// Opens this census, says what memory it takes, and ends: how the benchmark calls itself
     #[arg(long, hide = true)]
     hold: Option<PathBuf>,
@@ -61,45 +56,32 @@ struct Arguments {
 enum Command {
     /// Measures what it costs to be named
     Names(names::Arguments),
-    /// Draws what benchmarks found
-    Plots(plots::Arguments),
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    match &arguments.command {
-        Some(Command::Names(arguments)) => return names::measure(arguments).await,
-        Some(Command::Plots(arguments)) => return plots::draw_all(arguments),
-        None => {}
+    if let Some(Command::Names(arguments)) = &arguments.command {
+        return names::measure(arguments).await;
     }
     if let Some(path) = &arguments.hold {
         return held::hold(path, arguments.checks, arguments.junk).await;
     }
     let folder = tempfile::tempdir_in(&arguments.folder)?;
-    let data = Data::open(arguments.data.as_deref())?;
-    let mut out = Out { data };
-    out.say(&format!("SQLite {}, compiled in.\n", rusqlite::version()))?;
+    say(&format!("SQLite {}, compiled in.\n", rusqlite::version()))?;
     if !arguments.rows.is_empty() {
-        cost_by_rows(&arguments, folder.path(), &mut out).await?;
-        memory_by_rows(&arguments, folder.path(), &mut out)?;
+        cost_by_rows(&arguments, folder.path()).await?;
+        memory_by_rows(&arguments, folder.path())?;
     }
     if arguments.dumped > 0 {
-        dumped::measure(folder.path(), arguments.dumped, &mut out)?;
+        dumped::measure(folder.path(), arguments.dumped)?;
     }
     Ok(())
 }
 
-/// Tables on stdout, and points of plots.
-pub(crate) struct Out {
-    data: Data,
-}
-
-impl Out {
-    /// Prints a line of a table, or of text.
-    pub(crate) fn say(&self, line: &str) -> Result<()> {
-        Ok(writeln!(std::io::stdout(), "{line}")?)
-    }
+/// Prints a line of a table, or of text.
+pub(crate) fn say(line: &str) -> Result<()> {
+    Ok(writeln!(std::io::stdout(), "{line}")?)
 }
 
 fn file(folder: &Path, rows: u64) -> PathBuf {
@@ -115,7 +97,7 @@ struct Size {
     plainly: Vec<Cost>,
 }
 
-async fn cost_by_rows(arguments: &Arguments, folder: &Path, out: &mut Out) -> Result<()> {
+async fn cost_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
     let mut sizes = Vec::new();
     for rows in &arguments.rows {
         let path = file(folder, *rows);
@@ -124,7 +106,7 @@ async fn cost_by_rows(arguments: &Arguments, folder: &Path, out: &mut Out) -> Re
         let made = began.elapsed().as_secs_f64();
         let looked_at = making::look_for_faults(&path, *rows)?;
         let bytes = std::fs::metadata(&path)?.len() as f64;
-        out.say(&format!(
+        say(&format!(
             "{rows} rows were made in {made:.0} s, {:.0} MB, {:.0} bytes a row; {looked_at}",
             bytes / 1e6,
             bytes / *rows as f64
@@ -153,13 +135,13 @@ async fn cost_by_rows(arguments: &Arguments, folder: &Path, out: &mut Out) -> Re
         }
     }
     for (number, way) in Way::ALL.into_iter().enumerate() {
-        report(&sizes, number, way, out)?;
+        report(&sizes, number, way)?;
     }
-    loads(&sizes, out)
+    loads(&sizes)
 }
 
-fn report(sizes: &[Size], number: usize, way: Way, out: &mut Out) -> Result<()> {
-    out.say(&format!(
+fn report(sizes: &[Size], number: usize, way: Way) -> Result<()> {
+    say(&format!(
         "\n{}, µs of processor time (of the clock), medians:\n\n| rows | a pick | a write of a verdict | both | to the smallest | a pick the plain way | times ours |\n|---|---|---|---|---|---|---|",
         way.as_str()
     ))?;
@@ -176,7 +158,7 @@ fn report(sizes: &[Size], number: usize, way: Way, out: &mut Out) -> Result<()> 
         let smallest = *smallest.get_or_insert(cpu);
         let rows = size.census.rows();
         let times_ours = micros(plain.cpu_rate) / micros(pick.cpu_rate);
-        out.say(&format!(
+        say(&format!(
             "| {rows} | {:.1} ({:.1}) | {:.1} ({:.1}) | {cpu:.1} ({clock:.1}) | {:.2} | {:.1} ({:.1}) | {times_ours:.2} |",
             micros(pick.cpu_rate),
             micros(pick.rate),
@@ -186,9 +168,6 @@ fn report(sizes: &[Size], number: usize, way: Way, out: &mut Out) -> Result<()> 
             micros(plain.cpu_rate),
             micros(plain.rate),
         ))?;
-        let (label, x) = (way.as_str(), rows as f64);
-        let ratio = cpu / smallest;
-        out.data.point(Plot::CostToSmallest, label, x, ratio)?;
     }
     Ok(())
 }
@@ -198,12 +177,14 @@ fn micros(rate: f64) -> f64 {
 }
 
 /// The scheduler's additional query every ten seconds.
-fn loads(sizes: &[Size], out: &Out) -> Result<()> {
-    out.say("\nMeasuring the load, once in ten seconds:\n\n| rows | ms of processor time | a check at 10 a second, µs |\n|---|---|---|")?;
+fn loads(sizes: &[Size]) -> Result<()> {
+    say(
+        "\nMeasuring the load, once in ten seconds:\n\n| rows | ms of processor time | a check at 10 a second, µs |\n|---|---|---|",
+    )?;
     for size in sizes {
         let cost = size.census.load()?;
         let ms = 1e3 / cost.cpu_rate;
-        out.say(&format!(
+        say(&format!(
             "| {} | {ms:.2} | {:.1} |",
             size.census.rows(),
             ms * 1e3 / 100.0
@@ -212,8 +193,8 @@ fn loads(sizes: &[Size], out: &Out) -> Result<()> {
     Ok(())
 }
 
-fn memory_by_rows(arguments: &Arguments, folder: &Path, out: &mut Out) -> Result<()> {
-    out.say(&format!(
+fn memory_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
+    say(&format!(
         "\nMemory of a process that has the census open, MiB:\n\n| rows | names recognised, bytes each | after the start | after {} checks each way | after {} junk names | most at any time |\n|---|---|---|---|---|---|",
         arguments.checks, arguments.junk
     ))?;
@@ -221,7 +202,7 @@ fn memory_by_rows(arguments: &Arguments, folder: &Path, out: &mut Out) -> Result
         let held = held::by_another_process(&file(folder, *rows), arguments.checks, arguments.junk)
             .with_context(|| format!("memory of a census of {rows} rows"))?;
         let mib = |kib: u64| kib as f64 / 1024.0;
-        out.say(&format!(
+        say(&format!(
             "| {rows} | {}, {:.1} | {:.0} | {:.0} | {:.0} | {:.0} |",
             held.names,
             held.filter_bytes as f64 / held.names.max(1) as f64,
@@ -230,13 +211,6 @@ fn memory_by_rows(arguments: &Arguments, folder: &Path, out: &mut Out) -> Result
             mib(held.junk_kib),
             mib(held.most_kib),
         ))?;
-        for (label, kib) in [
-            ("after the start", held.opened_kib),
-            ("after checks and junk names", held.junk_kib),
-        ] {
-            let x = *rows as f64;
-            out.data.point(Plot::MemoryOverRows, label, x, mib(kib))?;
-        }
     }
     Ok(())
 }

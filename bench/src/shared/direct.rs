@@ -38,16 +38,13 @@ pub enum Namespaces {
 
 /// Holders of slots, each for one container at a time.
 #[derive(Debug, Default)]
-pub struct Slots {
+struct Slots {
     free: Mutex<Vec<ContainerId>>,
 }
 
 impl Slots {
     /// Starts `count` holders.
-    ///
-    /// # Errors
-    /// Fails if the engine refuses one.
-    pub async fn start(
+    async fn start(
         docker: &Docker,
         kind: EngineKind,
         settings: &launcher::Settings,
@@ -69,25 +66,19 @@ impl Slots {
     }
 
     /// Takes a holder without a guest.
-    ///
-    /// # Errors
-    /// Fails if all have one.
-    pub fn take(&self) -> Result<ContainerId> {
+    fn take(&self) -> Result<ContainerId> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.pop().context("more containers at once than slots")
     }
 
     /// Takes back a holder whose guest has ended.
-    pub fn give_back(&self, holder: ContainerId) {
+    fn give_back(&self, holder: ContainerId) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.push(holder);
     }
 
     /// Removes the holders.
-    ///
-    /// # Errors
-    /// Fails if the engine refuses.
-    pub async fn end(&self, docker: &Docker) -> Result<()> {
+    async fn end(&self, docker: &Docker) -> Result<()> {
         while let Ok(holder) = self.take() {
             let force = RemoveContainerOptionsBuilder::default().force(true);
             docker

@@ -17,8 +17,7 @@ const SEED: u64 = 1;
 /// How far away the lab's hosts are.
 #[derive(Debug, clap::Args)]
 pub struct Distances {
-    /// Median round trip to a host in ms; several, with commas between them, one after the other,
-    /// of which plots show the first
+    /// Median round trip to a host in ms; several, with commas between them, one after the other
     #[arg(long, default_values_t = [150, 0], value_delimiter = ',', value_parser = clap::value_parser!(u16).range(..=i64::from(ANSWER_MS_MAX)))]
     pub answer_ms: Vec<u16>,
 }

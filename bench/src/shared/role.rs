@@ -59,11 +59,6 @@ impl Role {
         Ok(())
     }
 
-    /// The file with its output.
-    pub fn log(&self) -> &Path {
-        &self.log
-    }
-
     /// The id of its process.
     pub fn id(&self) -> Result<u32> {
         let name = self.name;

@@ -42,8 +42,8 @@ pub struct Equipment {
     pub crowd: u32,
     /// Median round trip to them, in milliseconds.
     pub answer_ms: u16,
-    /// Most checks in parallel.
-    pub in_flight_max: usize,
+    /// Most checks in parallel. `None` leaves the number to the roles.
+    pub in_flight_max: Option<usize>,
 }
 
 /// The stage. Its processes end with it.
@@ -108,12 +108,12 @@ impl Stage {
         })
     }
 
-    /// A command of `fedicensus` for a census in `home`, with at most this many checks in parallel.
-    /// `lab` contains additional settings of the lab's table.
+    /// A command of `fedicensus` for a census in `home`, with at most this many checks in parallel
+    /// if a number is given. `lab` contains additional settings of the lab's table.
     pub fn fedicensus(
         &self,
         home: &Path,
-        checks_max: usize,
+        checks_max: Option<usize>,
         lab: &[(&'static str, String)],
     ) -> Result<Command> {
         let mut command = fedicensus(&self.equipment, self.folder(), home, checks_max, lab)?;
@@ -164,7 +164,7 @@ fn fedicensus(
     equipment: &Equipment,
     folder: &Path,
     home: &Path,
-    checks_max: usize,
+    checks_max: Option<usize>,
     further: &[(&'static str, String)],
 ) -> Result<Command> {
     let at = |name: &str| folder.join(name).display().to_string();
@@ -184,7 +184,6 @@ fn fedicensus(
         ("FEDICENSUS_SEEDS", String::new()),
         ("FEDICENSUS_CANARIES", String::new()),
         ("FEDICENSUS_INSTANCE", INSTANCE.to_owned()),
-        ("FEDICENSUS_CHECKS_MAX", checks_max.to_string()),
         ("FEDICENSUS_ENGINE_SOCKET", engine),
         ("FEDICENSUS_CHECKER_IMAGE", equipment.image.clone()),
         ("FEDICENSUS_RUN_DIR", at("run")),
@@ -192,5 +191,6 @@ fn fedicensus(
         // The whole lab is below few registered domains.
         ("FEDICENSUS_GROUP_THRESHOLD", "1000000".to_owned()),
     ]);
+    command.envs(checks_max.map(|most| ("FEDICENSUS_CHECKS_MAX", most.to_string())));
     Ok(command)
 }

@@ -2,7 +2,7 @@
 //!
 //! It needs the release binaries, an engine and the checker's image. It prints the measurements of
 //! each minute, which part used processor time, and the ratio to a bare client of the engine in the
-//! same run, for each distance of the hosts in turn. `--data` adds the points of the plots.
+//! same run, for each distance of the hosts in turn.
 
 mod history;
 mod making;
@@ -14,18 +14,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use bench::shared::data::{Data, Plot};
 use bench::shared::direct::Namespaces;
 use bench::shared::lab::{self, Distances};
 use bench::shared::measure::{Cost, Start};
 use bench::shared::processes::{PARTS, own_seconds};
 use bench::shared::role::Role;
 use bench::shared::stage::{Equipment, Stage};
-use clap::{Parser, ValueEnum as _};
+use clap::Parser;
 use orchestrator::services::clock::{Clock as _, SystemClock};
 
 use crate::making::{make, states};
-use crate::watch::{HEAD, Row, Seen, Watch};
+use crate::watch::{HEAD, Seen, Watch};
 use crate::world::{Kind, World};
 
 /// The census's default, so that the bare client gets the same lists.
@@ -33,6 +32,9 @@ const PEERS_EVERY: usize = 3;
 
 /// Number of hosts that the bare client checks, one after the other.
 const DIRECT_HOSTS: u32 = 10_000;
+
+/// Checks of the bare client at the same time, unless a number is given.
+const DIRECT_IN_FLIGHT: u16 = 8;
 
 /// Runs a census of many hosts with real containers, and the bare client before and after it.
 #[derive(Debug, Parser)]
@@ -53,9 +55,10 @@ struct Arguments {
     /// Minutes for which nobody was asked before: what came due meanwhile is late
     #[arg(long, default_value_t = 60)]
     late_minutes: u32,
-    /// Checks at the same time, at most for the census
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
-    in_flight: u16,
+    /// Checks at the same time, at most for the census; default: the daemon's own, and 8 for the
+    /// bare client
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
+    in_flight: Option<u16>,
     /// Checks at the same time at least, however busy the machine is; default: the daemon's
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     checks_min: Option<u16>,
@@ -73,9 +76,6 @@ struct Arguments {
     /// The checker's image
     #[arg(long, default_value = "localhost/fedicensus-checker:latest")]
     image: String,
-    /// File that gets the points of plots, behind those that are there
-    #[arg(long)]
-    data: Option<PathBuf>,
 }
 
 #[tokio::main]
@@ -84,11 +84,7 @@ async fn main() -> Result<()> {
     let living = World::living_of(arguments.world, arguments.rows);
     let world = World::new(lab::crowd(living), living, arguments.rows);
     let mut rows = String::new();
-    for (number, &answer_ms) in arguments.distances.answer_ms.iter().enumerate() {
-        let points = Points {
-            data: Data::open(arguments.data.as_deref().filter(|_| number == 0))?,
-            world: arguments.world,
-        };
+    for &answer_ms in &arguments.distances.answer_ms {
         writeln!(std::io::stdout(), "\nAnswers after {answer_ms} ms.\n")?;
         let stage = Stage::set(Equipment {
             programs: arguments.programs.clone(),
@@ -97,10 +93,10 @@ async fn main() -> Result<()> {
             below: arguments.folder.clone(),
             crowd: living,
             answer_ms,
-            in_flight_max: usize::from(arguments.in_flight),
+            in_flight_max: arguments.in_flight.map(usize::from),
         })
         .await?;
-        let outcome = soak(&arguments, world, living, &stage, points).await;
+        let outcome = soak(&arguments, world, living, &stage).await;
         let struck = stage.strike().await;
         rows += &format!("| {answer_ms} | {}\n", outcome?.row);
         struck?;
@@ -110,13 +106,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-async fn soak(
-    arguments: &Arguments,
-    world: World,
-    living: u32,
-    stage: &Stage,
-    mut points: Points,
-) -> Result<Seen> {
+async fn soak(arguments: &Arguments, world: World, living: u32, stage: &Stage) -> Result<Seen> {
     let mut out = std::io::stdout();
     lead_to_the_lab(&stage.folder().join("lab/names"), world)?;
     let before = Bare::measure(arguments, living, stage).await?;
@@ -155,7 +145,6 @@ async fn soak(
     };
     let seen = watch
         .minutes(arguments.minutes, |minute, row| {
-            points.minute(minute, row)?;
             Ok(writeln!(std::io::stdout(), "| {minute} | {row}")?)
         })
         .await?;
@@ -164,9 +153,6 @@ async fn soak(
     orchestrator.stop().await?;
     let stopped_s = stopping.elapsed().as_secs_f64();
     let after = Bare::measure(arguments, living, stage).await?;
-    for (bare, minute) in [(before, 0), (after, arguments.minutes)] {
-        points.bare_client(bare.map(|bare| bare.slots), minute)?;
-    }
     tell(&mut out, &seen, before, after)?;
     writeln!(out, "\nThe daemon ended within {stopped_s:.1} s.")?;
     writeln!(out, "\n| state | hosts before | after |\n|---|---|---|")?;
@@ -227,7 +213,7 @@ async fn directly(
     let ready = direct.prepare(hosts, PEERS_EVERY).await;
     let processes = stage.processes(None)?;
     let start = Start::now(&processes)?;
-    let in_flight = usize::from(arguments.in_flight);
+    let in_flight = usize::from(arguments.in_flight.unwrap_or(DIRECT_IN_FLIGHT));
     let checked = direct.run(ready, in_flight, namespaces).await?;
     start.cost_of(checked)
 }
@@ -239,41 +225,9 @@ fn census(arguments: &Arguments, stage: &Stage) -> Result<Role> {
         .map(|least| ("checks_min", least.to_string()))
         .into_iter()
         .collect();
-    let checks_max = usize::from(arguments.in_flight);
+    let checks_max = arguments.in_flight.map(usize::from);
     let mut command = stage.fedicensus(stage.folder(), checks_max, &lab)?;
     Role::start("run", command.arg("run"), stage.folder())
-}
-
-/// Points of plots for one world.
-struct Points {
-    data: Data,
-    world: Kind,
-}
-
-impl Points {
-    fn minute(&mut self, minute: u32, row: &Row) -> Result<()> {
-        let (label, x) = (self.label(""), f64::from(minute));
-        self.data.point(Plot::SoakRate, &label, x, row.cost.rate)?;
-        for (what, mib) in [(", resident", row.resident_mib), (", most", row.most_mib)] {
-            let (label, mib) = (self.label(what), f64::from(u32::try_from(mib)?));
-            self.data.point(Plot::SoakMemory, &label, x, mib)?;
-        }
-        Ok(())
-    }
-
-    /// The bare client's results before and after form a line from the first minute to the last.
-    fn bare_client(&mut self, cost: Option<Cost>, minute: u32) -> Result<()> {
-        let Some(cost) = cost else { return Ok(()) };
-        let label = self.label(", bare client");
-        let x = f64::from(minute);
-        self.data.point(Plot::SoakRate, &label, x, cost.rate)
-    }
-
-    fn label(&self, what: &str) -> String {
-        let world = self.world.to_possible_value();
-        let world = world.map(|world| format!("{} world", world.get_name()));
-        world.unwrap_or_default() + what
-    }
 }
 
 fn tell(

@@ -57,10 +57,9 @@ pub(crate) struct Row {
     without_a_second: f64,
     running: f64,
     allowed: f64,
-    /// Memory of the daemon.
-    pub(crate) resident_mib: u64,
-    /// Its maximum memory so far.
-    pub(crate) most_mib: u64,
+    /// Memory of the daemon, and its maximum so far.
+    resident_mib: u64,
+    most_mib: u64,
     database_mib: u64,
     log_mib: u64,
     faults: u64,

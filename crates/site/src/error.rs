@@ -34,12 +34,6 @@ pub enum SiteError {
         /// The name out of order.
         name: String,
     },
-    /// A picture could not be drawn: a bug of ours.
-    #[error("a picture could not be drawn ({why}); please report this")]
-    Picture {
-        /// The library's message.
-        why: String,
-    },
     /// [`dump::Cancel::cancel`] was called.
     #[error("the census is ending")]
     Cancelled,
@@ -65,10 +59,7 @@ impl SiteError {
                     | io::ErrorKind::IsADirectory
                     | io::ErrorKind::InvalidFilename
             ),
-            Self::DiskFull { .. }
-            | Self::OutOfOrder { .. }
-            | Self::Picture { .. }
-            | Self::Cancelled => false,
+            Self::DiskFull { .. } | Self::OutOfOrder { .. } | Self::Cancelled => false,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::facts::{Facts, Push};
 use crate::history;
 use crate::list::List;
 use crate::pages;
-use crate::pages::assets::{ASSETS, FAVICON, PUSH_ASSETS};
+use crate::pages::assets::{ASSETS, CARD, FAVICON, PUSH_ASSETS};
 use crate::robots;
 use crate::software::{self, Candidates, Ranking};
 use crate::staging::{self, Staging};
@@ -23,9 +23,6 @@ const SOFTWARE_FOLDER: &str = "software";
 /// The sitemap, which exists only with an address.
 const SITEMAP: &str = "sitemap.xml";
 const SITEMAP_GZIP: &str = "sitemap.xml.gz";
-
-/// The preview picture for links to the site; [`crate::pages`] use the same name.
-const CARD: &str = "card.png";
 
 /// A site that is being written next to the published one. Dropping it removes its files.
 #[derive(Debug)]
@@ -123,7 +120,7 @@ impl Site {
         }
         write_push(&mut staging, facts.push)?;
         staging.write("favicon.ico", FAVICON)?;
-        staging.write_plain(CARD, &pages::card(&facts, listed.rows)?)?;
+        staging.write_plain("card.png", CARD)?;
         staging.write("robots.txt", robots::robots_txt(&facts).as_bytes())?;
         match robots::sitemap(&facts, &ranking.pages) {
             Some(sitemap) => staging.write(SITEMAP, sitemap.as_bytes())?,

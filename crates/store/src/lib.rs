@@ -13,12 +13,10 @@ mod tables;
 mod writer;
 
 pub use census::state::StateName;
-pub use db::checkpoint::TakeOver;
 pub use db::error::{CopyError, OpenError, StoreError};
-pub use db::open::{Location, Store, open, open_read_only, open_with};
+pub use db::open::{Location, Store, open, open_read_only};
 pub use db::reader::Reader;
 pub use db::soundness::{Depth, Finding, Remedy, Soundness};
-pub use db::tuning::Opening;
 pub use files::backup::{Copied, Restored, backup, backup_into, restore};
 pub use files::instances_file::{InstanceRow, InstancesFile, VersionCount};
 pub use queries::counts::Counts;

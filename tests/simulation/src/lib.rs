@@ -1,6 +1,6 @@
 //! Years of a census in minutes.
 //!
-//! It takes a world as data, a number of hosts and days, and a seed. It returns a table and plots
+//! It takes a world as data, a number of hosts and days, and a seed. It returns a table
 //! of the census's quality, or the broken invariant with the seed and the step.
 //!
 //! The scheduler, the store, and the intake gate with its rules, groups and transitions are the

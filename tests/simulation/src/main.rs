@@ -1,4 +1,4 @@
-//! `simulation`: runs a simulation from its arguments, and writes a table and plots.
+//! `simulation`: runs a simulation from its arguments, and prints a table.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -38,9 +38,6 @@ struct Arguments {
     /// Which world: default, all-living, overload, flood, outage
     #[arg(long, default_value = "default")]
     world: String,
-    /// Folder for the table and the plots
-    #[arg(long, global = true)]
-    out: Option<PathBuf>,
     /// Folder below which the database is made; without it the one for temporary files
     #[arg(long, global = true)]
     below: Option<PathBuf>,
@@ -69,7 +66,6 @@ fn main() -> anyhow::Result<()> {
         )
     })?;
     let seed = told_seed(&arguments)?;
-    let mut out = std::io::stdout();
     let mut plan = Plan::new(world, arguments.hosts, arguments.days, seed);
     if let Some(capacity) = arguments.capacity {
         anyhow::ensure!(
@@ -81,24 +77,14 @@ fn main() -> anyhow::Result<()> {
     plan.below = arguments.below.unwrap_or(plan.below);
     plan.watched_by = Some(tell);
     let report = run(&plan)?;
-    write!(out, "{}", report.table())?;
-    if let Some(folder) = arguments.out {
-        simulation::report::plots::write(&report, &folder)?;
-    }
-    Ok(())
+    Ok(write!(std::io::stdout(), "{}", report.table())?)
 }
 
 fn discover(servers: u32, arguments: &Arguments) -> anyhow::Result<()> {
     let below = arguments.below.clone().unwrap_or_else(std::env::temp_dir);
     let courses = discovery::discover(servers, told_seed(arguments)?, &below)?;
     let table = discovery::table(&courses);
-    write!(std::io::stdout(), "{table}")?;
-    if let Some(folder) = &arguments.out {
-        std::fs::create_dir_all(folder)?;
-        std::fs::write(folder.join("discovery.md"), table)?;
-        std::fs::write(folder.join("discovery.svg"), discovery::plot(&courses)?)?;
-    }
-    Ok(())
+    Ok(write!(std::io::stdout(), "{table}")?)
 }
 
 /// The run's seed, printed before anything can fail.

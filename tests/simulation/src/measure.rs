@@ -93,8 +93,6 @@ pub struct Sample {
     pub within_two_days: f64,
     /// Checks so far.
     pub checks: u64,
-    /// Useless checks so far.
-    pub wasted: u64,
     /// Number of rows.
     pub rows: u64,
     /// Bytes of the database with its log.
@@ -248,7 +246,6 @@ impl Measure {
             within_day_and_jitter: jitter,
             within_two_days: two,
             checks: self.counts.checks,
-            wasted: self.counts.wasted,
             rows,
             bytes,
         });

@@ -3,8 +3,6 @@
 //! For the same seed the results of the world and the rules are the same. The cost to this machine
 //! is in a separate table.
 
-pub mod plots;
-
 use std::fmt::Write as _;
 use std::time::Duration;
 

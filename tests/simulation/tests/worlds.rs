@@ -201,7 +201,6 @@ fn walks_alone_find_every_server_that_conversations_name() {
     let below = std::env::temp_dir();
     let courses = discovery::discover(1000, SEED, &below).unwrap();
     println!("{}", discovery::table(&courses));
-    assert!(discovery::plot(&courses).unwrap().contains("walks alone"));
     for course in courses {
         assert!(course.rounds().is_some(), "{course:?}");
         assert_eq!(

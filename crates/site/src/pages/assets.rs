@@ -1,4 +1,5 @@
-//! The files that are the same in every census: style sheet, scripts, icon. They are compiled in.
+//! The files that are the same in every census: style sheet, scripts, icon, preview picture. They
+//! are compiled in.
 
 /// The content security policy of all pages: only our own scripts, styles and files, and nothing
 /// inline. nginx sends it with every answer.
@@ -26,6 +27,10 @@ pub(crate) const PUSH_ASSETS: [(&str, &str); 2] = [
     ("push.js", include_str!("../../assets/push.js")),
     ("notify.js", include_str!("../../assets/notify.js")),
 ];
+
+/// The preview picture for links to the site (Open Graph). It is the same for each census, because
+/// drawing a title needs a font, and a container without files has none.
+pub(crate) const CARD: &[u8] = include_bytes!("../../assets/card.png");
 
 /// The icon for programs that request it under its oldest name.
 pub(crate) const FAVICON: &[u8] = include_bytes!("../../assets/favicon.ico");

@@ -52,7 +52,7 @@ impl Page<'_> {
                     @if let Some(address) = &facts.address {
                         @if !self.path.is_empty() { meta property="og:url" content=(format!("{address}{}", self.path)); }
                         meta property="og:image" content=(format!("{address}/card.png"));
-                        meta property="og:image:alt" content="The number of listed instances and their total over time";
+                        meta property="og:image:alt" content="Fedicensus. A census of the Fediverse: the instances that respond.";
                         meta name="twitter:card" content="summary_large_image";
                     }
                     link rel="icon" href="/icon.svg" type="image/svg+xml";

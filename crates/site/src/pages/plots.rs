@@ -1,14 +1,12 @@
 //! Plots over time, each with a table of the same numbers.
 
 mod axis;
-mod card;
 mod draw;
 
 use census::state::StateName;
 use maud::{Markup, html};
 
 use super::layout::strangers;
-use crate::error::SiteError;
 use crate::facts::Facts;
 use crate::history::{self, Day, Point};
 use crate::software::Ranking;
@@ -23,12 +21,6 @@ const PANELS: usize = 8;
 
 /// Days over which new and gone instances are averaged: a whole week levels out its weekdays.
 const SMOOTHED_DAYS: usize = 7;
-
-/// The preview picture for links to the site.
-pub(crate) fn card(facts: &Facts, listed: u64) -> Result<Vec<u8>, SiteError> {
-    let points = history::stock(&facts.history, |day| Some(day.listed()));
-    card::card(listed, &points)
-}
 
 /// Number of listed instances over time.
 pub(crate) fn total(facts: &Facts) -> Markup {

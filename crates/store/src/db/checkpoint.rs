@@ -52,16 +52,6 @@ impl Default for Bounds {
     }
 }
 
-/// Where checkpoints run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TakeOver {
-    /// On a separate thread.
-    #[default]
-    Background,
-    /// Within commits, which is SQLite's default. For benchmarks that compare the two.
-    Within,
-}
-
 thread_local! {
     /// Length of the log in pages after this thread's last commit.
     static LOGGED: Cell<u32> = const { Cell::new(0) };

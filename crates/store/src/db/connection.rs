@@ -6,7 +6,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::db::statements;
-use crate::db::tuning::{BUSY_WAIT, Tuning};
+use crate::db::tuning::{BUSY_WAIT, MAPPED_BYTES, Tuning, WRITER_CACHE_KIB};
 
 /// SQLite's page cache of a reader. There may be several readers.
 const READER_CACHE_KIB: i64 = 4 * 1024;
@@ -26,10 +26,9 @@ pub(super) fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connec
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(tuning.busy_wait)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
-    connection.pragma_update(None, "cache_size", -tuning.opening.cache_kib)?;
-    connection.pragma_update_and_check(None, "mmap_size", tuning.opening.mapped_bytes, |row| {
-        row.get::<_, i64>(0)
-    })?;
+    connection.pragma_update(None, "cache_size", -WRITER_CACHE_KIB)?;
+    connection
+        .pragma_update_and_check(None, "mmap_size", MAPPED_BYTES, |row| row.get::<_, i64>(0))?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "trusted_schema", false)?;
     connection.pragma_update(None, "temp_store", "memory")?;

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode};
 
-use crate::db::checkpoint::{BeginError, Checkpoints, TakeOver};
+use crate::db::checkpoint::{BeginError, Checkpoints};
 use crate::db::connection::{make_durable, read_only, read_write};
 use crate::db::error::{OpenError, StoreError};
 use crate::db::lock::lock;
 use crate::db::migrate::{self, Found, SCHEMA, Schema};
 use crate::db::reader::Reader;
-use crate::db::tuning::{Opening, Tuning};
+use crate::db::tuning::Tuning;
 use crate::db::upgrade;
 use crate::files::copy;
 use crate::tables::forgotten;
@@ -108,18 +108,6 @@ pub fn open(path: &Path) -> Result<Store, OpenError> {
     open_tuned(path, Tuning::default())
 }
 
-/// As [`open`], with settings that the census does not use. For benchmarks.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_with(path: &Path, opening: Opening) -> Result<Store, OpenError> {
-    let tuning = Tuning {
-        opening,
-        ..Tuning::default()
-    };
-    open_tuned(path, tuning)
-}
-
 /// Opens the database for reading, whether or not another process writes to it.
 ///
 /// # Errors
@@ -197,16 +185,11 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
         path: Arc::from(path),
         identity,
     };
-    let checkpoints = match tuning.opening.take_over {
-        TakeOver::Within => None,
-        TakeOver::Background => {
-            let begun = Checkpoints::begin(path, &connection, tuning.log);
-            Some(begun.map_err(|error| match error {
-                BeginError::Sqlite(error) => explain(path, error),
-                BeginError::Thread(error) => OpenError::Thread(error),
-            })?)
-        }
-    };
+    let begun = Checkpoints::begin(path, &connection, tuning.log);
+    let checkpoints = begun.map_err(|error| match error {
+        BeginError::Sqlite(error) => explain(path, error),
+        BeginError::Thread(error) => OpenError::Thread(error),
+    })?;
     let key = forgotten::key(&connection).map_err(|error| explain(path, error))?;
     let known = Arc::new(KnownNames::new(key, tuning.names_max));
     let filling = Filling::begin(path, &known).map_err(OpenError::Thread)?;

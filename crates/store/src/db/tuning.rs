@@ -1,8 +1,8 @@
-//! How a database is opened: the defaults, and what benchmarks and tests change.
+//! How a database is opened: the defaults, and what tests change.
 
 use std::time::Duration;
 
-use crate::db::checkpoint::{Bounds, TakeOver};
+use crate::db::checkpoint::Bounds;
 use crate::db::migrate::{SCHEMA, Schema};
 use crate::tables::known::NAMES_MAX;
 
@@ -16,28 +16,7 @@ pub(super) const WRITER_CACHE_KIB: i64 = 16 * 1024;
 
 /// No memory mapping: reading a mapped page that the disk can't provide would kill the daemon with
 /// a signal instead of failing one request.
-const MAPPED_BYTES: i64 = 0;
-
-/// Settings that benchmarks compare. The default is what the census uses.
-#[derive(Debug, Clone, Copy)]
-pub struct Opening {
-    /// Where checkpoints run.
-    pub take_over: TakeOver,
-    /// The writer's page cache, in KiB.
-    pub cache_kib: i64,
-    /// Bytes of the file that are mapped into memory.
-    pub mapped_bytes: i64,
-}
-
-impl Default for Opening {
-    fn default() -> Self {
-        Self {
-            take_over: TakeOver::default(),
-            cache_kib: WRITER_CACHE_KIB,
-            mapped_bytes: MAPPED_BYTES,
-        }
-    }
-}
+pub(super) const MAPPED_BYTES: i64 = 0;
 
 /// Settings that tests change, and a hook at which they stop.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +24,6 @@ pub(crate) struct Tuning {
     pub(crate) busy_wait: Duration,
     pub(crate) schema: &'static Schema,
     pub(crate) at: fn(Moment),
-    pub(crate) opening: Opening,
     pub(crate) log: Bounds,
     pub(crate) names_max: usize,
 }
@@ -56,7 +34,6 @@ impl Default for Tuning {
             busy_wait: BUSY_WAIT,
             schema: &SCHEMA,
             at: |_moment| {},
-            opening: Opening::default(),
             log: Bounds::default(),
             names_max: NAMES_MAX,
         }

@@ -22,7 +22,7 @@ pub(crate) struct WriterThread {
 
 pub(crate) fn start(
     connection: Connection,
-    checkpoints: Option<Checkpoints>,
+    checkpoints: Checkpoints,
     known: Arc<KnownNames>,
 ) -> std::io::Result<WriterThread> {
     let (writer, requests) = Writer::new(known);
@@ -61,7 +61,7 @@ impl Drop for WriterThread {
 /// Runs one batch after another until asked to close, then the requests accepted until then.
 fn work(
     connection: Connection,
-    mut checkpoints: Option<Checkpoints>,
+    mut checkpoints: Checkpoints,
     mut requests: mpsc::Receiver<Box<dyn Job>>,
     closing: &AtomicBool,
 ) {
@@ -76,9 +76,7 @@ fn work(
             batch.push(next);
         }
         batch::run(&connection, batch);
-        if let Some(checkpoints) = &mut checkpoints {
-            checkpoints.after_commit(&connection);
-        }
+        checkpoints.after_commit(&connection);
     }
     // The last connection that closes the database deletes the log.
     drop(checkpoints);

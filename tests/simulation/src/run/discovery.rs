@@ -13,7 +13,6 @@ use std::time::Duration;
 use anyhow::Context as _;
 use census::state::Verdict;
 use census::time::Timestamp;
-use chart::{Chart, Values};
 use orchestrator::check::commit_verdict::commit_verdict;
 use orchestrator::names::walks::visit;
 use protocol::{Host, PeersOutcome, Private, WalkOutcome};
@@ -128,28 +127,6 @@ pub fn table(courses: &[Course]) -> String {
         .unwrap_or(());
     }
     text
-}
-
-/// The courses as a plot.
-///
-/// # Errors
-/// Fails if it can't be drawn.
-pub fn plot(courses: &[Course]) -> anyhow::Result<String> {
-    let lines = courses.iter().map(|course| chart::Line {
-        label: course.label,
-        points: (0_u32..)
-            .zip(&course.known)
-            .map(|(round, share)| (f64::from(round), share * 100.0))
-            .collect(),
-    });
-    let chart = Chart {
-        title: "Reachable servers that are known, %",
-        across: "weeks",
-        values: Values::Closely,
-        target: Some(("99 %", ENOUGH * 100.0)),
-        lines: lines.collect(),
-    };
-    chart.svg()
 }
 
 /// One census while it learns.

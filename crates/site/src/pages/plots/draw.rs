@@ -265,11 +265,11 @@ fn label(value: f64) -> String {
     clippy::cast_sign_loss,
     reason = "a float becomes a whole number in no other way; it saturates"
 )]
-pub(super) fn whole(value: f64) -> u64 {
+fn whole(value: f64) -> u64 {
     value as u64
 }
 
-pub(super) fn days_between(first: Date, last: Date) -> i32 {
+fn days_between(first: Date, last: Date) -> i32 {
     first.until(last).map_or(0, |span| span.get_days())
 }
 
