@@ -81,12 +81,6 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["protocol", "census", "admission", "files"],
         &["bollard", "reqwest", "axum"],
     ),
-    // Reads another program's database, and none of ours.
-    (
-        "import-minoru",
-        &["protocol", "census"],
-        &["tokio", "reqwest", "bollard", "axum", "rand"],
-    ),
     (
         "dump",
         &["protocol", "census", "files", "store"],
@@ -129,7 +123,6 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "dump",
             "files",
             "gateway",
-            "import-minoru",
             "intake",
             "launcher",
             "limiter",

@@ -158,11 +158,6 @@ impl Calendar {
         self.millis(jitter.of(DAY))
     }
 
-    /// Time until the first check of an imported host that is checked weekly: 0 to 167 h.
-    pub fn first_weekly_check(self, jitter: Jitter) -> Duration {
-        self.millis(jitter.of(WEEK))
-    }
-
     /// Time until the next check if a check gave no verdict (interrupted, faulted, unconfirmed): 0
     /// to 1 h.
     pub fn again_soon(self, jitter: Jitter) -> Duration {
