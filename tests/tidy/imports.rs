@@ -65,7 +65,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["protocol", "census", "local-socket"],
         &["reqwest", "bollard", "rand", "jiff"],
     ),
-    // Only tokio's locks and timer.
+    // Only tokio's locks and timer, and counters.
     (
         "limiter",
         &[],
