@@ -10,7 +10,6 @@ mod db;
 mod decisions;
 mod groups;
 mod key;
-mod minoru;
 mod moderator;
 mod show;
 mod sources;
@@ -96,9 +95,6 @@ enum Command {
     Import {
         /// The file; `-` for standard input
         file: PathBuf,
-        /// The file is the SQLite database of Minoru's crawler: import states and times as well
-        #[arg(long)]
-        minoru: bool,
         #[command(flatten)]
         output: Output,
     },
@@ -391,12 +387,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Moderator(command) => moderator::obey(&command, config),
         Command::Check { host, output } => ask::check(config, host, output.json).await,
         Command::Add { hosts, output } => ask::add(config, hosts, output.json).await,
-        Command::Import {
-            file,
-            minoru: true,
-            output,
-        } => minoru::import(config, &file, output.json).await,
-        Command::Import { file, output, .. } => ask::import(config, &file, output.json).await,
+        Command::Import { file, output } => ask::import(config, &file, output.json).await,
         Command::Status {
             hosts: true,
             state,

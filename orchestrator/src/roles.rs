@@ -55,7 +55,6 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let metrics = metrics_server(config, &store, &services, &handler)?;
     let waiting = gate::retry::keep(services.clone(), shutdown.clone());
     let grouped = groups::keep(services.clone(), config.group_threshold, shutdown.clone());
-    let wildcards = groups::wildcards::keep(services.clone(), shutdown.clone());
     let lists = lists::keep::keep(
         services.clone(),
         sources,
@@ -91,7 +90,6 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
         if_there(metrics.map(|server| server.serve(shutdown.clone()))),
         waiting,
         grouped,
-        wildcards,
         lists,
         walking,
         reloads,

@@ -138,6 +138,6 @@ fn what_is_held_is_told_with_its_reason_and_what_was_decided_is_kept() {
     data.check(
         &["groups", "list", "--json"],
         0,
-        &["{\"domain\":\"farm.net\",\"hosts\":12,\"held\":true,\"held_back\":12,\"decision\":\"none\",\"a_day\":null,\"reason\":null,\"decided_at\":null,"],
+        &["{\"domain\":\"farm.net\",\"hosts\":12,\"held\":true,\"held_back\":12,\"decision\":\"none\",\"a_day\":null,\"reason\":null,\"decided_at\":null}"],
     );
 }

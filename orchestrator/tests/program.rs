@@ -219,64 +219,17 @@ fn a_database_of_a_newer_version_is_refused_by_every_command_and_left_alone() {
 }
 
 #[test]
-fn a_crawlers_database_is_imported_once_and_whoever_opted_out_stays_out() {
+fn names_on_stdin_are_imported_and_opted_out_ones_stay_out() {
     let data = Data::new();
-    let file = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../crates/import-minoru/tests/data/minoru.sqlite"
-    );
-    let import = ["import", "--minoru", file];
     data.check(&["opt-out", "left.lab.test"], 0, "opted out");
-    data.check(
-        &import,
-        0,
-        "6 taken (1 alive, 1 dead, 1 discovered, 1 dying, 1 moved, 1 moving), 1 known, 1 refused\nrefused not a name: ",
-    );
-    for (name, says) in [
-        ("discovered", "\"state\":\"discovered\",\"since\":\"20"),
-        (
-            "alive",
-            "\"state\":\"alive\",\"since\":\"2023-11-14T22:13:20Z\",\"listed\":false,\"why\":\"another crawler found",
-        ),
-        (
-            "dying",
-            "\"state\":\"dying\",\"since\":\"2023-11-13T22:13:20Z\",\"listed\":false",
-        ),
-        (
-            "dead",
-            "\"state\":\"dead\",\"since\":\"2023-11-14T22:13:20Z\"",
-        ),
-        (
-            "moving",
-            "\"state\":\"moving\",\"since\":\"2023-11-13T22:13:20Z\"",
-        ),
-        ("moved", "it redirects to alive.lab.test permanently"),
-        ("left", "its owner opted out"),
-    ] {
-        data.check(&["explain", "--json", &format!("{name}.lab.test")], 0, says);
-    }
-    data.check(
-        &["explain", "alive.lab.test"],
-        0,
-        "imported from another crawler",
-    );
-    let explain = ["explain", "--json", "alive.lab.test", "dead.lab.test"];
-    let before = data.run(&explain, b"").stdout;
-    data.check(&import, 0, "0 taken, 7 known, 1 refused");
-    assert_eq!(data.run(&explain, b"").stdout, before);
-
-    let other = text(&data.database()).to_owned();
-    data.check(
-        &["import", "--minoru", &other],
-        1,
-        "is not a database of Minoru's crawler: it has no table `instances`",
-    );
-    data.check(
-        &["import", "--minoru", "/nonexistent"],
-        1,
-        "can't read /nonexistent",
-    );
-    data.check(&["import", "--minoru", "-"], 1, "name the file");
+    let names = b"alive.lab.test\nleft.lab.test\nnot a name\n";
+    let imported = data.run(&["import", "-"], names);
+    assert_eq!(imported.status.code(), Some(0), "{imported:?}");
+    let report = "1 taken, 1 known, 1 refused\nrefused not a name: ";
+    assert!(said(&imported).contains(report), "{imported:?}");
+    data.check(&["explain", "alive.lab.test"], 0, "discovered");
+    data.check(&["explain", "left.lab.test"], 0, "its owner opted out");
+    data.check(&["import", "/nonexistent"], 1, "cannot read /nonexistent");
 }
 
 /// Files for the commands about admission, which need no data directory.

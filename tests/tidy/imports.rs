@@ -65,7 +65,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["protocol", "census", "local-socket"],
         &["reqwest", "bollard", "rand", "jiff"],
     ),
-    // Only tokio's locks and timer.
+    // Only tokio's locks and timer, and counters.
     (
         "limiter",
         &[],
@@ -80,12 +80,6 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         "store",
         &["protocol", "census", "admission", "files"],
         &["bollard", "reqwest", "axum"],
-    ),
-    // Reads another program's database, and none of ours.
-    (
-        "import-minoru",
-        &["protocol", "census"],
-        &["tokio", "reqwest", "bollard", "axum", "rand"],
     ),
     (
         "dump",
@@ -129,7 +123,6 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "dump",
             "files",
             "gateway",
-            "import-minoru",
             "intake",
             "launcher",
             "limiter",

@@ -41,12 +41,8 @@ fn every_module_says_what_it_is_for() {
 
 #[test]
 fn sql_stands_in_the_store_and_what_measures_it_only() {
-    // Another program's database, and the files of the console and the push service.
-    let other_databases = [
-        "crates/import-minoru/",
-        "crates/accounts/",
-        "crates/push/src/storage/",
-    ];
+    // The files of the console and the push service.
+    let other_databases = ["crates/accounts/", "crates/push/src/storage/"];
     let measures = [
         "bench/src/shared/making.rs",
         "bench/src/path/grown.rs",

@@ -49,32 +49,6 @@ impl Decision {
     }
 }
 
-/// What random names below a group's domain showed, for the person who decides about the group. It
-/// has no effect: legitimate owners use wildcards too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wildcard {
-    /// A random name has no address.
-    No,
-    /// Two random names have an address in common.
-    SamePlace,
-    /// Two random names have addresses, but none in common.
-    Apart,
-}
-
-impl Wildcard {
-    /// All values.
-    pub const ALL: [Self; 3] = [Self::No, Self::SamePlace, Self::Apart];
-
-    /// Its word, in the database and in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::No => "no",
-            Self::SamePlace => "same_place",
-            Self::Apart => "apart",
-        }
-    }
-}
-
 /// A group's size, decision and current span of checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {

@@ -158,11 +158,6 @@ impl Calendar {
         self.millis(jitter.of(DAY))
     }
 
-    /// Time until the first check of an imported host that is checked weekly: 0 to 167 h.
-    pub fn first_weekly_check(self, jitter: Jitter) -> Duration {
-        self.millis(jitter.of(WEEK))
-    }
-
     /// Time until the next check if a check gave no verdict (interrupted, faulted, unconfirmed): 0
     /// to 1 h.
     pub fn again_soon(self, jitter: Jitter) -> Duration {
@@ -203,16 +198,6 @@ impl Calendar {
     /// How long a host that was never alive is kept: 365 d.
     pub fn forgotten_after(self) -> Duration {
         self.days(365)
-    }
-
-    /// How long the result of a wildcard check of a held group's domain is valid: 7 d.
-    pub fn wildcard_known_for(self) -> Duration {
-        self.days(7)
-    }
-
-    /// Time until a wildcard check is repeated after the domain's DNS failed: 1 d.
-    pub fn wildcard_again(self) -> Duration {
-        self.days(1)
     }
 
     /// The longest interval of any rule: four weeks with maximal jitter, and a `Retry-After`. Later
@@ -306,8 +291,6 @@ mod tests {
         check(|_| calendar.unlisted_after(), 14 * 1440, 14 * 1440);
         check(|_| calendar.refused_extra_max(), 1440, 1440);
         check(|_| calendar.forgotten_after(), 365 * 1440, 365 * 1440);
-        check(|_| calendar.wildcard_known_for(), 7 * 1440, 7 * 1440);
-        check(|_| calendar.wildcard_again(), 1440, 1440);
         check(|_| calendar.longest(), 738 * 60, 738 * 60);
     }
 

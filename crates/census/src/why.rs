@@ -81,7 +81,8 @@ pub enum Reason<'r> {
         /// Number of hosts in the group.
         hosts: u64,
     },
-    /// Another crawler found it alive, and no check of ours has yet (`import_minoru`).
+    /// Another crawler found it alive, and no check of ours has yet. Only former versions imported
+    /// such hosts.
     Imported,
     /// It asks not to appear in statistics, or we could not learn whether it does.
     Hidden,

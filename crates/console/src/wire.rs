@@ -243,8 +243,6 @@ pub struct GroupRow {
     pub decision: Option<String>,
     /// The reason of that decision.
     pub reason: Option<String>,
-    /// The result of looking up invented names below the domain.
-    pub wildcard: Option<String>,
 }
 
 /// A group with its hosts.

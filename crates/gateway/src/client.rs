@@ -12,19 +12,13 @@ use local_socket::{AskError, Connection};
 use protocol::{CheckId, CheckOrder, DeadReason, Host};
 use thiserror::Error;
 
-use crate::wire::control::{
-    Account, Answer, Deferral, Family, Request, Status, Texts, Wildcard, Wish,
-};
+use crate::wire::control::{Account, Answer, Deferral, Family, Request, Status, Texts, Wish};
 use crate::wire::lines::{self, LineError};
 use crate::wire::text_name::TextName;
 
 /// Longest wait for the answer to `open`: the gateway's times for DNS, a dial slot and dialling,
 /// with room for settings that stretch them.
 pub const OPEN_TIME_MAX: Duration = Duration::from_secs(60);
-
-/// Longest wait for the look-up of invented names: the gateway's wait for its turns, its times for
-/// DNS, and room for settings that stretch these.
-pub const WILDCARD_TIME_MAX: Duration = Duration::from_mins(3);
 
 /// Longest wait for any other answer, which the gateway has ready.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -68,22 +62,6 @@ pub enum Looked {
     /// The answer of DNS.
     Answered(Texts),
     /// Out of turn, or too many at once.
-    Deferred {
-        /// Why.
-        why: Deferral,
-        /// Shortest wait before the next try.
-        retry_after: Duration,
-    },
-    /// We have no network at all.
-    Offline,
-}
-
-/// The result of looking up whether any name below a domain resolves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LookedBelow {
-    /// The answer of DNS.
-    Answered(Wildcard),
-    /// Out of turn, or our own resolver does not answer.
     Deferred {
         /// Why.
         why: Deferral,
@@ -206,7 +184,7 @@ impl GatewayClient {
             }),
             Answer::Offline {} => Ok(Opened::Offline),
             Answer::Refused { message } => Err(ClientError::Refused(message)),
-            Answer::Account(_) | Answer::Status(_) | Answer::Txt(_) | Answer::Wildcard(_) => {
+            Answer::Account(_) | Answer::Status(_) | Answer::Txt(_) => {
                 Err(ClientError::Protocol(None))
             }
         }
@@ -226,8 +204,7 @@ impl GatewayClient {
             | Answer::Deferred { .. }
             | Answer::Offline {}
             | Answer::Account(_)
-            | Answer::Txt(_)
-            | Answer::Wildcard(_) => Err(ClientError::Protocol(None)),
+            | Answer::Txt(_) => Err(ClientError::Protocol(None)),
         }
     }
 
@@ -252,35 +229,7 @@ impl GatewayClient {
             Answer::Ready { .. }
             | Answer::Unreachable { .. }
             | Answer::Account(_)
-            | Answer::Status(_)
-            | Answer::Wildcard(_) => Err(ClientError::Protocol(None)),
-        }
-    }
-
-    /// Looks up whether any name below the registered domain `domain` resolves, by names that the
-    /// gateway invents.
-    ///
-    /// # Errors
-    /// When the gateway gives no usable answer.
-    pub async fn wildcard(&self, domain: Host) -> Result<LookedBelow, ClientError> {
-        let request = Request::Wildcard { domain };
-        let (_, answer) = self.ask(&request, WILDCARD_TIME_MAX).await?;
-        match answer {
-            Answer::Wildcard(wildcard) => Ok(LookedBelow::Answered(wildcard)),
-            Answer::Deferred {
-                why,
-                retry_after_ms,
-            } => Ok(LookedBelow::Deferred {
-                why,
-                retry_after: Duration::from_millis(retry_after_ms),
-            }),
-            Answer::Offline {} => Ok(LookedBelow::Offline),
-            Answer::Refused { message } => Err(ClientError::Refused(message)),
-            Answer::Ready { .. }
-            | Answer::Unreachable { .. }
-            | Answer::Account(_)
-            | Answer::Status(_)
-            | Answer::Txt(_) => Err(ClientError::Protocol(None)),
+            | Answer::Status(_) => Err(ClientError::Protocol(None)),
         }
     }
 
@@ -326,8 +275,7 @@ impl Egress {
             | Answer::Deferred { .. }
             | Answer::Offline {}
             | Answer::Status(_)
-            | Answer::Txt(_)
-            | Answer::Wildcard(_) => Err(ClientError::Protocol(None)),
+            | Answer::Txt(_) => Err(ClientError::Protocol(None)),
         }
     }
 }

@@ -28,7 +28,7 @@ pub mod wire;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 
-pub use client::{ClientError, Egress, GatewayClient, Looked, LookedBelow, Opened};
+pub use client::{ClientError, Egress, GatewayClient, Looked, Opened};
 pub use net::{address, family, pace};
 pub use service::error::GatewayError;
 pub use service::server::{serve, serve_over};

@@ -8,7 +8,6 @@ pub(crate) mod open;
 
 pub(crate) mod text;
 
-mod wildcard;
 
 pub(crate) mod error;
 

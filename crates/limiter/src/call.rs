@@ -247,7 +247,7 @@ impl Limiter {
 
     /// The result of a call that was not admitted.
     pub(crate) fn answered_at_once<T>(&self) -> Call<T> {
-        self.metrics.answered_at_once(Status::TooManyCalls);
+        self.metrics.ended(Status::TooManyCalls).inc();
         Call {
             status: Status::TooManyCalls,
             value: None,
@@ -278,7 +278,8 @@ impl Limiter {
         let value = work(Permit { _running: running }).await;
         let (waited, worked) = (began.saturating_duration_since(entered), began.elapsed());
         self.inside.computed(waited, worked);
-        self.metrics.worked(waited, worked);
+        self.metrics.waited.observe(waited.as_secs_f64());
+        self.metrics.worked.observe(worked.as_secs_f64());
         Ok(value)
     }
 
@@ -289,7 +290,7 @@ impl Limiter {
 
     async fn exit(&self, entered: Instant, target: Instant) -> Times {
         if Instant::now() > target {
-            self.metrics.overran();
+            self.metrics.overruns.inc();
         }
         sleep_until(target).await;
         Times {

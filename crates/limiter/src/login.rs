@@ -181,7 +181,11 @@ impl<S: State> LoginLimiter<S> {
         let mut recorded = Ok(None);
         let ended = |result: &Result<Option<T>, E>, takes| {
             let is_right = matches!(result, Ok(Some(_)));
-            self.metrics().login(|counts| counts.verified(is_right));
+            let verified = match is_right {
+                true => &self.metrics().verify_successes,
+                false => &self.metrics().verify_failures,
+            };
+            verified.inc();
             if !is_right && self.limits.rules != Rules::Original {
                 recorded = self.failed(now.plus(takes), who);
             }
@@ -273,9 +277,7 @@ impl<S: State> LoginLimiter<S> {
         }
         let is_one_too_many = record.count(now, self.limits.attempts_per_minute);
         let began = is_one_too_many.then(|| {
-            self.metrics().login(|counts| {
-                counts.banned_ips = counts.banned_ips.saturating_add(1);
-            });
+            self.metrics().banned_ips.inc();
             let until = record.ban(now, self.limits.ban, self.limits.rules);
             let key = key.clone();
             (Status::RateLimited, Some(Began { key, until }))
@@ -295,9 +297,7 @@ impl<S: State> LoginLimiter<S> {
                 Rules::Ours { .. } => record.count_failure(now, self.failure_limits()),
             };
             let until = is_one_too_many.then(|| {
-                self.metrics().login(|counts| {
-                    counts.locked_users = counts.locked_users.saturating_add(1);
-                });
+                self.metrics().locked_users.inc();
                 record.hold(now, self.limits.lock)
             });
             book.state.put(key.clone(), record)?;
@@ -318,10 +318,8 @@ impl<S: State> LoginLimiter<S> {
             record.calm_down(now);
             record.purge(now)
         })?;
-        self.metrics().login(|counts| {
-            counts.unbanned_ips = counts.unbanned_ips.saturating_add(unbanned);
-            counts.unlocked_users = counts.unlocked_users.saturating_add(unlocked);
-        });
+        self.metrics().unbanned_ips.inc_by(unbanned);
+        self.metrics().unlocked_users.inc_by(unlocked);
         Ok(())
     }
 

@@ -27,7 +27,7 @@ pub use queries::review::{About, LogCursor, LogPage, LoggedDecision, Member, Mem
 pub use tables::admitted::{Admission, Remembered};
 pub use tables::days::{DAYS_MAX, DayCounts, SOFTWARE_A_DAY_MAX, day_of};
 pub use tables::dumps::DumpRecord;
-pub use tables::groups::{Decided, HeldCounts, StoredGroup, WildcardLook};
+pub use tables::groups::{Decided, HeldCounts, StoredGroup};
 pub use tables::host_decisions::{HostDecided, HostDecision, Ruling, Undone};
 pub use tables::hosts::add::{AddedAs, Candidate};
 pub use tables::hosts::commit::Committed;

@@ -194,8 +194,8 @@ impl Writer {
         Ok(added)
     }
 
-    /// Adds hosts as another crawler knew them, due at the times in their records. Known ones stay
-    /// unchanged, forgotten ones come back. Takes 500 hosts per transaction.
+    /// Adds hosts as their records say, for simulations and benchmarks. Known ones stay unchanged,
+    /// forgotten ones come back. Takes 500 hosts per transaction.
     ///
     /// # Errors
     /// Fails on a database error; some of the hosts may have been added already.

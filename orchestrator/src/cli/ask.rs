@@ -39,7 +39,7 @@ const IMPORT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const NAME_BYTES_MAX: usize = 1012;
 
 /// Refused names that are shown one by one; further ones are only counted.
-pub(super) const REFUSED_SHOWN_MAX: usize = 20;
+const REFUSED_SHOWN_MAX: usize = 20;
 
 pub(super) async fn add(config: &Config, names: Vec<String>, json: bool) -> anyhow::Result<u8> {
     let names = names.iter().map(|name| pasted(name).to_owned());
@@ -125,7 +125,7 @@ fn tell(report: &AddReport) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(super) fn progress(done: usize, total: usize) {
+fn progress(done: usize, total: usize) {
     let mut stderr = std::io::stderr();
     if total > NAMES_PER_REQUEST_MAX && stderr.is_terminal() {
         let end = if done == total { "\n" } else { "" };
@@ -405,13 +405,13 @@ async fn settle_alone(
 }
 
 /// The daemon, or the database if no daemon runs.
-pub(super) enum Way<'config> {
+enum Way<'config> {
     Daemon(&'config Config),
     Alone(Box<store::Store>, Handler),
 }
 
 impl<'config> Way<'config> {
-    pub(super) async fn open(config: &'config Config) -> anyhow::Result<Self> {
+    async fn open(config: &'config Config) -> anyhow::Result<Self> {
         if control::ask(&config.control_socket(), &Request::Live {})
             .await?
             .is_some()
@@ -424,7 +424,7 @@ impl<'config> Way<'config> {
         Ok(Self::Alone(Box::new(store), handler))
     }
 
-    pub(super) async fn ask(&mut self, request: Request) -> anyhow::Result<Answer> {
+    async fn ask(&mut self, request: Request) -> anyhow::Result<Answer> {
         match self {
             Self::Daemon(config) => {
                 let conversation = control::ask(&config.control_socket(), &request).await?;
@@ -434,7 +434,7 @@ impl<'config> Way<'config> {
         }
     }
 
-    pub(super) fn close(self) {
+    fn close(self) {
         if let Self::Alone(store, _) = self {
             store.close();
         }
@@ -448,15 +448,13 @@ fn finish(answer: &Answer) -> anyhow::Result<u8> {
             Ok(OK)
         }
         Answer::Failed(why) => Ok(complain(why, FAILED)),
-        Answer::Step(_)
-        | Answer::Names(_)
-        | Answer::Added(_)
-        | Answer::Imported(_)
-        | Answer::Live(_) => unexpected(answer),
+        Answer::Step(_) | Answer::Names(_) | Answer::Added(_) | Answer::Live(_) => {
+            unexpected(answer)
+        }
     }
 }
 
-pub(super) fn unexpected(answer: &Answer) -> anyhow::Result<u8> {
+fn unexpected(answer: &Answer) -> anyhow::Result<u8> {
     match answer {
         Answer::Failed(why) => Ok(complain(why, FAILED)),
         other => bail!("the daemon's answer is unexpected ({other:?}); is it of another version?"),

@@ -67,15 +67,6 @@ struct Shown {
     a_day: Option<u32>,
     reason: Option<String>,
     decided_at: Option<String>,
-    /// `no`, `same_place` or `apart`, from the last lookup of invented names below it; null before
-    /// the first.
-    wildcard: Option<&'static str>,
-    /// When that lookup succeeded.
-    wildcard_at: Option<String>,
-    /// When the last lookup was tried.
-    wildcard_tried: Option<String>,
-    /// Why the last lookup failed.
-    wildcard_trouble: Option<String>,
 }
 
 pub(super) async fn obey(command: Groups, config: &Config) -> anyhow::Result<u8> {
@@ -150,10 +141,6 @@ impl From<StoredGroup> for Shown {
             },
             reason: stored.reason,
             decided_at: stored.decided_at.map(rfc3339),
-            wildcard: stored.wildcard.found.map(|(found, _)| found.as_str()),
-            wildcard_at: stored.wildcard.found.map(|(_, at)| rfc3339(at)),
-            wildcard_tried: stored.wildcard.tried.map(rfc3339),
-            wildcard_trouble: stored.wildcard.trouble,
             domain: stored.domain,
         }
     }

@@ -363,7 +363,7 @@ fn seconds(seconds: u64) -> Timestamp {
 mod tests {
     use census::group::{Group, Place};
     use census::state::{OptedOutBy, Record, State};
-    use store::{StoredGroup, WildcardLook};
+    use store::StoredGroup;
 
     use super::*;
 
@@ -383,7 +383,6 @@ mod tests {
             reason: Some("a farm".to_owned()),
             decided_at: None,
             held_back: 1,
-            wildcard: WildcardLook::default(),
         };
         Stored {
             record: Record {

@@ -27,7 +27,6 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use admission::counters::RowError;
 use admission::gate::Refusal;
 use admission::{Counters, DomainName, Names, Terms, Waiting};
-use census::state::Record;
 use census::time::Timestamp;
 use protocol::Host;
 use store::{AddedAs, Candidate, Remembered, StoreError, Writer};
@@ -236,42 +235,16 @@ impl NameGate {
         hosts: Vec<Host>,
         now: Timestamp,
     ) -> Result<Vec<(Host, Brought)>, StoreError> {
-        let discovered = |host| Record::discovered(host, now, now);
-        self.bring(hosts.into_iter().map(discovered).collect(), |welcome| {
-            let hosts = welcome.into_iter().map(|record| record.host).collect();
-            self.0.writer.add_now(hosts, now)
-        })
-        .await
-    }
-
-    /// Admits the hosts that the operator imports from another crawler, like [`NameGate::brought`],
-    /// due when the records say.
-    ///
-    /// # Errors
-    /// A fault of ours; some of the hosts may be admitted already.
-    pub async fn imported(&self, records: Vec<Record>) -> Result<Vec<(Host, Brought)>, StoreError> {
-        self.bring(records, |welcome| self.0.writer.import(welcome))
-            .await
-    }
-
-    async fn bring<Writing>(
-        &self,
-        records: Vec<Record>,
-        write: impl FnOnce(Vec<Record>) -> Writing,
-    ) -> Result<Vec<(Host, Brought)>, StoreError>
-    where
-        Writing: Future<Output = Result<Vec<(Host, AddedAs)>, StoreError>>,
-    {
         let mut book = self.0.book.lock().await;
         let terms = self.terms();
-        let (mut outcome, mut welcome) = (Vec::with_capacity(records.len()), Vec::new());
-        for record in records {
-            match terms.bans(&DomainName::from(&record.host)) {
-                Ok(()) => welcome.push(record),
-                Err(refusal) => outcome.push((record.host, Brought::Refused(refusal))),
+        let (mut outcome, mut welcome) = (Vec::with_capacity(hosts.len()), Vec::new());
+        for host in hosts {
+            match terms.bans(&DomainName::from(&host)) {
+                Ok(()) => welcome.push(host),
+                Err(refusal) => outcome.push((host, Brought::Refused(refusal))),
             }
         }
-        for (host, added_as) in write(welcome).await? {
+        for (host, added_as) in self.0.writer.add_now(welcome, now).await? {
             // If a crash leaves the row that says it waits, its turn finds the name known.
             book.waiting.remove(host.as_str());
             let brought = match added_as {

@@ -4,8 +4,6 @@
 //! database; both are shown as text. A domain that is not a registered domain and an invalid reason
 //! are rejected.
 
-pub mod wildcards;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -195,10 +193,9 @@ pub fn in_words(stored: &StoredGroup) -> String {
         String::new()
     };
     format!(
-        "{}{held_back}{}{}",
+        "{}{held_back}{}",
         count(stored.group.hosts),
-        decided_words(stored),
-        wildcards::in_words(&stored.wildcard)
+        decided_words(stored)
     )
 }
 

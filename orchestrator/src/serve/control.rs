@@ -30,13 +30,11 @@ use crate::services::Services;
 
 mod client;
 mod decisions;
-mod import;
 mod wire;
 
 pub use self::client::{Conversation, ask};
 pub(crate) use self::decisions::decided_in_words;
-pub use self::import::IMPORTED_PER_REQUEST_MAX;
-pub use self::wire::{AddReport, Answer, By, ImportReport, ImportedHost, Request};
+pub use self::wire::{AddReport, Answer, By, Request};
 
 /// Longest request in bytes: a batch of names.
 pub const REQUEST_BYTES_MAX: usize = 256 * 1024;
@@ -126,7 +124,6 @@ impl Handler {
     pub async fn handle(&self, request: Request, answers: &mpsc::Sender<Answer>) {
         let last = match request {
             Request::Add { names } => self.add(&names).await.map(Answer::Added),
-            Request::Import(hosts) => self.import(&hosts).await.map(Answer::Imported),
             Request::OptOut {
                 host,
                 by,

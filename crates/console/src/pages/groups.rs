@@ -54,7 +54,6 @@ fn table_of(rows: &[GroupRow]) -> Markup {
                         th.number scope="col" { "Hosts" }
                         th.number scope="col" { "Held back" }
                         th scope="col" { "Decision" }
-                        th scope="col" { "Wildcard DNS" }
                         th scope="col" { "Hosts and decisions" }
                     }
                 }
@@ -68,7 +67,6 @@ fn table_of(rows: &[GroupRow]) -> Markup {
                             td.number { (row.hosts) }
                             td.number { (row.held_back) }
                             td { (decision(row)) }
-                            td { (row.wildcard.as_deref().unwrap_or("not looked up yet")) }
                             td { a href=(path_of_group(&row.domain)) aria-label={ "Look at " (row.domain) } { "Look" } }
                         }
                     }
@@ -131,8 +129,6 @@ pub(crate) fn group(visitor: &Visitor, page: &GroupPage) -> Response {
         dl {
             dt { "Decision in force" }
             dd { (decision(row)) }
-            dt { "Wildcard DNS" }
-            dd { (row.wildcard.as_deref().unwrap_or("not looked up yet")) }
         }
         form method="post" action="/groups" {
             (form_token(visitor))

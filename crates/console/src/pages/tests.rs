@@ -32,7 +32,6 @@ fn group_row() -> GroupRow {
         held_back: 1,
         decision: Some("denied".to_owned()),
         reason: Some(HOSTILE.to_owned()),
-        wildcard: Some(HOSTILE.to_owned()),
     }
 }
 

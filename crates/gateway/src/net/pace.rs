@@ -116,22 +116,6 @@ impl Pace {
         Ok(())
     }
 
-    /// Like [`Pace::charge_group`], for a caller that retries anyway: no slot is promised.
-    ///
-    /// # Errors
-    /// Fails if the group's last look-up was less than its pace ago. Nothing is charged then.
-    pub fn charge_group_unpromised(&mut self, group: &str, now: Instant) -> Result<(), Late> {
-        let retry_after = self.groups.wait(group, self.paces.group, now);
-        if !retry_after.is_zero() {
-            return Err(Late {
-                why: Deferral::GroupPace,
-                retry_after,
-            });
-        }
-        self.groups.note(group.into(), now);
-        Ok(())
-    }
-
     /// Selects the first candidate whose address and block are in turn, or were charged by this
     /// open before, and charges them and a dial slot.
     ///

@@ -25,11 +25,9 @@ use protocol::Host;
 use thiserror::Error;
 
 use crate::net::names_file::{Entry, NamesFile};
-use crate::net::resolve::once::Once;
 use crate::settings::Settings;
 use crate::wire::control::Family;
 
-pub mod once;
 pub mod text;
 mod udp;
 
@@ -223,13 +221,18 @@ impl Resolver {
     /// What to report if no name has resolved since the start and [`SURE_NAME`] does not either: a
     /// resolver that does not answer, or denies every name. `None` if ours is not to blame.
     pub async fn never_worked(&self, families: &[Family]) -> Option<String> {
-        let servers = match &self.source {
-            Source::Dns(_, servers) if !self.memory().has_resolved => servers,
+        let (resolver, servers) = match &self.source {
+            Source::Dns(resolver, servers) if !self.memory().has_resolved => (resolver, servers),
             Source::Dns(..) | Source::File(_) => return None,
         };
         let sure = Host::parse(SURE_NAME).ok()?;
-        let found = self.look_up_once(&sure, families).await;
-        (found != Once::Offline && !self.memory().has_resolved).then(|| {
+        let answer = ask_dns(resolver, &sure, families, self.timeout).await;
+        let mut memory = self.memory();
+        if let Answer::Known(known, _) = &answer {
+            memory.resolver_works(now());
+            memory.has_resolved |= matches!(known, Known::Found(_));
+        }
+        (!matches!(answer, Answer::NoRoute) && !memory.has_resolved).then(|| {
             format!("no name has resolved since the start, not even {SURE_NAME}: does the resolver {servers} answer, and correctly?")
         })
     }

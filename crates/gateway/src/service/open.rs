@@ -239,14 +239,14 @@ fn without_route(shared: &Shared) -> Answer {
 }
 
 /// The answer for a name that can't be judged now, because DNS failed.
-pub(crate) fn dns_failed(shared: &Shared) -> Answer {
+fn dns_failed(shared: &Shared) -> Answer {
     let divisor = shared.settings.pace_divisor;
     let retry = DNS_RETRY.checked_div(divisor).unwrap_or(DNS_RETRY);
     deferred(Deferral::Dns, retry)
 }
 
 /// Whether this machine has no network at all.
-pub(crate) fn has_no_family(shared: &Shared) -> bool {
+fn has_no_family(shared: &Shared) -> bool {
     shared.families().is_empty()
 }
 

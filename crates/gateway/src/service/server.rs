@@ -19,7 +19,6 @@ use crate::service::error::GatewayError;
 use crate::service::open::{self, Opened, Wanted};
 use crate::service::state::Shared;
 use crate::service::text;
-use crate::service::wildcard;
 use crate::settings::Settings;
 use crate::wire::control::{Answer, Deferral, Request};
 use crate::wire::lines::{self, LineError};
@@ -197,22 +196,9 @@ async fn answer_first(
             };
             say(writer, &answer).await
         }
-        (
-            Request::Status {}
-            | Request::Close { .. }
-            | Request::Open { .. }
-            | Request::Wildcard { .. },
-            Asked::Texts,
-        ) => {
+        (Request::Status {} | Request::Close { .. } | Request::Open { .. }, Asked::Texts) => {
             let message = "this socket only looks up TXT records".to_owned();
             say(writer, &Answer::Refused { message }).await
-        }
-        (Request::Wildcard { domain }, Asked::Anything) => {
-            let answer = tokio::select! {
-                answer = wildcard::look_up(shared, &domain) => answer,
-                () = local_socket::gone(reader) => return Ok(()),
-            };
-            say(writer, &answer).await
         }
         (Request::Status {}, Asked::Anything) => {
             say(writer, &Answer::Status(shared.status())).await
@@ -287,10 +273,7 @@ async fn hold_open(
             }
             say(writer, &Answer::Account(account)).await
         }
-        Request::Open { .. }
-        | Request::Status {}
-        | Request::Txt { .. }
-        | Request::Wildcard { .. } => {
+        Request::Open { .. } | Request::Status {} | Request::Txt { .. } => {
             let message = "only `close` may follow `open`".to_owned();
             say(writer, &Answer::Refused { message }).await
         }

@@ -57,12 +57,6 @@ pub enum Request {
         /// The registered domain that the name lies below, by which these look-ups are paced.
         group: String,
     },
-    /// Asks whether any name below `domain` resolves, on a separate connection. The gateway itself
-    /// invents the names that it looks up.
-    Wildcard {
-        /// A registered domain, by which these look-ups are paced.
-        domain: Host,
-    },
 }
 
 /// An answer of the gateway.
@@ -103,8 +97,6 @@ pub enum Answer {
     Status(Status),
     /// The answer of DNS for a name's TXT records.
     Txt(Texts),
-    /// The answer of DNS for invented names.
-    Wildcard(Wildcard),
     /// Our own mistake, never the host's. Either the request was not understood or came out of
     /// order, and the connection ends. Or this machine could not make an egress, for instance
     /// because its disk is full.
@@ -134,35 +126,6 @@ pub enum Texts {
     ServerFailed {},
     /// Nobody answered in time.
     TimedOut {},
-}
-
-/// The answers of DNS for two invented names below a domain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Wildcard {
-    /// Both have addresses, at least one of them the same.
-    SamePlace {},
-    /// Both have addresses, all different.
-    Apart {},
-    /// One of them has no address.
-    No {},
-    /// It can't be known, because of the domain.
-    Unknown {
-        /// Why.
-        why: WildcardTrouble,
-    },
-}
-
-/// Why it can't be known whether any name below a domain resolves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WildcardTrouble {
-    /// SERVFAIL, or another code that is no answer, while other names are answered.
-    ServerFailed,
-    /// No answer in time, while other names are answered.
-    TimedOut,
-    /// The domain is too long for another label.
-    NameTooLong,
 }
 
 /// The gateway's version and state.

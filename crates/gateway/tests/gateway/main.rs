@@ -15,4 +15,3 @@ mod texts;
 #[cfg(test)]
 mod way;
 #[cfg(test)]
-mod wildcards;

@@ -1,6 +1,6 @@
 //! The answers to `open`, and what the control socket rejects.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use gateway::control::{Answer, REQUEST_LINE_BYTES_MAX};
@@ -12,9 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UdpSocket, UnixStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::names::NameServer;
+use crate::names::{Everywhere, NameServer};
 use crate::rig::{FakeHost, Rig};
-use crate::wildcards::over_dns;
 
 fn reason(opened: Result<Opened, ClientError>) -> (DeadReason, Vec<Family>, String) {
     match opened {
@@ -319,12 +318,22 @@ async fn only_one_gateway_serves_and_a_former_lifes_remains_go() {
     );
 }
 
+async fn over_dns(resolver: SocketAddr) -> Rig {
+    Rig::start_over("", Box::new(Everywhere), |settings| {
+        settings.pace_divisor = u32::MAX;
+        settings.names_file = None;
+        settings.resolvers = vec![resolver];
+        settings.dns_timeout = Duration::from_secs(8);
+    })
+    .await
+}
+
 /// Invariant I5: otherwise an outage of the resolver would count against hosts for a quarter of an
 /// hour after its end.
 #[tokio::test]
 async fn a_denial_is_never_remembered_beyond_its_verdict() {
     let server = NameServer::start(None).await;
-    let rig = over_dns(server.address, u32::MAX).await;
+    let rig = over_dns(server.address).await;
     for id in 1..=3 {
         let opened = rig.open(id, "denied.example").await.unwrap();
         let Opened::Unreachable { reason, fresh, .. } = opened else {
@@ -342,7 +351,7 @@ async fn a_resolver_that_has_never_resolved_a_name_is_named_and_no_host_is_judge
     let denying = NameServer::start_by(|_name| None).await;
     let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     for resolver in [denying.address, silent.local_addr().unwrap()] {
-        let rig = over_dns(resolver, u32::MAX).await;
+        let rig = over_dns(resolver).await;
         for id in 1..=2 {
             // Time stands still, so only another group has its turn.
             let group = format!("{id}.example");

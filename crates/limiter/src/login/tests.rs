@@ -99,8 +99,8 @@ async fn one_attempt_too_many_bans_the_address() {
     }
     assert_eq!(found, ["ran", "ran", "rate-limited", "banned-ip"]);
     assert_eq!(world.status(from("b"), true).await, "ran");
-    let counts = world.limiter.metrics().login_counts();
-    assert_eq!((counts.verify_successes, counts.banned_ips), (3, 1));
+    let counts = world.limiter.metrics();
+    assert_eq!((counts.verify_successes.get(), counts.banned_ips.get()), (3, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,8 +118,8 @@ async fn one_failure_too_many_locks_the_user() {
         found.push(world.status(who, false).await);
     }
     assert_eq!(found, ["ran", "ran", "ran", "locked-user", "locked-user"]);
-    let counts = world.limiter.metrics().login_counts();
-    assert_eq!((counts.verify_failures, counts.locked_users), (3, 1));
+    let counts = world.limiter.metrics();
+    assert_eq!((counts.verify_failures.get(), counts.locked_users.get()), (3, 1));
     // The attempts counted for their addresses.
     let attempts = world
         .limiter
@@ -142,8 +142,8 @@ async fn a_ban_ends_and_the_window_is_still_full() {
     advance(ms(250)).await;
     found.push(world.status(from("a"), true).await);
     assert_eq!(found, ["ran", "rate-limited", "banned-ip", "rate-limited"]);
-    let counts = world.limiter.metrics().login_counts();
-    assert_eq!((counts.banned_ips, counts.unbanned_ips), (2, 1));
+    let counts = world.limiter.metrics();
+    assert_eq!((counts.banned_ips.get(), counts.unbanned_ips.get()), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -161,8 +161,8 @@ async fn a_lock_ends() {
     advance(ms(250)).await;
     found.push(world.status(of("user"), true).await);
     assert_eq!(found, ["ran", "ran", "locked-user", "ran"]);
-    let counts = world.limiter.metrics().login_counts();
-    assert_eq!((counts.locked_users, counts.unlocked_users), (1, 1));
+    let counts = world.limiter.metrics();
+    assert_eq!((counts.locked_users.get(), counts.unlocked_users.get()), (1, 1));
 }
 
 /// They neither extend a ban, nor count once it has ended.
@@ -214,7 +214,7 @@ async fn a_computation_that_fails_is_a_failure() {
             .attempt(world.now(), 0.0, of("user"), Refusals::TakeTime, work);
         assert_eq!(attempt.await.unwrap().call.status.as_str(), expect);
     }
-    assert_eq!(world.limiter.metrics().errors(), 2);
+    assert_eq!(world.limiter.metrics().errors().get(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,7 +270,7 @@ async fn refusals_take_as_long_as_computations_unless_they_are_dropped() {
     );
     assert_eq!(Instant::now(), before);
     let metrics = world.limiter.metrics();
-    let counted = [Status::RateLimited, Status::BannedIp].map(|status| metrics.ended(status));
+    let counted = [Status::RateLimited, Status::BannedIp].map(|status| metrics.ended(status).get());
     assert_eq!(
         counted,
         [1, 1],
@@ -353,7 +353,7 @@ async fn guesses_at_once_lock_like_guesses_in_turn() {
         for call in calls {
             ran += usize::from(matches!(call.await, Ok("ran")));
         }
-        (ran, world.limiter.metrics().login_counts().locked_users)
+        (ran, world.limiter.metrics().locked_users.get())
     };
     let longest_ban = Duration::from_secs(3600);
     let ours = ran(Rules::Ours { longest_ban }).await;

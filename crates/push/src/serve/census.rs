@@ -225,7 +225,7 @@ async fn tell_all(
             };
             match outcome {
                 Told::Taken => {
-                    service.meters.notified.add_one();
+                    service.meters.notified.inc();
                     told = told.saturating_add(1);
                 }
                 Told::Elsewhere => {
@@ -233,7 +233,7 @@ async fn tell_all(
                     elsewhere = elsewhere.saturating_add(1);
                 }
                 Told::Ended => {
-                    service.meters.ended.add_one();
+                    service.meters.ended.inc();
                     let kept = Arc::clone(census);
                     let removed = service
                         .storage
@@ -241,7 +241,7 @@ async fn tell_all(
                     removed.await?;
                     ended = ended.saturating_add(1);
                 }
-                Told::Failed => service.meters.failed.add_one(),
+                Told::Failed => service.meters.failed.inc(),
             }
         }
         if !owed.is_empty() {

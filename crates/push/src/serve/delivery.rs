@@ -25,7 +25,7 @@ impl Service {
         if let Some(node) = user.node.clone().filter(|_| is_direct) {
             match self.push(&node, uaid, &message).await {
                 Reached::Told => {
-                    self.meters.direct.add_one();
+                    self.meters.direct.inc();
                     return Ok(());
                 }
                 Reached::NotTold => {}
@@ -33,13 +33,13 @@ impl Service {
             }
         }
         if message.ttl_s == 0 {
-            self.meters.dropped.add_one();
+            self.meters.dropped.inc();
             return Ok(());
         }
         let save = move |s: &dyn Storage| s.save(uaid, &[message], Room::Limited);
         let saved = self.storage.call(save).await;
         match self.or_refused(saved)? {
-            Saved::Stored => self.meters.stored.add_one(),
+            Saved::Stored => self.meters.stored.inc(),
             Saved::NoUser => return Err(Refusal::UserGone),
             Saved::Full => return Err(Refusal::Full),
         }
@@ -93,7 +93,7 @@ impl Service {
     /// The answer to a request if the storage fails.
     pub(super) fn or_refused<T>(&self, result: Result<T, StorageError>) -> Result<T, Refusal> {
         result.map_err(|error| {
-            self.meters.storage_failures.add_one();
+            self.meters.storage_failures.inc();
             tracing::error!(%error, "a request failed");
             Refusal::Storage
         })

@@ -299,17 +299,17 @@ impl Deliveries<'_> {
         for ((id, endpoint), outcome) in batch.sent.drain(..).zip(outcomes) {
             match Fate::of(outcome) {
                 Fate::Taken => {
-                    meters.notified.add_one();
+                    meters.notified.inc();
                     taken = taken.saturating_add(1);
                     batch.settled.told.push((id, endpoint));
                 }
                 Fate::Dropped => {
-                    meters.failed.add_one();
+                    meters.failed.inc();
                     dropped = dropped.saturating_add(1);
                     batch.settled.told.push((id, endpoint));
                 }
                 Fate::Ended => {
-                    meters.ended.add_one();
+                    meters.ended.inc();
                     batch.settled.ended.push(endpoint);
                 }
                 Fate::Later => later = later.saturating_add(1),

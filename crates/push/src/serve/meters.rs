@@ -1,91 +1,91 @@
-//! Counters, in Prometheus's text format. No label has an address or a name.
+//! Counters, for Prometheus. No label has an address or a name.
 
-use std::fmt::Write as _;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A number that only grows.
-#[derive(Debug, Default)]
-pub(super) struct Counter(AtomicU64);
-
-impl Counter {
-    pub(super) fn add_one(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn value(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+use prometheus::core::Collector;
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
 
 /// What the service has done since its start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Meters {
+    registry: Registry,
+    connections: IntGauge,
     /// Messages that went straight to a client.
-    pub(super) direct: Counter,
+    pub(super) direct: IntCounter,
     /// Messages that were stored.
-    pub(super) stored: Counter,
+    pub(super) stored: IntCounter,
     /// Messages with a TTL of 0 to clients that were not connected.
-    pub(super) dropped: Counter,
+    pub(super) dropped: IntCounter,
     /// Messages that were refused.
-    pub(super) refused: Counter,
+    pub(super) refused: IntCounter,
     /// Notifications about a list that were accepted.
-    pub(super) notified: Counter,
+    pub(super) notified: IntCounter,
     /// Subscriptions to a list that ended because their endpoint is gone.
-    pub(super) ended: Counter,
+    pub(super) ended: IntCounter,
     /// Notifications about a list that failed.
-    pub(super) failed: Counter,
+    pub(super) failed: IntCounter,
     /// Calls that the storage failed.
-    pub(super) storage_failures: Counter,
+    pub(super) storage_failures: IntCounter,
+}
+
+impl Default for Meters {
+    fn default() -> Self {
+        let registry = Registry::new();
+        let by_outcome = |name, help| {
+            let counters = IntCounterVec::new(Opts::new(name, help), &["outcome"]);
+            registered(&registry, counters)
+        };
+        let messages = by_outcome(
+            "fedicensus_push_messages_total",
+            "Messages for clients, by outcome.",
+        );
+        let notifications = by_outcome(
+            "fedicensus_push_notifications_total",
+            "Notifications about the list, by outcome.",
+        );
+        let connections = IntGauge::new(
+            "fedicensus_push_connections",
+            "Clients that are connected.",
+        );
+        let storage_failures = IntCounter::new(
+            "fedicensus_push_storage_failures_total",
+            "Requests that failed because the storage failed.",
+        );
+        Self {
+            connections: registered(&registry, connections),
+            direct: messages.with_label_values(&["direct"]),
+            stored: messages.with_label_values(&["stored"]),
+            dropped: messages.with_label_values(&["dropped"]),
+            refused: messages.with_label_values(&["refused"]),
+            notified: notifications.with_label_values(&["accepted"]),
+            ended: notifications.with_label_values(&["ended"]),
+            failed: notifications.with_label_values(&["failed"]),
+            storage_failures: registered(&registry, storage_failures),
+            registry,
+        }
+    }
 }
 
 impl Meters {
     /// All metrics as text, including the number of connected clients.
     pub(super) fn page(&self, connections: usize) -> String {
-        let mut page = String::new();
-        metric(
-            &mut page,
-            ("fedicensus_push_connections", "gauge"),
-            "Clients that are connected.",
-            &[("", u64::try_from(connections).unwrap_or(u64::MAX))],
-        );
-        metric(
-            &mut page,
-            ("fedicensus_push_messages_total", "counter"),
-            "Messages for clients, by outcome.",
-            &[
-                ("outcome=\"direct\"", self.direct.value()),
-                ("outcome=\"stored\"", self.stored.value()),
-                ("outcome=\"dropped\"", self.dropped.value()),
-                ("outcome=\"refused\"", self.refused.value()),
-            ],
-        );
-        metric(
-            &mut page,
-            ("fedicensus_push_notifications_total", "counter"),
-            "Notifications about the list, by outcome.",
-            &[
-                ("outcome=\"accepted\"", self.notified.value()),
-                ("outcome=\"ended\"", self.ended.value()),
-                ("outcome=\"failed\"", self.failed.value()),
-            ],
-        );
-        metric(
-            &mut page,
-            ("fedicensus_push_storage_failures_total", "counter"),
-            "Requests that failed because the storage failed.",
-            &[("", self.storage_failures.value())],
-        );
-        page
+        let connections = i64::try_from(connections).unwrap_or(i64::MAX);
+        self.connections.set(connections);
+        made(TextEncoder::new().encode_to_string(&self.registry.gather()))
     }
 }
 
-fn metric(page: &mut String, (name, kind): (&str, &str), help: &str, samples: &[(&str, u64)]) {
-    // Writing to a string can't fail.
-    writeln!(page, "# HELP {name} {help}\n# TYPE {name} {kind}").unwrap_or(());
-    for (labels, value) in samples {
-        match *labels {
-            "" => writeln!(page, "{name} {value}").unwrap_or(()),
-            labels => writeln!(page, "{name}{{{labels}}} {value}").unwrap_or(()),
-        }
-    }
+fn registered<T: Collector + Clone + 'static>(
+    registry: &Registry,
+    meter: prometheus::Result<T>,
+) -> T {
+    let meter = made(meter);
+    made(registry.register(Box::new(meter.clone())));
+    meter
+}
+
+#[expect(
+    clippy::expect_used,
+    reason = "all names and labels are written in this file: each service makes all of them"
+)]
+fn made<T>(result: prometheus::Result<T>) -> T {
+    result.expect("invariant: names and labels are well-formed")
 }

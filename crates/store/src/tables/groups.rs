@@ -6,7 +6,6 @@
 //! suffixes. One request groups a limited number of hosts.
 
 pub(crate) mod decide;
-pub(crate) mod wildcard;
 
 use std::sync::Arc;
 
@@ -21,7 +20,6 @@ use crate::db::reader::Reader;
 use crate::tables::host_decisions::{Ruling, Undone};
 use crate::tables::hosts::row::HostRow;
 use crate::writer::handle::Writer;
-pub use wildcard::WildcardLook;
 
 /// Hosts grouped per request: takes some milliseconds, so that other writes don't wait long.
 const PORTION_MAX: u32 = 500;
@@ -43,8 +41,6 @@ pub struct StoredGroup {
     /// Hosts of the group that are held back: when the group was over the threshold, they were new
     /// or had never been alive.
     pub held_back: u64,
-    /// Whether any name below the domain resolves, as far as this was checked.
-    pub wildcard: WildcardLook,
 }
 
 /// A decision about a group.
@@ -91,7 +87,6 @@ pub(crate) const COMPARE: &str = "UPDATE groups SET hosts = hosts WHERE is_over 
 macro_rules! columns {
     () => {
         "id, domain, hosts, is_over, decision, a_day, reason, decided_at, asked_since, asked, \
-         wildcard, wildcard_at, wildcard_tried, wildcard_trouble, \
          (SELECT count(*) FROM hosts WHERE group_id = groups.id AND held_back = 1) AS held_back"
     };
 }
@@ -350,7 +345,6 @@ pub(crate) fn stored(row: &Row<'_>) -> Result<StoredGroup, StoreError> {
         reason: row.get("reason")?,
         decided_at: row.get::<_, Option<i64>>("decided_at")?.map(Timestamp),
         held_back: unsigned(row.get("held_back")?),
-        wildcard: wildcard::columns(row)?,
     })
 }
 

@@ -510,3 +510,23 @@ async fn no_verdict_changes_another_row_or_a_first_sight() {
     let unknown = census.writer.commit(unknown).await;
     assert!(matches!(unknown, Err(StoreError::Unknown { .. })));
 }
+
+#[tokio::test]
+async fn an_imported_record_is_kept_and_a_known_host_stays() {
+    let census = Census::with(&["known"]).await;
+    let record = |name| Record {
+        state: State::Dead,
+        ..Record::discovered(host(name), NOW, NOW)
+    };
+    let before = census.stored("known");
+    let imported = census.writer.import(vec![record("new"), record("known")]);
+    assert_eq!(
+        imported.await.unwrap(),
+        [
+            (host("new"), AddedAs::New),
+            (host("known"), AddedAs::Known)
+        ]
+    );
+    assert_eq!(census.stored("new").record, record("new"));
+    assert_eq!(census.stored("known"), before);
+}

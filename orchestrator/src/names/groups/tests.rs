@@ -1,6 +1,5 @@
-use census::group::{Group, Wildcard};
+use census::group::Group;
 use census::time::Timestamp;
-use store::WildcardLook;
 
 use super::*;
 
@@ -38,7 +37,6 @@ fn a_group_is_told_with_its_size_what_is_held_and_what_was_decided() {
         reason: None,
         decided_at: None,
         held_back: 399,
-        wildcard: WildcardLook::default(),
     };
     assert_eq!(
         in_words(&stored),
@@ -50,10 +48,5 @@ fn a_group_is_told_with_its_size_what_is_held_and_what_was_decided() {
     assert_eq!(
         in_words(&stored),
         "400 hosts, limited to 5 a day since 1970-01-01T00:00:00Z: a hoster"
-    );
-    stored.wildcard.found = Some((Wildcard::SamePlace, Timestamp(1000)));
-    assert_eq!(
-        in_words(&stored),
-        "400 hosts, limited to 5 a day since 1970-01-01T00:00:00Z: a hoster; any name below it resolves to the same address (wildcard DNS, checked 1970-01-01T00:00:01Z)"
     );
 }

@@ -10,7 +10,7 @@ use census::time::{Timestamp, rfc3339};
 use store::{About, Decided, HostDecision, LoggedDecision, Members, Stored, StoredGroup, Which};
 
 use crate::names::gate::why_it_waits;
-use crate::names::groups::{decision_words, wildcards};
+use crate::names::groups::decision_words;
 
 /// The first [`ROWS_MAX`] rows, and whether there are more.
 pub(super) fn page<T>(mut rows: impl Iterator<Item = T>) -> (Vec<T>, bool) {
@@ -45,15 +45,12 @@ pub(super) fn group(stored: &StoredGroup) -> GroupRow {
         let words = decision_words(stored.group.decision);
         format!("{words} since {}", rfc3339(at))
     });
-    let wildcard = wildcards::in_words(&stored.wildcard);
-    let wildcard = wildcard.trim_start_matches("; ");
     GroupRow {
         domain: stored.domain.clone(),
         hosts: stored.group.hosts,
         held_back: stored.held_back,
         decision,
         reason: stored.reason.clone(),
-        wildcard: (!wildcard.is_empty()).then(|| wildcard.to_owned()),
     }
 }
 
@@ -72,7 +69,6 @@ pub(super) fn group_page(
             held_back: 0,
             decision: None,
             reason: None,
-            wildcard: None,
         },
         group,
     );

@@ -1,8 +1,5 @@
 //! The messages between commands and the daemon on the control socket: one line of JSON each.
 
-use std::collections::BTreeMap;
-
-use import_minoru::MinoruHost;
 use protocol::Host;
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +15,6 @@ pub enum Request {
         /// The names as typed.
         names: Vec<String>,
     },
-    /// Import hosts from another crawler.
-    Import(Vec<ImportedHost>),
     /// Opt a host out for its owner or a moderator, or undo that.
     OptOut {
         /// The host to leave alone.
@@ -81,29 +76,6 @@ pub enum Request {
     Live {},
 }
 
-/// A host from another crawler.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ImportedHost {
-    /// Its name as in that crawler's database.
-    pub name: String,
-    /// What that crawler knew about it.
-    pub known: MinoruHost,
-    /// A random number that spreads the first check: a fraction of `u32::MAX`.
-    pub jitter: u32,
-}
-
-/// The result of an import.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ImportReport {
-    /// Imported hosts by state.
-    pub taken: BTreeMap<String, u64>,
-    /// Hosts that were known already and stay unchanged.
-    pub known: u64,
-    /// Refused names, each with the reason.
-    pub refused: Vec<(String, String)>,
-}
-
 /// Who requests an opt-out by command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "snake_case")]
@@ -133,8 +105,6 @@ pub enum Answer {
     Names(Vec<Host>),
     /// The result of `add`.
     Added(AddReport),
-    /// The result of `import --minoru`.
-    Imported(ImportReport),
     /// The loop's state.
     Live(LiveState),
     /// Success of any other request, as text.

@@ -8,7 +8,6 @@ use tokio::net::UdpSocket;
 
 use super::*;
 
-mod once;
 mod texts;
 
 /// The answers of the test's DNS server by name and type; `None` is silence.

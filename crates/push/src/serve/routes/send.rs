@@ -74,7 +74,7 @@ async fn answer(
             (StatusCode::CREATED, told).into_response()
         }
         Err(refusal) => {
-            service.meters.refused.add_one();
+            service.meters.refused.inc();
             refusal.into_response()
         }
     }

@@ -12,8 +12,6 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Store, StoreError};
 
-mod wildcards;
-
 const NOW: Timestamp = Timestamp(1_790_000_000_000);
 const REAL: Calendar = Calendar::REAL;
 const DAY: Duration = Duration::from_secs(27 * 3600);
