@@ -1,8 +1,5 @@
 //! Tables for readers, written by the tests that assert their content: `target/tables/NAME.md`,
 //! joined from the parts of several tests.
-//!
-//! What a check's confinement did on an engine is also written for a program, which compares the
-//! engines: [`Found`].
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -48,39 +45,6 @@ impl Table {
     /// The directory can't be written.
     pub fn write(&self, name: &str, part: &str) -> anyhow::Result<()> {
         join(&directory()?, name, part, &self.text)
-    }
-}
-
-/// The result of each attempt on an engine: one line each, with item, expectation and outcome,
-/// separated by tabs.
-#[derive(Debug, Clone)]
-pub struct Found {
-    text: String,
-}
-
-impl Found {
-    /// Empty results for the engine with this title and the table with this heading.
-    pub fn new(engine: &str, heading: &str) -> Self {
-        Self {
-            text: format!("{engine}\n{heading}\n"),
-        }
-    }
-
-    /// Adds an attempt and its result.
-    pub fn add(&mut self, item: &str, expected: &str, happened: &str) {
-        let line = [item, expected, happened].map(|text| text.replace(['\t', '\n'], " "));
-        self.text.push_str(&line.join("\t"));
-        self.text.push('\n');
-    }
-
-    /// Writes `target/tables/confinement/ENGINE/PART.tsv`.
-    ///
-    /// # Errors
-    /// The directory can't be written.
-    pub fn write(&self, engine: &str, part: &str) -> anyhow::Result<()> {
-        let folder = directory()?.join("confinement").join(engine);
-        fs::create_dir_all(&folder)?;
-        Ok(fs::write(folder.join(format!("{part}.tsv")), &self.text)?)
     }
 }
 

@@ -1,13 +1,11 @@
 //! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz […]`, `cargo xtask rootless
-//! […]`, `cargo xtask seccomp`, `cargo xtask confinement […]`, `cargo xtask bench
-//! [--quick|--soak]`.
+//! […]`, `cargo xtask seccomp`, `cargo xtask bench [--quick|--soak]`.
 //!
 //! The exit code is 0 if the chore succeeded. Unknown names and arguments are rejected.
 
 mod bench;
 mod browser;
 mod ci;
-mod confinement;
 mod deny;
 mod engine;
 mod fuzz;
@@ -32,8 +30,6 @@ usage: cargo xtask CHORE
   rootless [--whole] [STEP…]
                 the census on rootless Podman under systemd, in a virtual machine (tests/rootless); --whole: with all personas
   seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
-  confinement [--update]
-                compares what the adversaries' scenarios found on each engine with tests/fixtures/adversary/outcomes.md, or takes it over
   pictures      takes the README's pictures (docs/pictures) of an invented census; needs chromium and node
   bench [--quick | --soak]
                 all benchmarks, one after the other, as bench/RESULTS.md has them, and their plots: more than two hours, a quarter of one, or with an hour
@@ -57,12 +53,6 @@ fn run() -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["ci", rest @ ..] => ci::run(&root, &ci::Plan::parse(rest)?),
-        ["confinement"] => {
-            confinement::run(&root, confinement::Use::Compare { machine: true }).map(|_| ())
-        }
-        ["confinement", "--update"] => {
-            confinement::run(&root, confinement::Use::Update).map(|_| ())
-        }
         ["seccomp"] => seccomp::run(&root),
         ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Plan::parse(rest)?).map(|_| ()),
         ["rootless", rest @ ..] => rootless::run(&root, &rootless::Plan::parse(rest)?),
