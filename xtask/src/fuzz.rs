@@ -1,4 +1,4 @@
-//! The `fuzz` chore: every target below `fuzz/targets` is built once and run for a bounded number
+//! The `fuzz` chore: every target below `tests/fuzz/targets` is built once and run for a bounded number
 //! of executions, its seeds first.
 //!
 //! Prints one line per target and writes `target/tables/fuzz.md`. Errors are unknown targets, a
@@ -169,7 +169,7 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Every target's name, and the folder of its subject.
 fn targets(root: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-    let folder = root.join("fuzz/targets");
+    let folder = root.join("tests/fuzz/targets");
     let mut found = BTreeMap::new();
     for subject in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
         let subject = subject?;
@@ -204,7 +204,7 @@ fn build(root: &Path, wanted: &[(String, String)]) -> anyhow::Result<PathBuf> {
     let mut command = Command::new("rustup");
     command
         .args(["run", &nightly, "cargo", "build", "--release", "--locked"])
-        .args(["--manifest-path", "fuzz/Cargo.toml"])
+        .args(["--manifest-path", "tests/fuzz/Cargo.toml"])
         // Given explicitly, even though it is this machine: build scripts and macros must not be
         // instrumented.
         .args(["--target", host])
@@ -226,7 +226,7 @@ fn execute(
     folder: &str,
     chance: Chance,
 ) -> anyhow::Result<Ran> {
-    let seeds = root.join("fuzz/seeds").join(folder).join(target);
+    let seeds = root.join("tests/fuzz/seeds").join(folder).join(target);
     let count = std::fs::read_dir(&seeds).map_or(0, Iterator::count);
     if count == 0 {
         bail!("{}: no seeds", seeds.display());
@@ -236,7 +236,7 @@ fn execute(
         .find(|(slow, _)| *slow == target)
         .map_or(1, |(_, part)| *part);
     let runs = chance.runs.div_ceil(part);
-    let artifacts = root.join("fuzz/artifacts").join(target);
+    let artifacts = root.join("tests/fuzz/artifacts").join(target);
     std::fs::create_dir_all(&artifacts)?;
     // libFuzzer writes inputs worth keeping into the first folder: empty at each start, so that
     // every run is the same.
@@ -342,7 +342,7 @@ fn report(root: &Path, mut ran: Vec<Ran>, chance: Chance) -> anyhow::Result<Outc
         return Ok(Outcome::Passed);
     }
     bail!(
-        "{} failed; again: cargo xtask fuzz --runs {} --seed {} {}\nthe input lies below fuzz/artifacts; once it is mended, put it below fuzz/seeds and write a test next to the code",
+        "{} failed; again: cargo xtask fuzz --runs {} --seed {} {}\nthe input lies below tests/fuzz/artifacts; once it is mended, put it below tests/fuzz/seeds and write a test next to the code",
         failed.join(", "),
         chance.runs,
         chance.seed,
@@ -395,17 +395,17 @@ mod tests {
 
     #[test]
     fn every_target_is_built_and_has_seeds() {
-        let manifest = std::fs::read_to_string(root().join("fuzz/Cargo.toml")).unwrap();
+        let manifest = std::fs::read_to_string(root().join("tests/fuzz/Cargo.toml")).unwrap();
         let targets = targets(&root()).unwrap();
         assert!(targets.len() > 10, "the search found only {targets:?}");
         for (target, folder) in &targets {
             let program = format!("targets/{folder}/{target}.rs");
             let section = format!("[[bin]]\nname = \"{target}\"\npath = \"{program}\"\n");
-            assert!(manifest.contains(&section), "fuzz/Cargo.toml: {section}");
-            let text = std::fs::read_to_string(root().join("fuzz").join(&program)).unwrap();
+            assert!(manifest.contains(&section), "tests/fuzz/Cargo.toml: {section}");
+            let text = std::fs::read_to_string(root().join("tests/fuzz").join(&program)).unwrap();
             let call = format!("fuzz_targets::{folder}::{target}::check(data)");
             assert!(text.contains(&call), "{program} does not call {call}");
-            let seeds = root().join("fuzz/seeds").join(folder).join(target);
+            let seeds = root().join("tests/fuzz/seeds").join(folder).join(target);
             let count = std::fs::read_dir(&seeds).map_or(0, Iterator::count);
             assert!((1..=30).contains(&count), "{target} has {count} seeds");
         }
@@ -433,13 +433,13 @@ mod tests {
     #[test]
     fn what_is_fuzzed_has_the_versions_that_are_shipped() {
         let shipped = locked_versions("Cargo.lock");
-        let fuzzed = locked_versions("fuzz/Cargo.lock");
+        let fuzzed = locked_versions("tests/fuzz/Cargo.lock");
         assert!(fuzzed.contains_key("\"libfuzzer-sys\""));
         for (name, versions) in fuzzed {
             if let Some(shipped) = shipped.get(&name) {
                 assert!(
                     versions.is_subset(shipped),
-                    "{name}: {versions:?} instead of {shipped:?}: cp Cargo.lock fuzz/Cargo.lock && cargo metadata --manifest-path fuzz/Cargo.toml >/dev/null"
+                    "{name}: {versions:?} instead of {shipped:?}: cp Cargo.lock tests/fuzz/Cargo.lock && cargo metadata --manifest-path tests/fuzz/Cargo.toml >/dev/null"
                 );
             }
         }

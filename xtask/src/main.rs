@@ -26,7 +26,7 @@ usage: cargo xtask CHORE
                 what has to pass before a change is taken; needs a container engine and a compose tool. --full: that and what takes hours;
                 --no-engine: without the steps that need an engine; --step: these steps alone; --list: all steps
   fuzz [--runs N] [--seed N] [TARGET…]
-                runs the fuzz targets from their seeds on; needs a nightly compiler (fuzz/)
+                runs the fuzz targets from their seeds on; needs a nightly compiler (tests/fuzz)
   rootless [--whole] [STEP…]
                 the census on rootless Podman under systemd, in a virtual machine (tests/rootless); --whole: with all personas
   seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
