@@ -1,5 +1,5 @@
-//! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz […]`, `cargo xtask rootless
-//! […]`, `cargo xtask seccomp`, `cargo xtask bench [--quick|--soak]`.
+//! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz`, `cargo xtask rootless […]`,
+//! `cargo xtask seccomp`, `cargo xtask pictures`, `cargo xtask bench [--quick|--soak]`.
 //!
 //! The exit code is 0 if the chore succeeded. Unknown names and arguments are rejected.
 
@@ -25,8 +25,7 @@ usage: cargo xtask CHORE
   ci [--full] [--no-engine] [--step NAME…] [--list]
                 what has to pass before a change is taken; needs a container engine and a compose tool. --full: that and what takes hours;
                 --no-engine: without the steps that need an engine; --step: these steps alone; --list: all steps
-  fuzz [--runs N] [--seed N] [TARGET…]
-                runs the fuzz targets from their seeds on; needs a nightly compiler (tests/fuzz)
+  fuzz          runs all fuzz targets from their seeds on, some seconds each; needs a nightly compiler
   rootless [--whole] [STEP…]
                 the census on rootless Podman under systemd, in a virtual machine (tests/rootless); --whole: with all personas
   seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
@@ -54,7 +53,7 @@ fn run() -> anyhow::Result<()> {
     match arguments.as_slice() {
         ["ci", rest @ ..] => ci::run(&root, &ci::Plan::parse(rest)?),
         ["seccomp"] => seccomp::run(&root),
-        ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Plan::parse(rest)?).map(|_| ()),
+        ["fuzz"] => fuzz::run(&root).map(|_| ()),
         ["rootless", rest @ ..] => rootless::run(&root, &rootless::Plan::parse(rest)?),
         ["pictures"] => browser::pictures(&root),
         ["bench"] => bench::run(&root, bench::Extent::Whole),

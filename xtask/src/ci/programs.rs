@@ -81,7 +81,7 @@ pub(super) fn deny(context: &Context<'_>) -> anyhow::Result<Outcome> {
 }
 
 pub(super) fn fuzz(context: &Context<'_>) -> anyhow::Result<Outcome> {
-    fuzz::run(context.root, &fuzz::Plan::whole())
+    fuzz::run(context.root)
 }
 
 pub(super) fn axe(context: &Context<'_>) -> anyhow::Result<Outcome> {
