@@ -1,5 +1,5 @@
-//! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz`, `cargo xtask rootless […]`,
-//! `cargo xtask seccomp`, `cargo xtask pictures`, `cargo xtask bench [--quick|--soak]`.
+//! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz`, `cargo xtask seccomp`,
+//! `cargo xtask bench [--quick|--soak]`.
 //!
 //! The exit code is 0 if the chore succeeded. Unknown names and arguments are rejected.
 
@@ -9,7 +9,6 @@ mod ci;
 mod deny;
 mod engine;
 mod fuzz;
-mod rootless;
 mod seccomp;
 mod step;
 
@@ -26,10 +25,7 @@ usage: cargo xtask CHORE
                 what has to pass before a change is taken; needs a container engine and a compose tool. --full: that and what takes hours;
                 --no-engine: without the steps that need an engine; --step: these steps alone; --list: all steps
   fuzz          runs all fuzz targets from their seeds on, some seconds each; needs a nightly compiler
-  rootless [--whole] [STEP…]
-                the census on rootless Podman under systemd, in a virtual machine (tests/rootless); --whole: with all personas
   seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
-  pictures      takes the README's pictures (docs/pictures) of an invented census; needs chromium and node
   bench [--quick | --soak]
                 all benchmarks, one after the other, as bench/RESULTS.md has them, and their plots: more than two hours, a quarter of one, or with an hour
                 of a census of a million hosts after them; what needs an engine comes last
@@ -54,8 +50,6 @@ fn run() -> anyhow::Result<()> {
         ["ci", rest @ ..] => ci::run(&root, &ci::Plan::parse(rest)?),
         ["seccomp"] => seccomp::run(&root),
         ["fuzz"] => fuzz::run(&root).map(|_| ()),
-        ["rootless", rest @ ..] => rootless::run(&root, &rootless::Plan::parse(rest)?),
-        ["pictures"] => browser::pictures(&root),
         ["bench"] => bench::run(&root, bench::Extent::Whole),
         ["bench", "--quick"] => bench::run(&root, bench::Extent::Quick),
         ["bench", "--soak"] => bench::run(&root, bench::Extent::Soak),
