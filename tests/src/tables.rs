@@ -44,11 +44,18 @@ impl Table {
     /// # Errors
     /// The directory can't be written.
     pub fn write(&self, name: &str, part: &str) -> anyhow::Result<()> {
-        join(&directory()?, name, part, &self.text)
+        join(&directory()?, name, "", part, &format!("{}\n", self.text))
     }
 }
 
-fn join(tables: &Path, name: &str, part: &str, text: &str) -> anyhow::Result<()> {
+/// Writes a part of `NAME.md`, and joins it with the others below the head.
+pub(crate) fn join(
+    tables: &Path,
+    name: &str,
+    head: &str,
+    part: &str,
+    text: &str,
+) -> anyhow::Result<()> {
     let parts = tables.join(name);
     fs::create_dir_all(&parts)?;
     // Tests run concurrently: the last one to write must have read the parts of all others.
@@ -60,9 +67,9 @@ fn join(tables: &Path, name: &str, part: &str, text: &str) -> anyhow::Result<()>
         paths.push(entry?.path());
     }
     paths.sort();
-    let mut whole = String::new();
+    let mut whole = head.to_owned();
     for path in paths {
-        writeln!(whole, "{}", fs::read_to_string(path)?)?;
+        whole.push_str(&fs::read_to_string(path)?);
     }
     let temporary = tables.join(format!("{name}.md.new"));
     fs::write(&temporary, whole)?;
@@ -91,12 +98,12 @@ mod tests {
         let tables = tempfile::tempdir().unwrap();
         let mut table = Table::new("b", &["tried", "happened"]);
         table.row(&["a|b", "c\nd"]);
-        join(tables.path(), "all", "2", &table.text).unwrap();
-        join(tables.path(), "all", "1", "## a\n").unwrap();
+        join(tables.path(), "all", "", "2", &table.text).unwrap();
+        join(tables.path(), "all", "", "1", "## a\n\n").unwrap();
         let whole = fs::read_to_string(tables.path().join("all.md")).unwrap();
         assert_eq!(
             whole,
-            "## a\n\n## b\n\n| tried | happened |\n| --- | --- |\n| a\\|b | c d |\n\n"
+            "## a\n\n## b\n\n| tried | happened |\n| --- | --- |\n| a\\|b | c d |\n"
         );
     }
 }
