@@ -9,7 +9,7 @@
 # shellcheck disable=SC2034 # what is set here is used by those who source it
 
 # A hanging daemon must not block the scripts.
-ANSWER_SECONDS=${ENGINE_ANSWER_SECONDS:-30}
+ANSWER_SECONDS=30
 
 fail() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2

@@ -6,7 +6,6 @@
 //! several programs; `target/tables/faults.md` is rebuilt from all of them each time.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use store::Stored;
 use tokio::time::Instant;
 
 use crate::World;
-use crate::tables::directory;
+use crate::tables::{directory, join};
 
 /// Verdicts that the store keeps per host.
 const HISTORY_MAX: usize = 10;
@@ -213,8 +212,6 @@ fn loss(before: &Stored, after: &Stored) -> Option<String> {
 }
 
 fn write(tables: &Path, row: &Row) -> anyhow::Result<()> {
-    let rows = tables.join("faults");
-    fs::create_dir_all(&rows)?;
     let name: String = row
         .fault
         .chars()
@@ -226,22 +223,8 @@ fn write(tables: &Path, row: &Row) -> anyhow::Result<()> {
             }
         })
         .collect();
-    // One program after the other: otherwise the last one to rename might have read the rows first.
-    let turn = File::create(tables.join("faults.lock"))?;
-    turn.lock()?;
-    fs::write(rows.join(name), row.line())?;
-    let mut lines = BTreeMap::new();
-    for entry in fs::read_dir(&rows)? {
-        let path = entry?.path();
-        lines.insert(path.clone(), fs::read_to_string(path)?);
-    }
     let head = "| fault | how long | states changed wrongly | verdicts lost | recovered without help |\n|---|---|---|---|---|\n";
-    let table: String = std::iter::once(head.to_owned())
-        .chain(lines.into_values())
-        .collect();
-    let temporary = tables.join("faults.md.new");
-    fs::write(&temporary, table)?;
-    Ok(fs::rename(temporary, tables.join("faults.md"))?)
+    join(tables, "faults", head, &name, &row.line())
 }
 
 #[cfg(test)]
@@ -264,7 +247,7 @@ mod tests {
         for fault in ["no network", "DNS: dead", "no network"] {
             write(tables.path(), &row(fault)).unwrap();
         }
-        let text = fs::read_to_string(tables.path().join("faults.md")).unwrap();
+        let text = std::fs::read_to_string(tables.path().join("faults.md")).unwrap();
         let lines: Vec<_> = text.lines().skip(2).collect();
         assert_eq!(
             lines,

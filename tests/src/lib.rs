@@ -17,6 +17,6 @@ pub use namespace::Namespace;
 pub use needs::{Need, skip};
 pub use patience::{PATIENCE, patient, unhurried};
 pub use process_engine::ProcessEngine;
-pub use tables::{Found, Table};
+pub use tables::Table;
 pub use web::Web;
 pub use world::{Engine, Options, Role, Usage, World, program, write_lab_file};

@@ -1,8 +1,5 @@
 //! Tables for readers, written by the tests that assert their content: `target/tables/NAME.md`,
 //! joined from the parts of several tests.
-//!
-//! What a check's confinement did on an engine is also written for a program, which compares the
-//! engines: [`Found`].
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -47,44 +44,18 @@ impl Table {
     /// # Errors
     /// The directory can't be written.
     pub fn write(&self, name: &str, part: &str) -> anyhow::Result<()> {
-        join(&directory()?, name, part, &self.text)
+        join(&directory()?, name, "", part, &format!("{}\n", self.text))
     }
 }
 
-/// The result of each attempt on an engine: one line each, with item, expectation and outcome,
-/// separated by tabs.
-#[derive(Debug, Clone)]
-pub struct Found {
-    text: String,
-}
-
-impl Found {
-    /// Empty results for the engine with this title and the table with this heading.
-    pub fn new(engine: &str, heading: &str) -> Self {
-        Self {
-            text: format!("{engine}\n{heading}\n"),
-        }
-    }
-
-    /// Adds an attempt and its result.
-    pub fn add(&mut self, item: &str, expected: &str, happened: &str) {
-        let line = [item, expected, happened].map(|text| text.replace(['\t', '\n'], " "));
-        self.text.push_str(&line.join("\t"));
-        self.text.push('\n');
-    }
-
-    /// Writes `target/tables/confinement/ENGINE/PART.tsv`.
-    ///
-    /// # Errors
-    /// The directory can't be written.
-    pub fn write(&self, engine: &str, part: &str) -> anyhow::Result<()> {
-        let folder = directory()?.join("confinement").join(engine);
-        fs::create_dir_all(&folder)?;
-        Ok(fs::write(folder.join(format!("{part}.tsv")), &self.text)?)
-    }
-}
-
-fn join(tables: &Path, name: &str, part: &str, text: &str) -> anyhow::Result<()> {
+/// Writes a part of `NAME.md`, and joins it with the others below the head.
+pub(crate) fn join(
+    tables: &Path,
+    name: &str,
+    head: &str,
+    part: &str,
+    text: &str,
+) -> anyhow::Result<()> {
     let parts = tables.join(name);
     fs::create_dir_all(&parts)?;
     // Tests run concurrently: the last one to write must have read the parts of all others.
@@ -96,9 +67,9 @@ fn join(tables: &Path, name: &str, part: &str, text: &str) -> anyhow::Result<()>
         paths.push(entry?.path());
     }
     paths.sort();
-    let mut whole = String::new();
+    let mut whole = head.to_owned();
     for path in paths {
-        writeln!(whole, "{}", fs::read_to_string(path)?)?;
+        whole.push_str(&fs::read_to_string(path)?);
     }
     let temporary = tables.join(format!("{name}.md.new"));
     fs::write(&temporary, whole)?;
@@ -127,12 +98,12 @@ mod tests {
         let tables = tempfile::tempdir().unwrap();
         let mut table = Table::new("b", &["tried", "happened"]);
         table.row(&["a|b", "c\nd"]);
-        join(tables.path(), "all", "2", &table.text).unwrap();
-        join(tables.path(), "all", "1", "## a\n").unwrap();
+        join(tables.path(), "all", "", "2", &table.text).unwrap();
+        join(tables.path(), "all", "", "1", "## a\n\n").unwrap();
         let whole = fs::read_to_string(tables.path().join("all.md")).unwrap();
         assert_eq!(
             whole,
-            "## a\n\n## b\n\n| tried | happened |\n| --- | --- |\n| a\\|b | c d |\n\n"
+            "## a\n\n## b\n\n| tried | happened |\n| --- | --- |\n| a\\|b | c d |\n"
         );
     }
 }

@@ -219,7 +219,6 @@ fn paths_named(text: &str) -> BTreeSet<String> {
         "docs",
         "migrations",
         "bench",
-        "fuzz",
     ]
     .iter()
     .map(|folder| format!("{folder}/"))

@@ -1,6 +1,8 @@
 //! Agreement of the Containerfiles, compose.yaml, the Quadlet units and the workspace.
 
-use crate::tree::{files, manifests, none, read};
+use std::process::Command;
+
+use crate::tree::{files, manifests, none, read, root};
 
 const CONTAINERFILES: [&str; 3] = [
     "Containerfile.checker",
@@ -47,6 +49,38 @@ fn every_manifest_is_among_what_images_are_built_from() {
         })
         .collect();
     none(".dockerignore leaves out the manifests of", &breaches);
+}
+
+/// The lab of another branch would become the checker of a census on the same engine.
+#[test]
+fn a_lab_builds_and_runs_no_image_of_a_census() {
+    let script = ". deploy/engine.sh; lab_instance; echo \"$FEDICENSUS_TAG\"";
+    let output = Command::new("bash")
+        .args(["-euc", script])
+        .current_dir(root())
+        .env_remove("FEDICENSUS_LAB_NAME")
+        .output()
+        .expect("bash runs");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "fedicensus-lab\n");
+    let mut breaches = Vec::new();
+    for file in [
+        "compose.yaml",
+        "deploy/compose.intake.yaml",
+        "deploy/compose.console.yaml",
+        "deploy/compose.lab.yaml",
+        "lab/up",
+    ] {
+        for line in read(file).lines() {
+            let image = line.split("localhost/fedicensus-").nth(1);
+            let is_tagged = |image: &str| {
+                image.contains(":${FEDICENSUS_TAG:-latest}") || image.contains(":$instance")
+            };
+            if image.is_some_and(|image| !is_tagged(image)) {
+                breaches.push(format!("{file}: {line}"));
+            }
+        }
+    }
+    none("images under a census's own names", &breaches);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Rules of the repository, checked by reading its files: which crate may import which, how long a
-//! file may be, what may appear where. Repeated statements must agree. The scripts must find
-//! whichever engine and compose tool exists.
+//! file may be, what may appear where. Repeated statements must agree.
 //!
 //! A failed test names each file and rule. Needs neither engine nor network.
 
@@ -19,6 +18,5 @@ mod folders;
 mod images;
 mod imports;
 mod metrics;
-mod scripts;
 mod text;
 mod tree;

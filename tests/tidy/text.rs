@@ -67,15 +67,6 @@ fn sql_stands_in_the_store_and_what_measures_it_only() {
 }
 
 #[test]
-fn the_engines_client_stands_in_the_launcher_and_the_benchmark_only() {
-    let breaches = found_outside("crates/launcher/", |line| line.contains("bollard::"))
-        .into_iter()
-        .filter(|breach| !breach.starts_with("bench/"))
-        .collect::<Vec<_>>();
-    none("bollard outside crates/launcher and bench", &breaches);
-}
-
-#[test]
 fn released_migrations_are_never_edited() {
     let git = |arguments: &[&str]| -> Option<String> {
         let output = Command::new("git")

@@ -85,45 +85,6 @@ pub(crate) fn look(root: &Path, port: &str) -> anyhow::Result<()> {
     ))
 }
 
-/// Instances and days of the invented census that the README shows.
-const INVENTED: [&str; 2] = ["30000", "1096"];
-
-/// Takes the README's screenshots.
-///
-/// # Errors
-/// The site can't be generated, or there is no browser.
-pub(crate) fn pictures(root: &Path) -> anyhow::Result<()> {
-    let target = target_folder(root);
-    let (site, profile) = (target.join("invented-site"), target.join("browser"));
-    let pictures = root.join("docs/pictures");
-    for folder in [&site, &pictures] {
-        std::fs::create_dir_all(folder)?;
-    }
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo
-        .current_dir(root)
-        .args([
-            "run",
-            "--locked",
-            "--package",
-            "site",
-            "--example",
-            "made_up",
-            "--",
-        ])
-        .arg(&site)
-        .args(INVENTED);
-    passes(&mut cargo)?;
-    let mut node = Command::new("node");
-    node.arg(root.join("tests/scenarios/published/site/pictures.mjs"))
-        .arg("chromium")
-        .args([&site, &profile, &pictures]);
-    let taken = passes(&mut node);
-    std::fs::remove_dir_all(&profile).ok();
-    taken?;
-    say(&format!("pictures are in {}", pictures.display()))
-}
-
 fn part<'v>(value: &'v Value, path: &[&str]) -> anyhow::Result<&'v Value> {
     path.iter()
         .try_fold(value, |value, name| value.get(name))

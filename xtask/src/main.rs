@@ -1,17 +1,14 @@
-//! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz […]`, `cargo xtask rootless
-//! […]`, `cargo xtask seccomp`, `cargo xtask confinement […]`, `cargo xtask bench
-//! [--quick|--soak]`.
+//! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz`, `cargo xtask seccomp`, `cargo
+//! xtask bench [--quick|--soak]`.
 //!
 //! The exit code is 0 if the chore succeeded. Unknown names and arguments are rejected.
 
 mod bench;
 mod browser;
 mod ci;
-mod confinement;
 mod deny;
 mod engine;
 mod fuzz;
-mod rootless;
 mod seccomp;
 mod step;
 
@@ -27,14 +24,8 @@ usage: cargo xtask CHORE
   ci [--full] [--no-engine] [--step NAME…] [--list]
                 what has to pass before a change is taken; needs a container engine and a compose tool. --full: that and what takes hours;
                 --no-engine: without the steps that need an engine; --step: these steps alone; --list: all steps
-  fuzz [--runs N] [--seed N] [TARGET…]
-                runs the fuzz targets from their seeds on; needs a nightly compiler (fuzz/)
-  rootless [--whole] [STEP…]
-                the census on rootless Podman under systemd, in a virtual machine (tests/rootless); --whole: with all personas
+  fuzz          runs all fuzz targets from their seeds on, some seconds each; needs a nightly compiler
   seccomp       traces the checker over the lab and compares with its seccomp profile; needs strace
-  confinement [--update]
-                compares what the adversaries' scenarios found on each engine with tests/fixtures/adversary/outcomes.md, or takes it over
-  pictures      takes the README's pictures (docs/pictures) of an invented census; needs chromium and node
   bench [--quick | --soak]
                 all benchmarks, one after the other, as bench/RESULTS.md has them: hours; --quick: minutes; --soak: with an hour of a census of
                 a million hosts after them
@@ -57,16 +48,8 @@ fn run() -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["ci", rest @ ..] => ci::run(&root, &ci::Plan::parse(rest)?),
-        ["confinement"] => {
-            confinement::run(&root, confinement::Use::Compare { machine: true }).map(|_| ())
-        }
-        ["confinement", "--update"] => {
-            confinement::run(&root, confinement::Use::Update).map(|_| ())
-        }
         ["seccomp"] => seccomp::run(&root),
-        ["fuzz", rest @ ..] => fuzz::run(&root, &fuzz::Plan::parse(rest)?).map(|_| ()),
-        ["rootless", rest @ ..] => rootless::run(&root, &rootless::Plan::parse(rest)?),
-        ["pictures"] => browser::pictures(&root),
+        ["fuzz"] => fuzz::run(&root).map(|_| ()),
         ["bench"] => bench::run(&root, bench::Extent::Full),
         ["bench", "--quick"] => bench::run(&root, bench::Extent::Quick),
         ["bench", "--soak"] => bench::run(&root, bench::Extent::Soak),

@@ -1,4 +1,3 @@
-//! Engines for tests: one that does what a script says, and one that misbehaves in any way.
+//! An engine for tests.
 
 pub(crate) mod fake_engine;
-mod odd_engine;

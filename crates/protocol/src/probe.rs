@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn the_fuzz_targets_seeds_are_of_the_report_as_it_is() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../fuzz/seeds/launcher/probe_report");
+            .join("../../tests/fuzz/seeds/launcher/probe_report");
         for (name, text, is_taken) in seeds() {
             let parsed = ProbeReport::parse(text.as_bytes());
             assert_eq!(parsed.is_ok(), is_taken, "{name}: {parsed:?}");
@@ -221,7 +221,7 @@ mod tests {
             assert_eq!(
                 std::fs::read_to_string(&path).unwrap(),
                 text,
-                "fuzz/seeds/launcher/probe_report/{name} is out of date: FEDICENSUS_WRITE_SEEDS=1 cargo test -p protocol seeds"
+                "tests/fuzz/seeds/launcher/probe_report/{name} is out of date: FEDICENSUS_WRITE_SEEDS=1 cargo test -p protocol seeds"
             );
         }
     }

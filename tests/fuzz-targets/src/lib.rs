@@ -1,5 +1,5 @@
 //! Assertions of the fuzz targets: each module has a function `check`, which panics if a property
-//! does not hold for an input. `fuzz/` calls these functions with generated inputs; the test
+//! does not hold for an input. `tests/fuzz` calls these functions with generated inputs; the test
 //! `seeds` calls them with the committed ones.
 #![allow(
     missing_docs,

@@ -39,7 +39,7 @@ replayed! {
 
 fn fuzz(folder: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../fuzz")
+        .join("../fuzz")
         .join(folder)
 }
 
@@ -91,6 +91,6 @@ fn every_target_of_the_fuzzer_and_every_folder_of_seeds_is_replayed() {
                     .map(move |target| format!("{subject}/{target}"))
             })
             .collect();
-        assert_eq!(found, targets, "in fuzz/{folder}");
+        assert_eq!(found, targets, "in tests/fuzz/{folder}");
     }
 }

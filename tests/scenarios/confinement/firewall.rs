@@ -13,6 +13,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use spaces::{Listener, Network, Probe, Transport, privileged};
+use tests::Table;
 
 /// The machine's bridge, the gateway on it, another container on another bridge.
 const MACHINE: [&str; 2] = ["172.18.0.1", "fd00:18::1"];
@@ -286,24 +287,13 @@ fn cut(network: &Network) -> anyhow::Result<u64> {
 /// Writes `target/tables/firewall.md`.
 fn write_table(rows: &BTreeMap<Probe, (bool, bool, bool)>) -> anyhow::Result<()> {
     let word = |reached| if reached { "reached" } else { "blocked" };
-    let mut table =
-        String::from("| tried | without rules | with rules | expected |\n|---|---|---|---|\n");
+    let columns = ["tried", "without rules", "with rules", "expected"];
+    let mut table = Table::new("Connections of a gateway that was taken over", &columns);
     for (probe, (without, with, may)) in rows {
-        table.push_str(&format!(
-            "| {probe} | {} | {} | {} |\n",
-            word(*without),
-            word(*with),
-            word(*may)
-        ));
+        let probe = probe.to_string();
+        table.row(&[probe.as_str(), word(*without), word(*with), word(*may)]);
     }
-    let test = std::env::current_exe()?;
-    let folder = test
-        .ancestors()
-        .nth(3)
-        .expect("tests run from target/PROFILE/deps")
-        .join("tables");
-    std::fs::create_dir_all(&folder)?;
-    Ok(std::fs::write(folder.join("firewall.md"), table)?)
+    table.write("firewall", "1")
 }
 
 /// Without the rules, all connections are answered, which proves that the test can fail.

@@ -11,7 +11,6 @@ use super::extent::{
 };
 use super::programs::{is_root, passed, require_privileges};
 use super::step::Context;
-use crate::confinement as found;
 use crate::step::{Outcome, output, passes, say, target_folder};
 
 /// For the whole workspace: a single package has other features, so half of the workspace would be
@@ -75,11 +74,6 @@ pub(super) fn over_containers(context: &Context<'_>) -> anyhow::Result<Outcome> 
                 format!("localhost/fedicensus-checker:{IMAGE_TAG}"),
             ),
     )
-}
-
-pub(super) fn confinement(context: &Context<'_>) -> anyhow::Result<Outcome> {
-    let machine = context.is_full();
-    found::run(context.root, found::Use::Compare { machine })
 }
 
 /// Prints the tests' measurements and attempts, table by table: figures that no one reads are not

@@ -61,14 +61,6 @@ pub(crate) const STEPS: &[Step] = &[
     .needs(&["images"])
     .after(&["scenarios"]),
     Step::quick(
-        "confinement",
-        "what adversaries found, compared with the committed outcomes; --full: on Podman too",
-        stories::confinement,
-    )
-    .with_engine()
-    .needs(&["containers"])
-    .after(&["rootless"]),
-    Step::quick(
         "lab",
         "lab/up with a sample of personas; --full: all of them, the intake, the console, a browser",
         lab::run,

@@ -11,7 +11,7 @@ use futures_util::{StreamExt as _, stream};
 use tokio::sync::watch;
 
 use crate::container::seccomp::MARK;
-use crate::container::spec::{LABEL_CHECK, LABEL_HOLDER, LABEL_PROBE, Network, Spec};
+use crate::container::spec::{LABEL_HOLDER, LABEL_PROBE, Network, Spec};
 use crate::engine::{
     Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output,
 };
@@ -41,9 +41,15 @@ pub(crate) enum Script {
 pub(crate) enum Mishap {
     Down,
     Refused,
+    Garbled,
     Hang,
     Slow,
 }
+
+/// All calls, by the names that their errors have.
+pub(crate) const CALLS: [&str; 10] = [
+    "version", "list", "image", "volume", "create", "attach", "start", "wait", "kill", "remove",
+];
 
 /// The image that is there unless a test wants others.
 pub(crate) const IMAGE_ID: &str = "sha256:1";
@@ -73,8 +79,8 @@ struct State {
     volume: bool,
     calls: Vec<&'static str>,
     mishaps: HashMap<usize, Mishap>,
-    down: bool,
-    removals_hang: bool,
+    /// What happens at each call of these names.
+    lasting: HashMap<&'static str, Mishap>,
     /// How long the start of a container with its own network namespace takes.
     namespace_takes: Duration,
     /// Whether a second runtime, if it is listed, starts containers.
@@ -97,8 +103,7 @@ impl Default for State {
             volume: true,
             calls: Vec::new(),
             mishaps: HashMap::new(),
-            down: false,
-            removals_hang: false,
+            lasting: HashMap::new(),
             namespace_takes: Duration::ZERO,
             second_runtime: None,
             removals: HashMap::new(),
@@ -180,12 +185,15 @@ impl FakeEngine {
         self.state().volume = present;
     }
 
-    pub(crate) fn set_down(&self, down: bool) {
-        self.state().down = down;
+    /// From now on, this happens at each of these calls.
+    pub(crate) fn break_calls(&self, calls: &[&'static str], mishap: Mishap) {
+        let broken = calls.iter().map(|call| (*call, mishap));
+        self.state().lasting.extend(broken);
     }
 
-    pub(crate) fn hang_removals(&self) {
-        self.state().removals_hang = true;
+    /// All calls work again.
+    pub(crate) fn mend_calls(&self) {
+        self.state().lasting.clear();
     }
 
     /// What happens at each removal of this container.
@@ -267,8 +275,8 @@ impl FakeEngine {
             let mut state = self.state();
             let index = state.calls.len();
             state.calls.push(call);
-            let down = state.down.then_some(Mishap::Down);
-            state.mishaps.get(&index).copied().or(down)
+            let once = state.mishaps.get(&index);
+            once.or_else(|| state.lasting.get(call)).copied()
         };
         Self::happen(call, mishap).await
     }
@@ -279,6 +287,7 @@ impl FakeEngine {
             None => Ok(()),
             Some(Mishap::Down) => Err(EngineError::Down { call, source }),
             Some(Mishap::Refused) => Err(EngineError::Refused { call, source }),
+            Some(Mishap::Garbled) => Err(EngineError::Garbled { call, source }),
             Some(Mishap::Hang) => std::future::pending().await,
             Some(Mishap::Slow) => {
                 tokio::time::sleep(Duration::from_secs(5)).await;
@@ -473,9 +482,6 @@ impl Engine for FakeEngine {
         self.call("remove").await?;
         let own = self.state().removals.get(&id.0).copied();
         Self::happen("remove", own).await?;
-        if self.state().removals_hang {
-            return std::future::pending().await;
-        }
         self.state().containers.remove(&id.0);
         Ok(())
     }
@@ -488,8 +494,6 @@ impl Engine for FakeEngine {
             id: ContainerId(name.clone()),
             labels: fake.labels.clone(),
         });
-        Ok(listed
-            .filter(|found| found.labels.contains_key(LABEL_CHECK) || found.labels.len() < 2)
-            .collect())
+        Ok(listed.collect())
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use census::time::{Calendar, Jitter};
 use store::Stored;
-use tests::{Engine, EngineApi, Found, Options, Role, Table, Usage, World, patient, unhurried};
+use tests::{Engine, Options, Role, Table, Usage, World, patient, unhurried};
 
 use super::standin::{Image, Program};
 use crate::confinement::containers::engine;
@@ -180,12 +180,12 @@ async fn a_checker_that_was_taken_over_harms_its_own_host_alone() -> anyhow::Res
             (heading, "3-wire-of-processes", attacker, rows)
         }
     };
-    let mut outcome = Outcome::new(heading)?;
+    let mut outcome = Outcome::new(heading);
     for siege in Siege::of(rows) {
         let world = peace(attacker.checker(), siege.divisor).await?;
         besiege(&world, &siege, &mut outcome).await?;
     }
-    outcome.write(part)?;
+    outcome.table.write("adversary", part)?;
     let differences = outcome.differences;
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     Ok(())
@@ -215,27 +215,15 @@ const PARTS: [Role; 3] = [Role::Gateway, Role::Launcher, Role::Run];
 
 struct Outcome {
     table: Table,
-    /// The same results for programs, if an engine ran the attackers: the engine's name, and what
-    /// happened on it.
-    record: Option<(&'static str, Found)>,
     differences: Vec<String>,
 }
 
 impl Outcome {
-    fn new(heading: &str) -> anyhow::Result<Self> {
-        let record = match Engine::from_environment() {
-            Engine::Socket(socket) => {
-                let engine = EngineApi::connect(&socket)?;
-                let record = Found::new(engine.title(), "Misusing stdout");
-                Some((engine.word(), record))
-            }
-            Engine::Process => None,
-        };
-        Ok(Self {
+    fn new(heading: &str) -> Self {
+        Self {
             table: Table::new(heading, &["tried", "expected", "happened", "verdicts"]),
-            record,
             differences: Vec::new(),
-        })
+        }
     }
 
     /// Asserts that every verdict of this attacker's host is the expected one.
@@ -264,20 +252,9 @@ impl Outcome {
         let count = stored.history.len().to_string();
         self.table
             .row(&[&row.tried, &shown(&expected), &happened, &count]);
-        if let Some((_, record)) = &mut self.record {
-            record.add(&row.tried, &shown(&expected), &happened);
-        }
         if found != expected {
             self.differences
                 .push(format!("{}: {}", row.label, shown(&found)));
-        }
-    }
-
-    fn write(&self, part: &str) -> anyhow::Result<()> {
-        self.table.write("adversary", part)?;
-        match &self.record {
-            Some((engine, record)) => record.write(engine, part),
-            None => Ok(()),
         }
     }
 }

@@ -1,8 +1,14 @@
 // Takes the README's pictures of a site in a folder.
 //
 // node pictures.mjs CHROMIUM FOLDER PROFILE PICTURES
+//
+// docs/pictures shows an invented census:
+//
+//     mkdir -p target/invented-site
+//     cargo run --locked --package site --example made_up -- target/invented-site 30000 1096
+//     node tests/scenarios/published/site/pictures.mjs chromium target/invented-site target/browser docs/pictures
 import { createServer } from "node:http";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { extname, join, normalize } from "node:path";
 import { open } from "./chromium.mjs";
 
@@ -41,5 +47,6 @@ try {
   await picture("plot");
 } finally {
   await page.close();
+  rmSync(profile, { recursive: true, force: true });
   server.close();
 }

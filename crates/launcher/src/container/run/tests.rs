@@ -182,6 +182,7 @@ async fn a_failure_at_any_call_is_a_fault_and_never_an_end() {
         for (mishap, kind) in [
             (Mishap::Down, FaultKind::EngineDown),
             (Mishap::Refused, FaultKind::EngineError),
+            (Mishap::Garbled, FaultKind::EngineError),
         ] {
             let engine = FakeEngine::new(Script::Print(0));
             engine.go_wrong(nth, mishap);
@@ -189,7 +190,7 @@ async fn a_failure_at_any_call_is_a_fault_and_never_an_end() {
             let fault = match (mishap, ran.outcome) {
                 // Only a refusal of create, attach or start proves that nothing ran.
                 (Mishap::Refused, Outcome::NotStarted(fault)) if call != &"wait" => fault,
-                (Mishap::Down, Outcome::Fault(fault)) => fault,
+                (Mishap::Down | Mishap::Garbled, Outcome::Fault(fault)) => fault,
                 (Mishap::Refused, Outcome::Fault(fault)) if call == &"wait" => fault,
                 (_, outcome) => panic!("{call} {mishap:?}: {outcome:?}"),
             };

@@ -1,5 +1,6 @@
 mod holds;
 mod images;
+mod mishaps;
 mod properties;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use super::*;
 use crate::client::{ClientError, Container, Frame, LauncherClient};
 use crate::service::launch::UNENDED_IN_A_ROW_MAX;
-use crate::tests::fake_engine::{FakeEngine, Mishap, REPORT, Script, labels};
+use crate::tests::fake_engine::{CALLS, FakeEngine, Mishap, REPORT, Script, labels};
 use crate::wire::FaultKind;
 use crate::wire::{End, Killed};
 use protocol::{CheckId, Host};
@@ -141,7 +142,8 @@ async fn removals_that_hang_are_bounded_too() {
     let running = launcher(Script::Print(0), |_, settings| settings.checks_max = 1);
     assert_eq!(kind(&mut running.launch(100).await).await, None);
     running.containers(0).await;
-    running.launcher.shared.engine.hang_removals();
+    let engine = &running.launcher.shared.engine;
+    engine.break_calls(&["remove"], Mishap::Hang);
     let mut full = 0;
     for number in 0..10 {
         let mut container = running.launch(number).await;
@@ -256,7 +258,9 @@ async fn requests_are_bounded_in_length_and_time() {
 
 #[tokio::test(start_paused = true)]
 async fn checks_wait_for_an_engine_that_is_down_and_go_on_when_it_is_back() {
-    let running = launcher(Script::Print(0), |engine, _| engine.set_down(true));
+    let running = launcher(Script::Print(0), |engine, _| {
+        engine.break_calls(&CALLS, Mishap::Down);
+    });
     assert_eq!(
         kind(&mut running.launch(1).await).await,
         Some(FaultKind::EngineDown)
@@ -264,7 +268,7 @@ async fn checks_wait_for_an_engine_that_is_down_and_go_on_when_it_is_back() {
     tokio::time::sleep(Duration::from_secs(600)).await;
     let calls = running.launcher.shared.engine.calls().len();
     assert!(calls < 20, "{calls} calls in ten minutes: no back-off");
-    running.launcher.shared.engine.set_down(false);
+    running.launcher.shared.engine.mend_calls();
     tokio::time::sleep(Duration::from_secs(61)).await;
     assert_eq!(kind(&mut running.launch(2).await).await, None);
 }
@@ -273,7 +277,8 @@ async fn checks_wait_for_an_engine_that_is_down_and_go_on_when_it_is_back() {
 async fn an_engine_lost_in_the_middle_is_looked_for_at_once() {
     let running = launcher(Script::Print(0), |_, _| {});
     assert_eq!(kind(&mut running.launch(1).await).await, None);
-    running.launcher.shared.engine.set_down(true);
+    let engine = &running.launcher.shared.engine;
+    engine.break_calls(&CALLS, Mishap::Down);
     assert_eq!(
         kind(&mut running.launch(2).await).await,
         Some(FaultKind::EngineDown)
