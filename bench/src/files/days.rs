@@ -41,7 +41,7 @@ pub(crate) fn fill(public: &Path, now: Timestamp, days: u16) -> Result<()> {
                 },
                 names_sha256: digest.clone(),
                 rows_sha256: digest.clone(),
-                full_rows_sha256: Some(digest.clone()),
+                full_rows_sha256: digest.clone(),
                 lines: changed,
                 section_sha256: digest.clone(),
             },
