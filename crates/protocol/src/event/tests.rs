@@ -23,10 +23,7 @@ fn an_alive_without_a_member_leaves_it_out() {
             Some(true),
             r#"{"alive":{"software":"mastodon","private":"no","open_registrations":true}}"#,
         ),
-        (
-            None,
-            r#"{"alive":{"software":"mastodon","private":"no"}}"#,
-        ),
+        (None, r#"{"alive":{"software":"mastodon","private":"no"}}"#),
     ] {
         let alive = Event::Alive {
             software: "mastodon".to_owned(),
