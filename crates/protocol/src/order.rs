@@ -20,8 +20,8 @@ pub struct CheckOrder {
     pub contact: String,
     /// Whether to request peers after `alive`.
     pub peers: AskPeers,
-    /// The list to read instead of a check. `None` is left out of the JSON. Boxed, because hardly any
-    /// order has one.
+    /// The list to read instead of a check. `None` is left out of the JSON. Boxed, because hardly
+    /// any order has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<Box<ListOrder>>,
     /// The walk to take instead of a check, never together with a list. `None` is left out of the
