@@ -35,7 +35,7 @@ use sockets::Sockets;
 use table::LAB_PREFIX;
 use value::{
     address_or_none, boolean, contact, hosts, label, licence, list, name, name_or_none, non_empty,
-    one_of, path, path_or_none, resolvers, selinux_level, small, whole_path_or_none,
+    one_of, path, path_or_none, resolvers, small, whole_path_or_none,
 };
 
 pub use table::{LAB_SETTINGS, SETTINGS, Setting, environment_name, flag_name, markdown};
@@ -469,7 +469,6 @@ fn launcher_settings(
             seccomp: Some(launcher::spec::SeccompProfile::ours(
                 values.parse("seccomp_path", whole_path_or_none)?,
             )),
-            selinux_level: values.parse("selinux_level", selinux_level)?,
             ..launcher::spec::Confinement::default()
         },
         ..launcher::Settings::default()

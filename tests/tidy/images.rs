@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use launcher::spec::SELINUX_LEVEL;
+
 use crate::tree::{files, manifests, none, read, root};
 
 const CONTAINERFILES: [&str; 3] = [
@@ -132,12 +134,7 @@ fn the_base_image_has_the_pinned_toolchain() {
 /// under `SELinux`.
 #[test]
 fn all_parts_and_checks_have_one_selinux_level() {
-    let compose = read("compose.yaml");
-    let (_, rest) = compose
-        .split_once("FEDICENSUS_SELINUX_LEVEL: ${FEDICENSUS_LEVEL:-")
-        .expect("the launcher is told the level");
-    let level = rest.split('}').next().unwrap_or_default();
-    let option = format!("\"label=level:${{FEDICENSUS_LEVEL:-{level}}}\"");
+    let option = format!("\"label=level:{SELINUX_LEVEL}\"");
     let mut breaches = Vec::new();
     for file in [
         "compose.yaml",
@@ -161,16 +158,12 @@ fn all_parts_and_checks_have_one_selinux_level() {
     for unit in files("deploy/quadlet", ".container") {
         let text = read(&unit);
         let wanted = if unit.ends_with("launcher.container") {
-            vec![
-                "SecurityLabelDisable=true".to_owned(),
-                format!("Environment=FEDICENSUS_SELINUX_LEVEL={level}"),
-            ]
+            "SecurityLabelDisable=true".to_owned()
         } else {
-            vec![format!("SecurityLabelLevel={level}")]
+            format!("SecurityLabelLevel={SELINUX_LEVEL}")
         };
-        let has = |line: &String| text.lines().any(|found| found == line);
-        if !wanted.iter().all(has) {
-            breaches.push(format!("{unit} has not {}", wanted.join(", ")));
+        if !text.lines().any(|line| line == wanted) {
+            breaches.push(format!("{unit} has not {wanted}"));
         }
     }
     none("other levels", &breaches);

@@ -23,9 +23,7 @@ pub struct Instance {
     pub first_seen: Moment,
     /// When it was last found alive: at most 14 days ago (invariant I11).
     pub last_alive: Moment,
-    /// NodeInfo's `openRegistrations`. `None` if it does not say, and in lines of versions without
-    /// this member.
-    #[serde(default)]
+    /// NodeInfo's `openRegistrations`. `None` if it does not say.
     pub open_registrations: Option<bool>,
 }
 
@@ -146,11 +144,7 @@ mod tests {
         let silent_line = serde_json::to_string(&silent).unwrap();
         let null = line.replace(":false}", ":null}");
         assert_eq!(silent_line, null);
-        // A line of version 0.1.0, which the first list after an upgrade is compared with.
-        let former = line.replace(r#","open_registrations":false"#, "");
-        for line in [null, former] {
-            assert_eq!(serde_json::from_str::<Instance>(&line).unwrap(), silent);
-        }
+        assert_eq!(serde_json::from_str::<Instance>(&null).unwrap(), silent);
         assert_eq!(instance.last_alive.day(), "2023-11-14");
     }
 

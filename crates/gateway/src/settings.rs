@@ -73,7 +73,7 @@ pub struct BudgetLimits {
     pub unused_max: Duration,
 }
 
-/// The least time between two visits (invariant I8).
+/// The least time between two visits (invariant I8), as docs/visits.md states it for owners.
 #[derive(Debug, Clone, Copy)]
 pub struct Paces {
     /// Look-ups below one registered domain. Default 10 s: a wildcard farm costs its owner's

@@ -36,4 +36,4 @@ pub mod wire;
 
 pub use routes::Now;
 pub use serve::{IntakeError, serve};
-pub use settings::{ClientFrom, Settings};
+pub use settings::Settings;

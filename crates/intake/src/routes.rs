@@ -28,7 +28,7 @@ use crate::daemon;
 use crate::one_client::{News, OneClient, RUN_MIN};
 use crate::problem::Problem;
 use crate::proof::{self, ProofSource, Wanted};
-use crate::settings::{ClientFrom, Settings};
+use crate::settings::Settings;
 use crate::texts::Texts;
 use crate::token_header::{Occasion, token_of};
 use crate::wire::{self, Answer, Census, HashInHex, Vouched};
@@ -46,6 +46,10 @@ pub(crate) const CLIENT_WINDOW: Duration = Duration::from_secs(3600);
 /// Most `GET`s of one client in an hour: one a minute, and some more. Each costs the daemon a
 /// database query.
 pub(crate) const GETS_PER_HOUR: usize = 100;
+
+/// The web server in front sets it to the client's address and replaces the client's value. Only
+/// that server has the socket. Without the header, all requests count as one client's.
+const ADDRESS_HEADER: &str = "x-real-ip";
 
 /// The state of a host that was added and not checked yet.
 const WAITING: &str = "waiting";
@@ -240,25 +244,20 @@ async fn require_proof(shared: &Shared, host: &Host, purpose: Purpose) -> Result
     proof::require(&shared.proofs, &wanted).await
 }
 
-/// The client of a request, as far as the setting identifies it.
-fn client_of(from: &ClientFrom, headers: &HeaderMap) -> Client {
-    let address = match from {
-        ClientFrom::Nothing => None,
-        ClientFrom::Header(name) => {
-            let mut values = headers.get_all(name).iter();
-            // Two values would mean that the web server added one to the client's, and that the
-            // client chose the first.
-            match (values.next(), values.next()) {
-                (Some(one), None) => one.to_str().ok().and_then(|text| text.trim().parse().ok()),
-                (None | Some(_), _) => None,
-            }
-        }
+/// The client of a request, as the web server in front reports it.
+fn client_of(headers: &HeaderMap) -> Client {
+    let mut values = headers.get_all(ADDRESS_HEADER).iter();
+    // Two values would mean that the web server added one to the client's, and that the client
+    // chose the first.
+    let address = match (values.next(), values.next()) {
+        (Some(one), None) => one.to_str().ok().and_then(|text| text.trim().parse().ok()),
+        (None | Some(_), _) => None,
     };
     address.map_or(Client::Unknown, Client::at)
 }
 
 fn charge(shared: &Shared, clients: &Mutex<Clients>, headers: &HeaderMap) -> Result<(), Problem> {
-    let client = client_of(&shared.settings.client, headers);
+    let client = client_of(headers);
     let now = tokio::time::Instant::now().into_std();
     let news = shared
         .one_client

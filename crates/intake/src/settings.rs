@@ -9,8 +9,6 @@ use token::{LogKey, TestDomain};
 pub struct Settings {
     /// The socket for requests.
     pub socket: PathBuf,
-    /// How clients are identified.
-    pub client: ClientFrom,
     /// The gateway's socket for texts.
     pub text_socket: PathBuf,
     /// The daemon's socket for the intake.
@@ -21,15 +19,4 @@ pub struct Settings {
     pub log_key: Option<LogKey>,
     /// Whether tokens of `test.sigsum.org`, whose secret key is public, are accepted.
     pub test_domain: TestDomain,
-}
-
-/// How clients are identified.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ClientFrom {
-    /// Not at all: the peer of each connection is the web server, so all requests count as one
-    /// client.
-    Nothing,
-    /// By a header that the web server sets in place of the client's. Only safe if all requests
-    /// pass through that server.
-    Header(axum::http::HeaderName),
 }

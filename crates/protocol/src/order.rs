@@ -20,17 +20,16 @@ pub struct CheckOrder {
     pub contact: String,
     /// Whether to request peers after `alive`.
     pub peers: AskPeers,
-    /// The list to read instead of a check. `None` is left out of the JSON, so that an order for a
-    /// check reads as it did before list mode. A checker or gateway without list mode rejects an
-    /// order with a list and requests nothing. Boxed, because hardly any order has one.
+    /// The list to read instead of a check. `None` is left out of the JSON. Boxed, because hardly
+    /// any order has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub list: Option<Box<ListOrder>>,
     /// The walk to take instead of a check, never together with a list. `None` is left out of the
-    /// JSON. Programs without walk mode reject the order.
+    /// JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub walk: Option<WalkOrder>,
     /// Push messages to post instead of a check, never together with a list or a walk. `None` is
-    /// left out of the JSON. A program that does not know this field rejects the order.
+    /// left out of the JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<DeliveryOrder>,
 }
@@ -85,15 +84,6 @@ mod tests {
     use super::*;
     use crate::list::{ListFormat, ListPath};
 
-    /// The order before list mode, as an older checker or gateway reads it.
-    #[derive(Debug, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    #[expect(dead_code, reason = "only whether it is taken matters")]
-    struct FormerOrder {
-        contact: String,
-        peers: AskPeers,
-    }
-
     fn delivery() -> DeliveryOrder {
         let message = Message {
             path: ListPath::parse("/p").unwrap(),
@@ -112,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_former_program_takes_an_order_for_a_check_and_refuses_any_other() {
+    fn an_order_has_only_the_members_of_its_mode() {
         let mut order = CheckOrder {
             contact: "a".to_owned(),
             peers: AskPeers::Skip,
@@ -122,11 +112,9 @@ mod tests {
         };
         let text = serde_json::to_string(&order).unwrap();
         assert_eq!(text, r#"{"contact":"a","peers":"skip"}"#);
-        assert!(serde_json::from_str::<FormerOrder>(&text).is_ok());
         order.walk = Some(WalkOrder { seed: 7 });
         let text = serde_json::to_string(&order).unwrap();
         assert_eq!(text, r#"{"contact":"a","peers":"skip","walk":{"seed":7}}"#);
-        assert!(serde_json::from_str::<FormerOrder>(&text).is_err());
         assert_eq!(serde_json::from_str::<CheckOrder>(&text).unwrap(), order);
         assert!(order.is_one());
         order.walk = None;
@@ -136,7 +124,6 @@ mod tests {
             text,
             r#"{"contact":"a","peers":"skip","delivery":[{"path":"/p","ttl_s":60,"topic":"t","authorization":"vapid t=a, k=b","body":"aGk="}]}"#
         );
-        assert!(serde_json::from_str::<FormerOrder>(&text).is_err());
         assert_eq!(serde_json::from_str::<CheckOrder>(&text).unwrap(), order);
         order.walk = Some(WalkOrder { seed: 7 });
         assert!(!order.is_one());
@@ -151,7 +138,6 @@ mod tests {
             text,
             r#"{"contact":"a","peers":"skip","list":{"path":"/x","format":"csv","names_max":7}}"#
         );
-        assert!(serde_json::from_str::<FormerOrder>(&text).is_err());
         assert_eq!(serde_json::from_str::<CheckOrder>(&text).unwrap(), order);
     }
 

@@ -8,7 +8,7 @@ use gateway::Paces;
 use scheduler::demand::OPENINGS_PER_SLOT;
 use scheduler::slots::concurrency::Bounds;
 
-use super::value::{limit, number, small};
+use super::value::{limit, small};
 use super::{ConfigError, Values};
 
 /// Where the kernel shows the machine's memory.
@@ -42,9 +42,6 @@ const OPENS_PER_CHECK: u32 = 4;
 /// Number of shared suffixes that fit into a day's new names: a full suffix leaves room for the
 /// others.
 const SHARED_SUFFIXES: u32 = 50;
-
-/// Longest pace, in ms: an hour.
-const PACE_MS_MAX: u64 = 3_600_000;
 
 /// Lowest and highest number of containers at once.
 pub(super) fn checks(values: &Values) -> Result<Bounds, ConfigError> {
@@ -106,20 +103,14 @@ pub(super) fn admission_limits(values: &Values) -> Result<Limits, ConfigError> {
     })
 }
 
+/// Only the pace of our own dials is the operator's choice. The others protect strangers, who read
+/// them in docs/visits.md.
 pub(super) fn paces(values: &Values) -> Result<Paces, ConfigError> {
-    let pace = |key| {
-        values.parse(key, |text| {
-            number(text, 0, PACE_MS_MAX).map(Duration::from_millis)
-        })
-    };
     Ok(Paces {
-        group: pace("group_pace_ms")?,
-        address: pace("address_pace_ms")?,
-        // Not configurable: an address block mostly shares a machine or a line.
-        block: Paces::default().block,
         dial: values.parse("dials_per_second", |text| {
             small(text, 1, 1000).map(|dials| Duration::from_secs(1) / dials)
         })?,
+        ..Paces::default()
     })
 }
 
@@ -173,10 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn the_gateways_ordinary_paces_are_those_of_the_settings() {
-        let ordinary = Paces::default();
+    fn the_gateways_ordinary_pace_of_dials_is_that_of_the_settings() {
         let found = paces(&values(&[])).unwrap();
-        let all = |paces: Paces| [paces.group, paces.address, paces.block, paces.dial];
-        assert_eq!(all(found), all(ordinary));
+        assert_eq!(found.dial, Paces::default().dial);
     }
 }

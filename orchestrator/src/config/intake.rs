@@ -1,6 +1,6 @@
 //! The settings of the intake.
 
-use ::intake::{ClientFrom, Settings};
+use ::intake::Settings;
 use ::token::{LogKey, TestDomain};
 
 use super::sockets::Sockets;
@@ -13,7 +13,6 @@ const POSTS_PER_HOUR: usize = 20;
 pub(super) fn settings(values: &Values, sockets: &Sockets) -> Result<Settings, ConfigError> {
     Ok(Settings {
         socket: sockets.intake_http(),
-        client: values.parse("intake_client_header", client)?,
         text_socket: sockets.texts(),
         census_socket: sockets.intake(),
         posts_per_hour: POSTS_PER_HOUR,
@@ -26,15 +25,6 @@ pub(super) fn settings(values: &Values, sockets: &Sockets) -> Result<Settings, C
     })
 }
 
-fn client(text: &str) -> Result<ClientFrom, String> {
-    if text.is_empty() {
-        return Ok(ClientFrom::Nothing);
-    }
-    text.parse()
-        .map(ClientFrom::Header)
-        .map_err(|_no_name| "must be a header's name, such as `X-Real-IP`".to_owned())
-}
-
 fn log_key(text: &str) -> Result<Option<LogKey>, String> {
     if text.is_empty() {
         return Ok(None);
@@ -42,19 +32,4 @@ fn log_key(text: &str) -> Result<Option<LogKey>, String> {
     LogKey::from_hex(text.as_bytes())
         .map(Some)
         .map_err(|error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_header_is_believed_only_when_it_is_named() {
-        assert_eq!(client(""), Ok(ClientFrom::Nothing));
-        let ClientFrom::Header(name) = client("X-Real-IP").unwrap() else {
-            panic!("a header");
-        };
-        assert_eq!(name.as_str(), "x-real-ip");
-        assert!(client("X Real").is_err());
-    }
 }

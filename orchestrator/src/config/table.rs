@@ -149,11 +149,6 @@ pub const SETTINGS: &[Setting] = &[
         "Absolute path, on the engine's machine, of a file with the output of `fedicensus seccomp-profile`. Podman reads the list of system calls that a check may make only from a file; Docker receives it from the launcher (launcher only).",
     ),
     setting(
-        "selinux_level",
-        "",
-        "SELinux level of the checks' containers, `s0:cN,cM`. It must be the gateway's level, because checks use its sockets. The compose file and the Quadlet units give all parts `s0:c640,c641`. Without SELinux it has no effect; empty: each check has its own level (launcher only).",
-    ),
-    setting(
         "instance",
         "fedicensus",
         "Label value of this census's containers, which distinguishes them from another census's on the same engine: letters, digits, `-`, `_`, `.`.",
@@ -169,24 +164,9 @@ pub const SETTINGS: &[Setting] = &[
         "Networks that are never dialled, in CIDR notation, comma-separated. Addresses that are not globally reachable are never dialled in any case (gateway only).",
     ),
     setting(
-        "group_pace_ms",
-        "10000",
-        "Time between two look-ups in one registered domain at least, in ms (gateway only).",
-    ),
-    setting(
-        "address_pace_ms",
-        "10000",
-        "Time between two checks at one address at least, in ms, where no responding instance was proven. It is 2000 in one /24 or /64, and at an address with a proven instance, because shared hosting has thousands (gateway only).",
-    ),
-    setting(
         "dials_per_second",
         "20",
         "Dials a second in all, 1 to 1000 (gateway only).",
-    ),
-    setting(
-        "intake_client_header",
-        "",
-        "Header with the client's address that the web server in front sets, such as `X-Real-IP`. The intake trusts it, so the web server must replace what the client sent, and only the web server may reach the intake. Empty: all requests count as one client's (intake only).",
     ),
     setting(
         "intake_log_key",
@@ -344,7 +324,7 @@ mod tests {
     use super::*;
 
     /// A further setting must replace or derive one of these.
-    const SETTINGS_MAX: usize = 42;
+    const SETTINGS_MAX: usize = 38;
 
     /// This table is the source of `docs/settings.md`: `fedicensus settings --markdown >
     /// docs/settings.md`.

@@ -173,37 +173,6 @@ fn lab_values(values: &Values) -> Vec<(String, Origin)> {
 }
 
 #[test]
-fn a_selinux_level_reaches_the_checks_and_is_two_categories_in_order() {
-    let level = |text| {
-        let settings = config(&[("selinux_level", text)])?.launcher_settings;
-        Ok::<_, ConfigError>(settings.confinement.selinux_level)
-    };
-    assert_eq!(level("").unwrap(), None);
-    for good in ["s0:c640,c641", "s0:c0,c1023"] {
-        assert_eq!(level(good).unwrap().as_deref(), Some(good));
-    }
-    for bad in [
-        "s0",
-        "s0:c640",
-        "s0:c641,c640",
-        "s0:c640,c640",
-        "s0:c640,c1024",
-        "s0:c064,c641",
-        "s0:c+1,c2",
-        "s0:c1,c2,c3",
-        "s0:c0.c1023",
-        "s1:c640,c641",
-        "s0:c640, c641",
-        "s0:c640,c641\ntype:spc_t",
-    ] {
-        assert!(
-            problem("selinux_level", bad).contains("such as `s0:c640,c641`"),
-            "{bad:?}"
-        );
-    }
-}
-
-#[test]
 fn a_flag_wins_over_the_environment_and_that_over_the_file() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("fedicensus.toml");

@@ -9,9 +9,6 @@ use std::path::PathBuf;
 use admission::Limit;
 use protocol::Host;
 
-/// The last of the 1024 categories that `SELinux` policies have.
-const SELINUX_CATEGORY_MAX: u32 = 1023;
-
 /// Port of a resolver that is given without one.
 const DNS_PORT: u16 = 53;
 
@@ -44,7 +41,7 @@ pub(super) fn resolvers(text: &str) -> Result<Vec<SocketAddr>, String> {
         .collect()
 }
 
-pub(super) fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
+fn number(text: &str, least: u64, most: u64) -> Result<u64, String> {
     text.parse()
         .ok()
         .filter(|number| (least..=most).contains(number))
@@ -113,32 +110,6 @@ pub(super) fn label(text: &str) -> Result<String, String> {
     } else {
         Err("must be 1 to 63 letters, digits, `-`, `_` or `.`".to_owned())
     }
-}
-
-/// One level with two categories, as engines assign to each container. The two differ and the lower
-/// comes first, so that each level has one form. The services get the level from a text in another
-/// file, and both must be equal.
-pub(super) fn selinux_level(text: &str) -> Result<Option<String>, String> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    text.strip_prefix("s0:c")
-        .and_then(|categories| categories.split_once(",c"))
-        .and_then(|(lesser, greater)| Some((category(lesser)?, category(greater)?)))
-        .filter(|(lesser, greater)| lesser < greater)
-        .map(|_| Some(text.to_owned()))
-        .ok_or_else(|| {
-            format!(
-                "must be `s0:cN,cM` with N less than M and M at most {SELINUX_CATEGORY_MAX}, such as `s0:c640,c641`"
-            )
-        })
-}
-
-/// A category's number in its canonical form.
-pub(super) fn category(text: &str) -> Option<u32> {
-    text.parse()
-        .ok()
-        .filter(|number: &u32| *number <= SELINUX_CATEGORY_MAX && number.to_string() == text)
 }
 
 /// The public address of the published files. Commands on the pages contain it, so it has no

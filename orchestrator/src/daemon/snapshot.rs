@@ -70,7 +70,6 @@ pub struct LiveState {
     /// Set while failures accumulate and no check succeeds: most likely the cause is ours.
     pub blackout: Option<NoSuccess>,
     /// Whether a list or pages are being published.
-    #[serde(default)]
     pub is_publishing: bool,
     /// What was wrong with the last dump, if anything.
     pub dump_trouble: Option<String>,

@@ -35,22 +35,16 @@ pub struct Status {
     /// Hosts marked in flight.
     pub in_flight: u64,
     /// Groups over the threshold that no one has decided about.
-    #[serde(default)]
     pub groups_held: u64,
     /// Hosts held back in these groups.
-    #[serde(default)]
     pub hosts_held_back: u64,
     /// Groups that the operator denies.
-    #[serde(default)]
     pub groups_denied: u64,
     /// Public lists that were read at least once.
-    #[serde(default)]
     pub sources: Vec<SourceShown>,
     /// Hosts by how their last peers list ended.
-    #[serde(default)]
     pub peers_lists: BTreeMap<String, u64>,
     /// Hosts by how the last walk through their public conversations ended.
-    #[serde(default)]
     pub walks: BTreeMap<String, u64>,
     /// The last dump: when (RFC 3339) and how many names.
     pub last_dump: Option<(String, u64)>,

@@ -12,8 +12,8 @@ use census::state::{State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
 use gateway::control::{Answer, Request, Texts};
+use intake::Settings;
 use intake::wire::Answer as Told;
-use intake::{ClientFrom, Settings};
 use orchestrator::names::gate::NameGate;
 use orchestrator::names::policy::{Files as PolicyFiles, SuffixPlace};
 use orchestrator::serve::control::Handler;
@@ -214,7 +214,6 @@ impl Stage {
         let now = Arc::new(AtomicU64::new(NOW));
         let settings = Settings {
             socket: at("http.sock"),
-            client: ClientFrom::Header("x-real-ip".parse().unwrap()),
             text_socket: at("texts.sock"),
             census_socket: at("intake.sock"),
             posts_per_hour: 20,

@@ -274,7 +274,7 @@ mod tests {
                 counts: Counts::default(),
                 names_sha256: Sha256Hex::of(b""),
                 rows_sha256: Sha256Hex::of(b""),
-                full_rows_sha256: None,
+                full_rows_sha256: Sha256Hex::of(b""),
                 lines: 0,
                 section_sha256: Sha256Hex::of(b""),
             },

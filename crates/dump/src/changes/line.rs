@@ -25,9 +25,7 @@ pub struct Row {
     pub state: ListedState,
     /// When the census first saw its name.
     pub first_seen: Moment,
-    /// NodeInfo's `openRegistrations`. `None` if it does not say, and in lines of versions without
-    /// this member.
-    #[serde(default)]
+    /// NodeInfo's `openRegistrations`. `None` if it does not say.
     pub open_registrations: Option<bool>,
 }
 
@@ -53,7 +51,7 @@ impl From<Instance> for Row {
     }
 }
 
-/// The members of a row in version 0.1.0.
+/// The members of a row that its first digest covers.
 #[derive(Serialize)]
 struct FirstMembers<'r> {
     host: &'r str,
@@ -208,11 +206,10 @@ pub struct Header {
     /// Digest of the dump's names, sorted by their bytes, each followed by a newline.
     pub names_sha256: Sha256Hex,
     /// Digest of the dump's rows as JSON, sorted by name, each followed by a newline. It covers
-    /// only the members of version 0.1.0, so that mirrors of that version can continue.
+    /// only the first five members, so that mirrors without the later ones can use it.
     pub rows_sha256: Sha256Hex,
-    /// The same digest over all members of [`Row`]. `None` in sections of version 0.1.0.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub full_rows_sha256: Option<Sha256Hex>,
+    /// The same digest over all members of [`Row`].
+    pub full_rows_sha256: Sha256Hex,
     /// Number of lines below, up to the next section.
     pub lines: u64,
     /// Digest of this line with an empty string in this member, and of the lines below, each
@@ -221,13 +218,9 @@ pub struct Header {
 }
 
 impl Header {
-    /// Whether the dump's rows match `digests`. For sections of version 0.1.0, whose rows had no
-    /// registrations, the first digest decides.
+    /// Whether the dump's rows match `digests` in all members.
     pub fn has_rows(&self, digests: &RowDigests) -> bool {
-        match &self.full_rows_sha256 {
-            Some(full) => *full == digests.full_rows_sha256,
-            None => self.rows_sha256 == digests.rows_sha256,
-        }
+        self.full_rows_sha256 == digests.full_rows_sha256
     }
 }
 

@@ -416,7 +416,7 @@ fn new_section(start: &Start, diff: Diff) -> Section {
             counts: diff.counts,
             names_sha256: diff.names_sha256,
             rows_sha256: diff.rows.rows_sha256,
-            full_rows_sha256: Some(diff.rows.full_rows_sha256),
+            full_rows_sha256: diff.rows.full_rows_sha256,
             lines: 0,
             section_sha256: Sha256Hex::of(b""),
         },

@@ -41,7 +41,7 @@ fn section(seconds: i64, changes: Vec<Change>) -> Section {
             counts,
             names_sha256: Sha256Hex::of(b""),
             rows_sha256: Sha256Hex::of(b""),
-            full_rows_sha256: None,
+            full_rows_sha256: Sha256Hex::of(b""),
             lines: 0,
             section_sha256: Sha256Hex::of(b""),
         },

@@ -2,6 +2,11 @@
 
 use crate::container::seccomp::SeccompProfile;
 
+/// `SELinux` level of a check: that of all parts in the compose files and Quadlet units, because a
+/// check uses a socket that the gateway made (decision 0006). Engines ignore it on a machine
+/// without `SELinux`.
+pub const SELINUX_LEVEL: &str = "s0:c640,c641";
+
 /// The limits of a container. Only the operator can weaken the defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Confinement {
@@ -24,9 +29,6 @@ pub struct Confinement {
     pub podman_nproc: Option<u32>,
     /// Allowed system calls. `None` keeps the engine's own profile; the probe then allows no check.
     pub seccomp: Option<SeccompProfile>,
-    /// `SELinux` level for all our containers, such as `s0:c100,c200`, so that they can share the
-    /// volumes of sockets.
-    pub selinux_level: Option<String>,
 }
 
 impl Default for Confinement {
@@ -40,7 +42,6 @@ impl Default for Confinement {
             nofile: 64,
             podman_nproc: None,
             seccomp: Some(SeccompProfile::ours(None)),
-            selinux_level: None,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use protocol::{CheckId, Host, limits};
 
-pub use crate::container::confinement::Confinement;
+pub use crate::container::confinement::{Confinement, SELINUX_LEVEL};
 pub use crate::container::seccomp::SeccompProfile;
 use crate::engine::ContainerId;
 use crate::settings::{EgressSource, Settings};

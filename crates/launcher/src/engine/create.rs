@@ -8,7 +8,7 @@ use bollard::models::{
 };
 use protocol::limits;
 
-use crate::container::confinement::Confinement;
+use crate::container::confinement::{Confinement, SELINUX_LEVEL};
 use crate::container::spec::{Network, Spec};
 use crate::engine::{EngineKind, docker, podman};
 use crate::settings::EgressSource;
@@ -149,9 +149,7 @@ fn security_options(confinement: &Confinement, kind: EngineKind) -> Vec<String> 
             EngineKind::Podman => podman::seccomp(profile),
         });
     }
-    if let Some(level) = &confinement.selinux_level {
-        options.push(format!("label=level:{level}"));
-    }
+    options.push(format!("label=level:{SELINUX_LEVEL}"));
     options
 }
 

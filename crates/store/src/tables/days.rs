@@ -134,7 +134,7 @@ fn states(connection: &Connection, day: i64) -> Result<Vec<(StateName, u64)>, St
     let mut states = Vec::new();
     while let Some(row) = rows.next()? {
         let word: String = row.get(0)?;
-        // A state of a former version is left out.
+        // A state that this version does not know is left out.
         let state = StateName::ALL
             .into_iter()
             .find(|name| name.as_str() == word);

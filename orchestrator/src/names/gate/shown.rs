@@ -39,7 +39,6 @@ pub struct Shown {
     /// The rules and lists in force, as text.
     pub in_force: String,
     /// Whether tokens of `test.sigsum.org`, which anyone can make, are accepted.
-    #[serde(default)]
     pub takes_test_domain: bool,
 }
 

@@ -89,7 +89,7 @@ async fn an_image_that_is_missing_wrongs_nobody_and_is_found_when_it_is_there() 
     fault.ends_well(&world).await
 }
 
-/// A complete report as version 0.1.0 printed it.
+/// A complete report of a checker of an earlier protocol.
 const FORMER: &str = r#"
 echo '{"hello":{"protocol":1,"checker":"0.1.0"}}'
 echo '{"alive":{"software":"mastodon","version":"4.5.2","private":"no"}}'
@@ -119,7 +119,7 @@ async fn an_image_that_is_broken_wrongs_nobody() -> anyhow::Result<()> {
             "printed nothing that this version understands",
         ),
         (
-            "is of the former version and reports well",
+            "is of an earlier version and reports well",
             FORMER,
             "printed nothing that this version understands",
         ),

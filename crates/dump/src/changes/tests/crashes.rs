@@ -121,7 +121,7 @@ fn a_section_that_led_to_a_dump_that_was_never_published_gives_way_to_the_next_o
     );
 }
 
-/// Mirrors of version 0.1.0 use a digest that is the same for both lists.
+/// `rows_sha256` is the same for both lists.
 #[test]
 fn a_section_to_an_unpublished_list_is_known_by_registrations_alone() {
     let mut world = World::new();

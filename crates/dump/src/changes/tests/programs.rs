@@ -1,4 +1,4 @@
-//! The mirror program of docs/changes.md, current and of version 0.1.0, in another language.
+//! The mirror program of docs/changes.md, in another language.
 //! Without Python the tests are skipped, or fail where `FEDICENSUS_E2E` is `required`.
 
 use std::process::{Command, Output};
@@ -6,9 +6,6 @@ use std::process::{Command, Output};
 use super::*;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/changes.md");
-
-/// Mirrors that were set up with version 0.1.0 still run this program.
-const FORMER_PROGRAM: &str = include_str!("mirror_0_1_0.py");
 
 fn program() -> &'static str {
     DOCUMENT
@@ -20,16 +17,12 @@ fn program() -> &'static str {
 
 /// Follows the census's files from `state`. `None` without Python.
 fn follow_by_python(world: &World, state: &Path) -> Option<Output> {
-    follow_by(program(), world, state)
-}
-
-fn follow_by(program: &str, world: &World, state: &Path) -> Option<Output> {
     let days = world
         .files()
         .into_keys()
         .filter(|name| name.ends_with(".ndjson"));
     match Command::new("python3")
-        .args(["-c", program])
+        .args(["-c", program()])
         .arg(state)
         .args(days)
         .current_dir(world.folder())
@@ -107,32 +100,4 @@ fn the_mirror_of_the_documentation_follows_and_sees_gaps() {
     assert!(!output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("take the whole list"), "{said}");
-}
-
-/// It keeps five members of each row and ignores unknown ones.
-#[test]
-fn the_mirror_of_version_0_1_0_goes_on_over_flips_of_registrations() {
-    let folder = tempfile::tempdir().unwrap();
-    let state = folder.path().join("state");
-    let mut world = World::new();
-    for (host, said) in [("a.example", Some(false)), ("b.example", None)] {
-        world.list(host, "1");
-        world.register(host, said);
-    }
-    world.publish(MIDNIGHT);
-    write_whole(&world, &state);
-    for (hour, flips, version) in [(1, Some(true), "1"), (2, None, "2"), (3, Some(true), "2")] {
-        world.list("a.example", version);
-        world.register("a.example", flips);
-        assert_eq!(world.publish(MIDNIGHT + hour * HOUR).counts.changed, 1);
-        let Some(output) = follow_by(FORMER_PROGRAM, &world, &state) else {
-            return;
-        };
-        assert!(output.status.success(), "{output:?}");
-        let mut expect = held(&world.mirror());
-        for row in &mut expect {
-            row.open_registrations = None;
-        }
-        assert_eq!(rows_in(&state), expect);
-    }
 }

@@ -16,7 +16,6 @@ fn body(source: &EgressSource, kind: EngineKind) -> Value {
                 json: r#"{"defaultAction":"SCMP_ACT_ERRNO"}"#.to_owned(),
                 path_on_engine: Some("/etc/fedicensus/seccomp.json".to_owned()),
             }),
-            selinux_level: Some("s0:c100,c200".to_owned()),
             ..Confinement::default()
         },
         ..Settings::default()
@@ -93,7 +92,7 @@ fn docker_gets_exactly_this_container() {
             &json!([
                 "no-new-privileges:true",
                 r#"seccomp={"defaultAction":"SCMP_ACT_ERRNO"}"#,
-                "label=level:s0:c100,c200",
+                "label=level:s0:c640,c641",
             ]),
             &json!([
                 {"Name": "nofile", "Soft": 64, "Hard": 64},
@@ -110,7 +109,7 @@ fn podman_gets_exactly_this_container() {
         &json!([
             "no-new-privileges:true",
             "seccomp=/etc/fedicensus/seccomp.json",
-            "label=level:s0:c100,c200",
+            "label=level:s0:c640,c641",
         ]),
         &json!([
             {"Name": "nofile", "Soft": 64, "Hard": 64},
