@@ -8,7 +8,6 @@ pub(crate) mod open;
 
 pub(crate) mod text;
 
-
 pub(crate) mod error;
 
 mod log_once;

@@ -53,7 +53,10 @@ impl Default for Metrics {
         let failures = IntCounterVec::new(failures, &["final_status"]);
         let metrics = Self {
             whole: histogram(WHOLE, "Time of whole calls, the constant time among it."),
-            waited: histogram("limiter_wait_seconds", "Time until a computation could run."),
+            waited: histogram(
+                "limiter_wait_seconds",
+                "Time until a computation could run.",
+            ),
             worked: histogram("limiter_work_seconds", "Time of computations."),
             successes: counter("limiter_compute_successes", "Calls whose computation ran."),
             failures: registered(&registry, failures),

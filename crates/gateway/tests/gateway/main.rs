@@ -14,4 +14,3 @@ mod rig;
 mod texts;
 #[cfg(test)]
 mod way;
-#[cfg(test)]

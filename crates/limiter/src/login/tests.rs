@@ -100,7 +100,10 @@ async fn one_attempt_too_many_bans_the_address() {
     assert_eq!(found, ["ran", "ran", "rate-limited", "banned-ip"]);
     assert_eq!(world.status(from("b"), true).await, "ran");
     let counts = world.limiter.metrics();
-    assert_eq!((counts.verify_successes.get(), counts.banned_ips.get()), (3, 1));
+    assert_eq!(
+        (counts.verify_successes.get(), counts.banned_ips.get()),
+        (3, 1)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +122,10 @@ async fn one_failure_too_many_locks_the_user() {
     }
     assert_eq!(found, ["ran", "ran", "ran", "locked-user", "locked-user"]);
     let counts = world.limiter.metrics();
-    assert_eq!((counts.verify_failures.get(), counts.locked_users.get()), (3, 1));
+    assert_eq!(
+        (counts.verify_failures.get(), counts.locked_users.get()),
+        (3, 1)
+    );
     // The attempts counted for their addresses.
     let attempts = world
         .limiter
@@ -162,7 +168,10 @@ async fn a_lock_ends() {
     found.push(world.status(of("user"), true).await);
     assert_eq!(found, ["ran", "ran", "locked-user", "ran"]);
     let counts = world.limiter.metrics();
-    assert_eq!((counts.locked_users.get(), counts.unlocked_users.get()), (1, 1));
+    assert_eq!(
+        (counts.locked_users.get(), counts.unlocked_users.get()),
+        (1, 1)
+    );
 }
 
 /// They neither extend a ban, nor count once it has ended.

@@ -41,10 +41,8 @@ impl Default for Meters {
             "fedicensus_push_notifications_total",
             "Notifications about the list, by outcome.",
         );
-        let connections = IntGauge::new(
-            "fedicensus_push_connections",
-            "Clients that are connected.",
-        );
+        let connections =
+            IntGauge::new("fedicensus_push_connections", "Clients that are connected.");
         let storage_failures = IntCounter::new(
             "fedicensus_push_storage_failures_total",
             "Requests that failed because the storage failed.",

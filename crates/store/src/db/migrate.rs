@@ -11,9 +11,7 @@ const STEPS: &[M<'static>] = &[
         "../../../../migrations/0003_open_registrations.sql"
     )),
     M::up(include_str!("../../../../migrations/0004_walks.sql")),
-    M::up(include_str!(
-        "../../../../migrations/0005_no_wildcards.sql"
-    )),
+    M::up(include_str!("../../../../migrations/0005_no_wildcards.sql")),
 ];
 
 /// The program's own schema version.

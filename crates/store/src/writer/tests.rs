@@ -522,10 +522,7 @@ async fn an_imported_record_is_kept_and_a_known_host_stays() {
     let imported = census.writer.import(vec![record("new"), record("known")]);
     assert_eq!(
         imported.await.unwrap(),
-        [
-            (host("new"), AddedAs::New),
-            (host("known"), AddedAs::Known)
-        ]
+        [(host("new"), AddedAs::New), (host("known"), AddedAs::Known)]
     );
     assert_eq!(census.stored("new").record, record("new"));
     assert_eq!(census.stored("known"), before);
