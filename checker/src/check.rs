@@ -18,9 +18,6 @@ use url::Url;
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Runs one check and prints its events, `hello` first and `done` last.
-///
-/// # Errors
-/// When stdout fails. Whatever the host does becomes an event.
 pub async fn run(
     fetcher: &mut Fetcher,
     mut emitter: Emitter,
@@ -170,7 +167,6 @@ fn ask_for(fetcher: &Fetcher, path: &str) -> Result<fetch::Ask, Event> {
     ask.map_err(|_no_url| dead(DeadReason::NoNodeinfo))
 }
 
-/// A refusal for now.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,

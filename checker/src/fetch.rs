@@ -54,7 +54,6 @@ pub enum Way<'a> {
 /// When the check began. Only the program's entry point reads the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Start {
-    /// On the monotonic clock.
     pub instant: Instant,
     /// On the wall clock, for `Retry-After` dates.
     pub wall: SystemTime,
@@ -66,17 +65,14 @@ pub enum Accept {
     /// JSON. GoToSocial requires the `Accept` header, and Takahe answers 406 unless it covers the
     /// pointer's type, `application/jrd+json`.
     Json,
-    /// Plain text: robots.txt.
     Text,
 }
 
-/// One request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
     /// The request's address. It never changes where connections go: they lead to the fetcher's
     /// host.
     pub url: Url,
-    /// The kind of document.
     pub accept: Accept,
     /// JSON to post. `None` means a GET.
     pub post: Option<String>,
@@ -172,17 +168,14 @@ impl Fetcher {
         self.rules = Some(rules);
     }
 
-    /// The host.
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// The limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// Requests made so far.
     pub fn requests(&self) -> u32 {
         self.requests
     }
@@ -198,9 +191,6 @@ impl Fetcher {
     }
 
     /// A GET of JSON at `path`, which may hold a query.
-    ///
-    /// # Errors
-    /// When `path` makes no address.
     pub fn ask_for(&self, path: &str) -> Result<Ask, url::ParseError> {
         Ok(Ask {
             url: self.origin.join(path)?,

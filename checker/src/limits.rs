@@ -36,7 +36,6 @@ pub struct Limits {
     pub peers_bytes: u64,
     /// Decoded bytes of a public list.
     pub list_bytes: u64,
-    /// Names that are reported.
     pub peers: u64,
     /// Bytes of everything that is printed.
     pub stdout_bytes: u64,

@@ -26,9 +26,6 @@ use not_a_list::NotAList;
 use verbatim::{TextSink, read_text};
 
 /// Reads one list and prints its events, `hello` first and `done` last.
-///
-/// # Errors
-/// When stdout fails. Whatever the host does becomes an event.
 pub async fn run(
     fetcher: &mut Fetcher,
     mut emitter: Emitter,

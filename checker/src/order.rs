@@ -44,16 +44,13 @@ pub enum EgressError {
     /// A file could not be read.
     #[error("{path} could not be read")]
     Read {
-        /// The file.
         path: PathBuf,
-        /// The cause.
         #[source]
         source: io::Error,
     },
     /// A file is over its bound.
     #[error("{path} is longer than {bytes_max} bytes")]
     TooLong {
-        /// The file.
         path: PathBuf,
         /// Its bound in bytes.
         bytes_max: u64,
@@ -62,11 +59,7 @@ pub enum EgressError {
     #[error(
         "{path} exists, but --extra-roots is missing: does the launcher have the lab's settings too?"
     )]
-    ExtraRoots {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The order is malformed.
+    ExtraRoots { path: PathBuf },
     #[error("the order has an invalid form")]
     Order(#[source] serde_json::Error),
     /// The order has more than one task.
@@ -106,9 +99,6 @@ pub fn read(directory: &Path, roots: ExtraRoots) -> Result<Egress, EgressError> 
 }
 
 /// Reads a file of at most `bytes_max` bytes.
-///
-/// # Errors
-/// When it can't be read or is longer.
 pub fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, EgressError> {
     let mut bytes = Vec::new();
     File::open(path)

@@ -31,17 +31,12 @@ pub enum Family {
     Mastodon,
     /// Mastodon's list; where that is missing, pages by POST.
     Misskey,
-    /// Lemmy's linked instances.
     Lemmy,
     /// Lemmy's list under another path.
     PieFed,
-    /// Mbin and kbin.
     Mbin,
-    /// Following and followers.
     PeerTube,
-    /// Domains, by page.
     Funkwhale,
-    /// Servers that it follows.
     Owncast,
     /// Mastodon's list, empty if hidden.
     Pixelfed,

@@ -31,9 +31,6 @@ use plan::{Plan, Step};
 use reading::Reading;
 
 /// Walks through one host and prints its events, `hello` first and `done` last.
-///
-/// # Errors
-/// When stdout fails. Whatever the host does becomes an event.
 pub async fn run(
     fetcher: &mut Fetcher,
     mut emitter: Emitter,
@@ -74,7 +71,6 @@ pub async fn run(
     Ok(())
 }
 
-/// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Ended {
     outcome: WalkOutcome,

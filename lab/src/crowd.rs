@@ -17,7 +17,6 @@ pub const CROWD_MAX: u32 = 1_000_000;
 /// larger crowd has one line per domain.
 const NAMED_MAX: u32 = 200_000;
 
-/// Members per registered domain.
 const PER_DOMAIN: u32 = 10;
 
 /// Kinds of software with their weights in thousandths, roughly as in the Fediverse.

@@ -49,7 +49,6 @@ pub enum Registrations {
 }
 
 impl Registrations {
-    /// The setting's name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -73,14 +72,10 @@ impl From<Option<bool>> for Registrations {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectedVerdict {
-    /// It responds.
     Alive,
-    /// It moved permanently.
     Moved {
-        /// The new host.
         to: Host,
     },
-    /// Its robots.txt forbids checks.
     OptedOut,
     /// It answers 410.
     Gone,
@@ -92,7 +87,6 @@ pub enum ExpectedVerdict {
         /// The accepted reasons, the likeliest first.
         reasons: Vec<DeadReason>,
     },
-    /// It is not checked.
     NeverChecked,
 }
 
@@ -207,7 +201,6 @@ impl Expectation {
         self
     }
 
-    /// Sets the expected software.
     #[must_use]
     pub fn running(mut self, software: &str) -> Self {
         self.software = Some(software.to_owned());
@@ -221,7 +214,6 @@ impl Expectation {
         self
     }
 
-    /// Sets the note.
     #[must_use]
     pub fn noting(mut self, note: &str) -> Self {
         note.clone_into(&mut self.note);

@@ -30,7 +30,6 @@ impl Farm {
         }
     }
 
-    /// The servers' names.
     pub fn servers(self) -> impl Iterator<Item = String> {
         let servers = if self.names == 0 { 0 } else { SERVERS };
         (0..servers).map(server)

@@ -39,9 +39,6 @@ pub fn personas_and(further: &[String]) -> Vec<Persona> {
 
 /// The seed, these personas (all if `chosen` is empty) and the personas that they lead to: the
 /// names that become candidates because of them. Their lists' other names are not in DNS.
-///
-/// # Errors
-/// Returns the first name without a persona.
 pub fn chosen_personas(chosen: &[String], further: &[String]) -> Result<Vec<Persona>, String> {
     if chosen.is_empty() {
         return Ok(personas_and(further));

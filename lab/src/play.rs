@@ -15,7 +15,6 @@ use serde_json::Value;
 pub struct Play {
     /// Its entry in the gateway's names file.
     pub dns: Dns,
-    /// What happens before HTTP.
     pub handshake: Handshake,
     /// Answers by path, without the query. The last one for a path applies.
     pub routes: Vec<(String, Answer)>,
@@ -33,7 +32,6 @@ pub enum Dns {
     Served,
     /// The lab's own address and a port without a listener.
     ClosedPort,
-    /// The name doesn't exist.
     Nxdomain,
     /// The name's servers return an error.
     Servfail,
@@ -45,17 +43,14 @@ pub enum Dns {
     Absent,
 }
 
-/// What happens before HTTP.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Handshake {
     /// A certificate for the name from the lab's CA.
     #[default]
     Sound,
-    /// An expired certificate.
     Expired,
     /// A certificate that becomes valid in the far future.
     NotYetValid,
-    /// A self-signed certificate.
     SelfSigned,
     /// A certificate from an intermediate CA whose certificate is not sent.
     IncompleteChain,
@@ -63,7 +58,6 @@ pub enum Handshake {
     WrongName,
     /// Plain HTTP instead of TLS.
     PlainHttp,
-    /// Silence after the ClientHello.
     Silent,
     /// One byte of the handshake per this interval.
     Slow(Duration),
@@ -75,7 +69,6 @@ pub enum Handshake {
 /// requests it once.
 #[derive(Debug, Clone, Default)]
 pub enum Story {
-    /// It does not change.
     #[default]
     Same,
     /// After this number of checks it behaves differently.
@@ -86,7 +79,6 @@ pub enum Story {
         own: u64,
         /// Checks with the other one.
         other: u64,
-        /// The other behaviour.
         play: Box<Play>,
     },
 }
@@ -148,14 +140,11 @@ pub enum Answer {
     Make(Maker),
 }
 
-/// A well-formed answer.
 #[derive(Debug, Clone)]
 pub struct Reply {
-    /// The status.
     pub status: u16,
     /// Headers, except `Content-Length` and `Connection`.
     pub headers: Vec<(String, String)>,
-    /// The body.
     pub body: Bytes,
 }
 
@@ -164,12 +153,10 @@ pub struct Reply {
 pub enum Act {
     /// Sends these bytes.
     Send(Bytes),
-    /// Waits.
     Pause(Duration),
     /// Sends these bytes repeatedly, with a pause after each, until the connection's own limits end
     /// it.
     Repeat(Bytes, Duration),
-    /// Sends a TCP reset.
     Reset,
     /// Waits until the connection's own limit ends it.
     Hold,
@@ -211,7 +198,6 @@ impl Answer {
         Self::typed(200, "text/plain; charset=utf-8", body)
     }
 
-    /// HTML.
     pub fn html(status: u16, body: impl Into<Bytes>) -> Self {
         Self::typed(status, "text/html; charset=utf-8", body)
     }
@@ -221,7 +207,6 @@ impl Answer {
         Self::typed(status, "application/json", r#"{"error":"no"}"#)
     }
 
-    /// A redirect.
     pub fn redirect(status: u16, location: &str) -> Self {
         Self::html(status, "<html></html>").with("Location", location)
     }
@@ -291,7 +276,6 @@ impl Play {
         self
     }
 
-    /// Adds this robots.txt.
     #[must_use]
     pub fn robots(self, text: &str) -> Self {
         self.route("/robots.txt", Answer::text(text.to_owned()))
@@ -304,14 +288,12 @@ impl Play {
         self
     }
 
-    /// Sets the handshake.
     #[must_use]
     pub fn handshake(mut self, handshake: Handshake) -> Self {
         self.handshake = handshake;
         self
     }
 
-    /// Sets the story.
     #[must_use]
     pub fn story(mut self, story: Story) -> Self {
         self.story = story;

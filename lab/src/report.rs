@@ -18,7 +18,6 @@ const DIFFERENCES_MAX: usize = 500;
 /// A census's findings about a host: an element of the array in `found.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// The host.
     pub host: String,
     /// Its state, in snake case.
     pub state: String,
@@ -45,7 +44,6 @@ pub type Asked = BTreeMap<String, BTreeSet<String>>;
 /// The outcome of a comparison.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The table, for people.
     pub text: String,
     /// Personas and members of the crowd that match the expectation.
     pub well: usize,

@@ -210,7 +210,6 @@ impl Lab {
         &self.names
     }
 
-    /// The expected findings.
     pub fn table(&self) -> &Table {
         &self.table
     }

@@ -24,13 +24,11 @@ pub const NAMES_FILE: &str = "names";
 /// The lab's authority, for the checkers.
 pub const CA_FILE: &str = "ca.pem";
 
-/// The expected findings.
 pub const TABLE_FILE: &str = "expectations.json";
 
 /// The content of `expectations.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Table {
-    /// The personas.
     pub personas: Vec<Persona>,
     /// The members of the crowd, all of which respond and are listed.
     pub crowd: Vec<String>,
@@ -84,7 +82,6 @@ pub(crate) fn names(personas: &[Persona], crowd: Crowd, farm: Farm, address: Soc
     text
 }
 
-/// Writes all files.
 pub(crate) fn write(dir: &Path, ca_pem: &str, table: &Table, names: &str) -> io::Result<()> {
     swap(dir, CA_FILE, ca_pem.as_bytes())?;
     swap(dir, TABLE_FILE, &serde_json::to_vec_pretty(table)?)?;

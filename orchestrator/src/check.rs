@@ -36,9 +36,6 @@ use crate::services::Services;
 pub(crate) const OVERDUE_AFTER: Duration = Duration::from_secs(CHECK_SECONDS_MAX + 150);
 
 /// Runs the check to its end.
-///
-/// # Errors
-/// A fault of ours; the host's record stays unchanged.
 pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fault> {
     let asked = Instant::now();
     let way = open(check, services).await?;

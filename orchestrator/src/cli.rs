@@ -32,9 +32,7 @@ use crate::services::clock::Random;
 /// The settings file if none is named.
 const DEFAULT_FILE: &str = "/etc/fedicensus.toml";
 
-/// Success.
 const OK: u8 = 0;
-/// Failure.
 const FAILED: u8 = 1;
 /// Wrong usage or an unusable setting.
 const USAGE: u8 = 2;
@@ -496,9 +494,6 @@ fn told_once(error: &anyhow::Error) -> String {
 }
 
 /// Writes a line to stdout; a reader that closed the pipe early is not an error.
-///
-/// # Errors
-/// Writing fails for another reason, such as a full disk.
 fn say(text: &str) -> anyhow::Result<()> {
     put(format!("{text}\n").as_bytes())
 }

@@ -55,9 +55,7 @@ const TEST_DOMAIN_KEY: &str = "lab.test_domain";
 pub enum Origin {
     /// A flag on the command line.
     Flag,
-    /// An environment variable.
     Environment,
-    /// The settings file.
     File(PathBuf),
     /// The default in the table.
     Default,
@@ -84,33 +82,20 @@ pub enum ConfigError {
     /// A value is out of bounds or of the wrong type.
     #[error("setting `{key}` ({origin}): `{value}` {problem}")]
     Value {
-        /// The setting.
         key: &'static str,
         /// Where its value comes from.
         origin: Origin,
-        /// The value.
         value: String,
-        /// The problem.
         problem: String,
     },
     /// The file can't be read.
     #[error("settings file {}: {problem}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The problem.
-        problem: String,
-    },
+    File { path: PathBuf, problem: String },
     /// The list of public suffixes is unusable.
     #[error(
         "{error}. Replace it (before the last update it was {}.old), or remove it to use the built-in list", path.display()
     )]
-    SuffixList {
-        /// Its file.
-        path: PathBuf,
-        /// The problem.
-        error: ListError,
-    },
+    SuffixList { path: PathBuf, error: ListError },
     /// The file of sources is unusable.
     #[error("setting `sources`: {0}")]
     Sources(#[from] SourcesError),
@@ -139,15 +124,12 @@ pub struct Config {
     pub opens_max: u32,
     /// Hosts opened per second, at least, while any are due.
     pub starts_per_second: u32,
-    /// Directory of the database.
     pub data_dir: PathBuf,
     /// Directory of the published files.
     pub public_dir: PathBuf,
     /// The census's name, operator and licence in the published files.
     pub imprint: Imprint,
-    /// The gateway's control socket.
     pub gateway_socket: PathBuf,
-    /// The launcher's socket.
     pub launcher_socket: PathBuf,
     /// The calendar from which all intervals derive.
     pub calendar: Calendar,
@@ -157,7 +139,6 @@ pub struct Config {
     pub suffix_list: SuffixPlace,
     /// File that lists the public lists to read.
     pub sources: Option<PathBuf>,
-    /// The files of the admission policy.
     pub admission: policy::Files,
     /// A group below one registered domain with more hosts than this is held until a moderator has
     /// reviewed it.
@@ -166,25 +147,20 @@ pub struct Config {
     pub walks_per_hour: u32,
     /// The engine's API socket, for the launcher role.
     pub engine_socket: PathBuf,
-    /// For the launcher role.
     pub launcher_settings: launcher::Settings,
-    /// For the gateway role.
     pub gateway_settings: gateway::Settings,
     /// The daemon's socket for the intake; `None` if it is closed.
     pub intake_socket: Option<PathBuf>,
     /// The daemon's socket for Prometheus; `None` if it is closed.
     pub metrics_socket: Option<PathBuf>,
-    /// For the intake role.
     pub intake_settings: ::intake::Settings,
     /// The daemon's socket for the console; `None` if it is closed.
     pub console_socket: Option<PathBuf>,
-    /// For the console role.
     pub console_settings: ::console::Settings,
     /// The daemon's socket for the push service; `None` if it is closed.
     pub push_socket: Option<PathBuf>,
     /// Other push services. A name includes all names below it.
     pub push_services: Vec<Host>,
-    /// For the push role.
     pub push_settings: ::push::process::Settings,
 }
 
@@ -262,10 +238,6 @@ impl Values {
         })
     }
 
-    /// Whether the log is JSON.
-    ///
-    /// # Errors
-    /// It is neither `text` nor `json`.
     pub fn log_is_json(&self) -> Result<bool, ConfigError> {
         self.parse("log_format", |text| {
             one_of(text, &[("text", false), ("json", true)])
@@ -328,9 +300,6 @@ impl Config {
     }
 
     /// The rule for names. Reads the suffix list's file, if there is one.
-    ///
-    /// # Errors
-    /// The file is not a suffix list.
     pub fn names(&self) -> Result<Names, ConfigError> {
         Ok(Names {
             suffixes: self.suffixes()?,
@@ -339,26 +308,17 @@ impl Config {
     }
 
     /// The census's own list of public suffixes. Reads its file, if there is one.
-    ///
-    /// # Errors
-    /// The file is not a suffix list.
     pub fn suffixes(&self) -> Result<Suffixes, ConfigError> {
         self.suffix_list.list()
     }
 
     /// The public lists to read. Reads their file, if one is set.
-    ///
-    /// # Errors
-    /// The file can't be read or an entry is wrong.
     pub fn sources(&self) -> Result<Vec<Source>, ConfigError> {
         let path = self.sources.as_deref();
         Ok(path.map(lists::file::read).transpose()?.unwrap_or_default())
     }
 
     /// Fails if there is no contact outside the lab.
-    ///
-    /// # Errors
-    /// [`ConfigError::NoContact`].
     pub fn require_contact(&self) -> Result<(), ConfigError> {
         match self.reserved {
             Reserved::Refuse if self.imprint.contact.is_empty() => Err(ConfigError::NoContact),
@@ -367,9 +327,6 @@ impl Config {
     }
 
     /// Fails if the push service has no address.
-    ///
-    /// # Errors
-    /// [`ConfigError::NoPushAddress`].
     pub fn require_push_address(&self) -> Result<(), ConfigError> {
         match self.push_settings.origin.is_empty() {
             true => Err(ConfigError::NoPushAddress),
@@ -377,7 +334,6 @@ impl Config {
         }
     }
 
-    /// Path of the database.
     pub fn database(&self) -> PathBuf {
         self.data_dir.join("census.db")
     }

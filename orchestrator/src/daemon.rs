@@ -67,9 +67,6 @@ const RELEASE_WITHIN: Duration = Duration::from_secs(10);
 impl Daemon {
     /// Continues where the last run ended: hosts left in flight become due again, the seeds are
     /// admitted, and stale files are removed.
-    ///
-    /// # Errors
-    /// The store or the public directory can't be used.
     pub async fn new(
         config: Config,
         services: Services,

@@ -57,7 +57,6 @@ pub enum PublishError {
 /// Where a census publishes, and under which name.
 #[derive(Debug, Clone)]
 pub struct Publisher {
-    /// The public folder.
     pub public_dir: PathBuf,
     /// The private folder, which holds the signing key.
     pub data_dir: PathBuf,
@@ -68,9 +67,7 @@ pub struct Publisher {
 /// What the published files say about the census itself.
 #[derive(Debug, Clone)]
 pub struct Imprint {
-    /// Its name, one line.
     pub title: String,
-    /// Its operator, one line.
     pub operator: Option<String>,
     /// A URL or a mail address. It differs for each census: the feed's ids are derived from it.
     pub contact: String,
@@ -85,7 +82,6 @@ pub struct Imprint {
 pub struct Occasion<'a> {
     /// The time of the dump.
     pub now: Timestamp,
-    /// The intervals in force.
     pub calendar: Calendar,
     /// Hosts that the operator denies.
     pub deny: &'a DomainList,
@@ -95,10 +91,8 @@ pub struct Occasion<'a> {
     pub cancel: &'a Cancel,
 }
 
-/// A published list.
 #[derive(Debug)]
 pub struct Published {
-    /// Number of names in it.
     pub names: u64,
     /// Why it is not signed; `None` if it is.
     pub unsigned: Option<KeyError>,

@@ -36,19 +36,14 @@ pub struct Services {
     pub writer: Writer,
     /// The only gate for new names.
     pub gate: NameGate,
-    /// The current time.
     pub clock: Arc<dyn Clock>,
-    /// Random numbers.
     pub random: Arc<Random>,
-    /// All intervals.
     pub calendar: Calendar,
-    /// Slots among the containers.
     pub slots: SlotQueue,
     /// The contact of the census's operator.
     pub contact: Arc<str>,
     /// Peers are requested at the first `alive` and at every one of this number after it.
     pub peers_every: u32,
-    /// The counters.
     pub meters: Arc<Meters>,
 }
 
@@ -77,7 +72,6 @@ impl Services {
         }
     }
 
-    /// The current time.
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -90,9 +84,6 @@ impl Services {
 
     /// Offers names that `by` lists, or to which it moved, to the gate as candidates. A known
     /// host's row is not changed (invariant I3).
-    ///
-    /// # Errors
-    /// The store fails.
     pub async fn learn(&self, hosts: Vec<Host>, by: &Host) -> Result<(), StoreError> {
         let (now, names) = (self.now(), self.gate.names());
         let candidates = hosts

@@ -21,9 +21,6 @@ pub enum Place {
 }
 
 /// Runs the calling test, of this full name, once more in a separate mount namespace.
-///
-/// # Errors
-/// The test failed inside.
 pub fn inside(test: &str) -> anyhow::Result<Place> {
     if std::env::var_os(INSIDE).is_some() {
         return Ok(Place::Inside);
@@ -61,9 +58,6 @@ pub struct Disk {
 
 impl Disk {
     /// Mounts a disk of `kib` KiB. Only a test that is [`Place::Inside`] may.
-    ///
-    /// # Errors
-    /// The mount fails.
     pub fn mount(directory: &Path, kib: u32) -> anyhow::Result<Self> {
         if std::env::var_os(INSIDE).is_none() {
             bail!("disks are mounted in a namespace of the test's own only");
@@ -84,9 +78,6 @@ impl Disk {
     }
 
     /// Mounts it again, as `ro` or `rw`.
-    ///
-    /// # Errors
-    /// The disk is in use.
     pub fn remount(&self, way: &str) -> anyhow::Result<()> {
         mount(&["-o", &format!("remount,{way}")], &self.directory)
     }

@@ -28,20 +28,14 @@ pub struct EngineApi {
     title: String,
 }
 
-/// Which containers to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
-    /// All containers.
     All,
-    /// Running containers.
     Running,
 }
 
 impl EngineApi {
     /// Connects to the engine behind `socket` and asks for its version.
-    ///
-    /// # Errors
-    /// The engine does not answer.
     pub fn connect(socket: &Path) -> anyhow::Result<Self> {
         let version: Value = serde_json::from_slice(&ask(socket, "GET", "/version", None)?)?;
         let kind = match text(&version, "/Components/0/Name") {
@@ -64,7 +58,6 @@ impl EngineApi {
         &self.socket
     }
 
-    /// Docker or Podman.
     pub fn kind(&self) -> EngineKind {
         self.kind
     }
@@ -83,9 +76,6 @@ impl EngineApi {
     }
 
     /// Ids of the containers that have all these labels.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub fn containers(&self, labels: &[&str], which: Listed) -> anyhow::Result<Vec<String>> {
         let filters = json!({ "label": labels }).to_string();
         let path = format!(
@@ -99,9 +89,6 @@ impl EngineApi {
     }
 
     /// The engine's description of a container.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub fn inspect(&self, id: &str) -> anyhow::Result<Value> {
         Ok(serde_json::from_slice(
             &self.get(&format!("/containers/{id}/json"))?,
@@ -110,9 +97,6 @@ impl EngineApi {
 
     /// Runs an ordinary container, unlike a check's, on the engine's default bridge, with readable
     /// logs. Returns its id.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub fn run(&self, image: &str, label: &str, arguments: &[&str]) -> anyhow::Result<String> {
         let (key, value) = label.split_once('=').unwrap_or((label, ""));
         let body = json!({
@@ -134,9 +118,6 @@ impl EngineApi {
     }
 
     /// Waits for a container to end, and returns its exit code.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub fn wait(&self, id: &str) -> anyhow::Result<i64> {
         let path = format!("/containers/{id}/wait?condition=not-running");
         let answer: Value =
@@ -146,9 +127,6 @@ impl EngineApi {
     }
 
     /// The stdout of a container.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub fn logs(&self, id: &str) -> anyhow::Result<String> {
         let framed = self.get(&format!("/containers/{id}/logs?stdout=true"))?;
         let (mut text, mut rest) = (Vec::new(), &framed[..]);
@@ -163,18 +141,12 @@ impl EngineApi {
     }
 
     /// Removes a container, running or not.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub fn remove(&self, id: &str) -> anyhow::Result<()> {
         let path = format!("{API}/containers/{id}?force=true");
         ask(&self.socket, "DELETE", &path, None).map(drop)
     }
 
     /// Builds an image from an archive that contains a `Containerfile`.
-    ///
-    /// # Errors
-    /// The build fails.
     pub fn build(&self, name: &str, archive: Vec<u8>) -> anyhow::Result<()> {
         let path = format!(
             "/build?dockerfile=Containerfile&rm=true&t={}",
@@ -189,9 +161,6 @@ impl EngineApi {
     }
 
     /// Gives an image another name.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub fn tag(&self, image: &str, name: &str) -> anyhow::Result<()> {
         let (repository, tag) = name.rsplit_once(':').context("a name with a tag")?;
         let path = format!(
@@ -203,9 +172,6 @@ impl EngineApi {
     }
 
     /// Removes a name of an image, and with its last name the image.
-    ///
-    /// # Errors
-    /// The engine refuses.
     pub fn remove_image(&self, name: &str) -> anyhow::Result<()> {
         let path = format!("{API}/images/{name}?force=true&noprune=true");
         ask(&self.socket, "DELETE", &path, None).map(drop)

@@ -24,22 +24,17 @@ const HISTORY_MAX: usize = 10;
 pub struct Row {
     /// The fault, in a few words.
     pub fault: String,
-    /// Its duration.
     pub lasted: Duration,
     /// Hosts whose state changed because of it.
     pub states_changed_wrongly: usize,
     /// Verdicts that existed before and are missing now.
     pub verdicts_lost: usize,
-    /// Work continued without intervention.
     pub recovered: bool,
 }
 
 impl Row {
     /// Writes the row into the table, and fails if the row shows harm. Failed rows are written as
     /// well.
-    ///
-    /// # Errors
-    /// A host was harmed, or the table can't be written.
     pub fn settle(&self) -> anyhow::Result<()> {
         write(&directory()?, self)?;
         if self.states_changed_wrongly > 0 || self.verdicts_lost > 0 || !self.recovered {
@@ -100,25 +95,15 @@ impl Watch {
 
     /// Hosts that have another state than before, or got a verdict of another kind since, each with
     /// a description.
-    ///
-    /// # Errors
-    /// The database can't be read.
     pub fn wronged(&self, world: &World) -> anyhow::Result<Vec<String>> {
         self.each(world, wrong)
     }
 
     /// Hosts of which a verdict is missing.
-    ///
-    /// # Errors
-    /// The database can't be read.
     pub fn lost(&self, world: &World) -> anyhow::Result<Vec<String>> {
         self.each(world, loss)
     }
 
-    /// The fault ends now.
-    ///
-    /// # Errors
-    /// The database can't be read.
     pub fn over(&mut self, world: &World) -> anyhow::Result<()> {
         self.lasted = Some(self.began.elapsed());
         for name in self.before.keys() {

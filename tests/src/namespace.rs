@@ -57,9 +57,6 @@ impl Namespace {
     }
 
     /// Runs a shell script inside.
-    ///
-    /// # Errors
-    /// The script fails.
     pub fn run(&self, script: &str) -> anyhow::Result<()> {
         let output = self.command("sh")?.args(["-ec", script]).output()?;
         if !output.status.success() {
@@ -69,9 +66,6 @@ impl Namespace {
     }
 
     /// Starts a lab inside, with a crowd of this size; its files are written to `state`.
-    ///
-    /// # Errors
-    /// The lab can't be started.
     pub fn start_lab(&mut self, state: &Path, crowd: u32) -> anyhow::Result<()> {
         std::fs::create_dir(state)?;
         let listen = SocketAddr::from(([0_u16; 8], LAB_PORT)).to_string();

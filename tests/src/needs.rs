@@ -1,7 +1,6 @@
 //! Requirements of a test that not every machine meets: without one, the test is skipped with a
 //! message, or fails if it must not be skipped.
 
-/// What may be missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// A container engine; required by `FEDICENSUS_E2E=required`.

@@ -40,9 +40,6 @@ impl Table {
     }
 
     /// Writes it as a part of `name`; the parts are sorted by their names.
-    ///
-    /// # Errors
-    /// The directory can't be written.
     pub fn write(&self, name: &str, part: &str) -> anyhow::Result<()> {
         join(&directory()?, name, "", part, &format!("{}\n", self.text))
     }
@@ -77,9 +74,6 @@ pub(crate) fn join(
 }
 
 /// `tables` in the directory where this test was built.
-///
-/// # Errors
-/// The test does not run from there.
 pub fn directory() -> anyhow::Result<PathBuf> {
     let test = std::env::current_exe()?;
     let target = test

@@ -38,17 +38,11 @@ struct Behind<'p> {
 impl Web {
     /// Serves the files of `public`. nginx writes its own files to `folder`, which may contain a
     /// `clients.conf`.
-    ///
-    /// # Errors
-    /// nginx is not installed or does not start to listen.
     pub async fn start(folder: &Path, public: &Path) -> anyhow::Result<Self> {
         Self::start_with(folder, public, Behind::default()).await
     }
 
     /// Forwards submissions and opt-outs to the intake at this socket.
-    ///
-    /// # Errors
-    /// nginx is not installed or does not start to listen.
     pub async fn start_with_intake(
         folder: &Path,
         public: &Path,
@@ -62,9 +56,6 @@ impl Web {
     }
 
     /// Also serves the console at this socket, at a separate port.
-    ///
-    /// # Errors
-    /// nginx is not installed or does not start to listen.
     pub async fn start_with_console(
         folder: &Path,
         public: &Path,
@@ -79,9 +70,6 @@ impl Web {
 
     /// Forwards subscriptions to the push service at this socket, and serves its clients and
     /// applications at a separate port.
-    ///
-    /// # Errors
-    /// nginx is not installed or does not start to listen.
     pub async fn start_with_push(
         folder: &Path,
         public: &Path,
@@ -181,9 +169,6 @@ impl Web {
     }
 
     /// The sum of the peak resident memory of its processes, in KiB.
-    ///
-    /// # Errors
-    /// The kernel does not provide it.
     pub fn peak_memory_kib(&self) -> anyhow::Result<u64> {
         let master = self.nginx.id();
         let workers = std::fs::read_to_string(format!("/proc/{master}/task/{master}/children"))?;
@@ -201,9 +186,6 @@ impl Web {
     }
 
     /// Stops it as an engine does, and returns its log.
-    ///
-    /// # Errors
-    /// The log can't be read.
     pub fn logged(mut self) -> anyhow::Result<String> {
         self.end(Signal::QUIT);
         Ok(std::fs::read_to_string(&self.log)?)

@@ -54,13 +54,10 @@ pub enum Role {
     Gateway,
     /// The holder of the engine's socket.
     Launcher,
-    /// The daemon.
     Run,
     /// The service for owners' submissions and opt-outs over HTTP.
     Intake,
-    /// The moderators' console.
     Console,
-    /// The push service.
     Push,
 }
 
@@ -91,10 +88,6 @@ pub struct World {
 }
 
 impl World {
-    /// Starts everything.
-    ///
-    /// # Errors
-    /// A part can't be started.
     pub async fn start(options: Options) -> anyhow::Result<Self> {
         let mut world = Self::prepare(options).await?;
         for role in [Role::Gateway, Role::Launcher, Role::Run] {
@@ -104,9 +97,6 @@ impl World {
     }
 
     /// Starts the lab and makes the directories, but starts no part of the census.
-    ///
-    /// # Errors
-    /// The lab can't be started.
     pub async fn prepare(options: Options) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("fedicensus-").tempdir()?;
         for name in ["lab", "data", "public"].iter().chain(&RUN_FOLDERS) {
@@ -147,10 +137,6 @@ impl World {
         self.wrappers.insert(role, command);
     }
 
-    /// Starts a part.
-    ///
-    /// # Errors
-    /// Its program can't be started.
     pub async fn begin(&mut self, role: Role) -> anyhow::Result<()> {
         if role == Role::Run {
             lock::until_free(&self.path("data/census.db.lock")).await?;
@@ -194,9 +180,6 @@ impl World {
     }
 
     /// Kills a part as a power cut would.
-    ///
-    /// # Errors
-    /// It is not running.
     pub fn kill(&mut self, role: Role) -> anyhow::Result<()> {
         let mut child = self
             .processes
@@ -208,25 +191,15 @@ impl World {
     }
 
     /// Stops a part with SIGSTOP: it neither reads nor answers.
-    ///
-    /// # Errors
-    /// It is not running.
     pub fn freeze(&self, role: Role) -> anyhow::Result<()> {
         self.signal(role, rustix::process::Signal::STOP)
     }
 
     /// Continues a part after [`Self::freeze`].
-    ///
-    /// # Errors
-    /// It is not running.
     pub fn thaw(&self, role: Role) -> anyhow::Result<()> {
         self.signal(role, rustix::process::Signal::CONT)
     }
 
-    /// Sends a part SIGHUP.
-    ///
-    /// # Errors
-    /// It is not running.
     pub fn hang_up(&self, role: Role) -> anyhow::Result<()> {
         self.signal(role, rustix::process::Signal::HUP)
     }
@@ -241,9 +214,6 @@ impl World {
     }
 
     /// Whether a part is running.
-    ///
-    /// # Errors
-    /// The system does not report it.
     pub fn runs(&mut self, role: Role) -> anyhow::Result<bool> {
         match self.processes.get_mut(&role) {
             Some(child) => Ok(child.try_wait()?.is_none()),
@@ -252,9 +222,6 @@ impl World {
     }
 
     /// Waits until a part exits without a signal from the test.
-    ///
-    /// # Errors
-    /// It was not running, or does not exit.
     pub async fn until_it_ended(&mut self, role: Role, limit: Duration) -> anyhow::Result<()> {
         let mut child = self
             .processes
@@ -273,9 +240,6 @@ impl World {
     }
 
     /// Remounts one of the world's small disks, as `ro` or `rw`.
-    ///
-    /// # Errors
-    /// There is no such disk, or it is in use.
     pub fn remount(&self, name: &str, way: &str) -> anyhow::Result<()> {
         let directory = self.path(name);
         self.disks
@@ -285,10 +249,6 @@ impl World {
             .remount(way)
     }
 
-    /// Stops a part gracefully.
-    ///
-    /// # Errors
-    /// It is not running, or does not exit.
     pub async fn stop(&mut self, role: Role) -> anyhow::Result<()> {
         let mut child = self
             .processes
@@ -303,9 +263,6 @@ impl World {
     }
 
     /// A part's resource usage since its start.
-    ///
-    /// # Errors
-    /// It is not running as a separate process.
     pub fn usage(&self, role: Role) -> anyhow::Result<Usage> {
         let child = self
             .processes
@@ -357,31 +314,21 @@ impl World {
         self.directory.path().join(name)
     }
 
-    /// The lab.
     pub fn lab(&self) -> &lab::Lab {
         &self.lab
     }
 
     /// The database, opened for reading.
-    ///
-    /// # Errors
-    /// It does not exist yet.
     pub fn reader(&self) -> anyhow::Result<Reader> {
         Ok(store::open_read_only(&self.path("data/census.db"))?)
     }
 
     /// The stored record of a host.
-    ///
-    /// # Errors
-    /// The database can't be read.
     pub fn host(&self, name: &str) -> anyhow::Result<Option<Stored>> {
         Ok(self.reader()?.record(&Host::parse(name)?)?)
     }
 
     /// A host's last verdict and its reason.
-    ///
-    /// # Errors
-    /// The database can't be read.
     pub fn verdict(&self, name: &str) -> anyhow::Result<Option<(String, String)>> {
         let stored = self.host(name)?;
         Ok(stored.and_then(|stored| {
@@ -394,10 +341,6 @@ impl World {
         }))
     }
 
-    /// The published names.
-    ///
-    /// # Errors
-    /// There are none, or the file is incomplete.
     pub fn nodes(&self) -> anyhow::Result<Vec<String>> {
         Ok(serde_json::from_slice(&std::fs::read(
             self.path("public/nodes.json"),
@@ -405,9 +348,6 @@ impl World {
     }
 
     /// `fedicensus status --json`.
-    ///
-    /// # Errors
-    /// The command fails.
     pub fn status(&self) -> anyhow::Result<Value> {
         let output = self.command(&["status", "--json"])?;
         // 3: a part does not answer.
@@ -418,9 +358,6 @@ impl World {
     }
 
     /// Waits until `holds` returns true.
-    ///
-    /// # Errors
-    /// It does not within `limit`; prints the parts' logs.
     pub async fn until(
         &self,
         what: &str,
@@ -432,9 +369,6 @@ impl World {
     }
 
     /// Like [`Self::until`], with a given interval between calls: for expensive conditions.
-    ///
-    /// # Errors
-    /// It does not hold within `limit`; prints the parts' logs.
     pub async fn until_each(
         &self,
         every: Duration,
@@ -462,7 +396,6 @@ impl World {
         );
     }
 
-    /// A part's log.
     pub fn log(&self, role: Role) -> String {
         std::fs::read_to_string(self.path(&format!("{}.log", role.command()))).unwrap_or_default()
     }
@@ -546,9 +479,6 @@ fn remove_containers(socket: &Path, instance: &str) -> anyhow::Result<()> {
 }
 
 /// A program of the workspace, built next to this test.
-///
-/// # Errors
-/// It is not built.
 pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     let test = std::env::current_exe()?;
     let folder = test.parent().context("a program lies in a folder")?;

@@ -27,10 +27,6 @@ const ANSWERS: [(&str, &str); 4] = [
     ("never-heard-of.lab.test", "We do not know this name."),
 ];
 
-/// Installs the accessibility checker.
-///
-/// # Errors
-/// It can't be downloaded, or is another file.
 pub(crate) fn fetch_axe(root: &Path) -> anyhow::Result<Outcome> {
     let place = target_folder(root).join(AXE);
     std::fs::create_dir_all(place.parent().context("a file in a folder")?)?;
@@ -40,9 +36,6 @@ pub(crate) fn fetch_axe(root: &Path) -> anyhow::Result<Outcome> {
 }
 
 /// Examines all pages at `http://127.0.0.1:PORT`.
-///
-/// # Errors
-/// A page has one of the errors above.
 pub(crate) fn look(root: &Path, port: &str) -> anyhow::Result<()> {
     let target = target_folder(root);
     let (pictures, profile) = (target.join("pictures"), target.join("browser"));

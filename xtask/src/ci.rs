@@ -29,7 +29,6 @@ use tiers::STEPS;
 /// The last step. It runs in this process, because it must know what existed before the first step.
 const LEFTOVERS: &str = "leftovers";
 
-/// What to run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     tier: Tier,
@@ -44,9 +43,6 @@ pub(crate) struct Plan {
 impl Plan {
     /// Parses `[--full] [--no-engine] [--step NAME]… [--list]`, and `--only NAME` for the process
     /// of one step.
-    ///
-    /// # Errors
-    /// The arguments are different.
     pub(crate) fn parse(arguments: &[&str]) -> anyhow::Result<Self> {
         let mut plan = Self {
             tier: Tier::Quick,

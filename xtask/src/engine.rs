@@ -11,7 +11,6 @@ use crate::step::output;
 /// Label of all our objects; its value is the installation's name.
 const LABEL: &str = "org.fedicensus";
 
-/// An engine that answers.
 pub(crate) struct Engine {
     program: String,
     pub(crate) socket: PathBuf,
@@ -23,9 +22,6 @@ pub(crate) struct Belongings(BTreeSet<(String, String)>);
 
 impl Engine {
     /// Docker, or Podman without Docker; `ENGINE` and `ENGINE_SOCKET` override this.
-    ///
-    /// # Errors
-    /// No engine answers; the error says what to do.
     pub(crate) fn find() -> anyhow::Result<Self> {
         let candidates = match text("ENGINE") {
             Some(program) => vec![program],
@@ -51,7 +47,6 @@ impl Engine {
         )
     }
 
-    /// Its command line client.
     pub(crate) fn command(&self) -> Command {
         Command::new(&self.program)
     }
@@ -68,9 +63,6 @@ impl Engine {
     }
 
     /// All of our objects that exist now.
-    ///
-    /// # Errors
-    /// The engine does not answer.
     pub(crate) fn belongings(&self) -> anyhow::Result<Belongings> {
         let mut found = BTreeSet::new();
         let format = format!("{{{{.Label \"{LABEL}\"}}}}");

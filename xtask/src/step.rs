@@ -9,7 +9,6 @@ use anyhow::{Context, bail};
 
 /// How a step ended that did not fail.
 pub(crate) enum Outcome {
-    /// Everything passed.
     Passed,
     /// It passed, except for a part that could not be checked here: which, and why.
     Partly(String),
@@ -45,9 +44,6 @@ pub(crate) fn passes(command: &mut Command) -> anyhow::Result<()> {
 }
 
 /// Runs a program to its end and returns its stdout.
-///
-/// # Errors
-/// Like [`passes`], with what it wrote to stderr.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let line = line(command);
     let output = command

@@ -71,9 +71,6 @@ struct Grown<'stage> {
 }
 
 /// Compares the cost of a check in censuses with the numbers of rows in the arguments.
-///
-/// # Errors
-/// Fails if a part or a check fails.
 pub(crate) async fn compare(arguments: &Arguments, stage: &Stage) -> Result<()> {
     let mut out = std::io::stdout();
     let in_flight = arguments.in_flight.first().copied().unwrap_or(1);

@@ -108,7 +108,6 @@ impl<'stage> Whole<'stage> {
         }
     }
 
-    /// Stops the census.
     pub(crate) async fn stop(self) -> Result<()> {
         self.orchestrator.stop().await
     }

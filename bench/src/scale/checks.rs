@@ -29,7 +29,6 @@ const STEP: Duration = Duration::from_secs(1);
 /// Most doublings of that step: years.
 const DOUBLINGS: u32 = 28;
 
-/// How checks arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     /// As at 10 checks a second: each free slot gets one host, and each verdict arrives alone.

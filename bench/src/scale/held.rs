@@ -17,7 +17,6 @@ use store::Candidate;
 
 use crate::checks::{Census, Way};
 
-/// Names per list.
 const LIST: u64 = 5000;
 
 /// Memory in KiB, and the known names' part of it.

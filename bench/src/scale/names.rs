@@ -24,7 +24,6 @@ use rand::{Rng as _, SeedableRng as _};
 use rusqlite::{Connection, params};
 use store::{Candidate, Store};
 
-/// An arbitrary start.
 const NOW: Timestamp = Timestamp(1_790_812_800_000);
 
 const PLAIN: &str = "INSERT INTO hosts (name, state, since, first_seen, due) VALUES (?1, 'discovered', ?2, ?2, ?2) ON CONFLICT (name) DO NOTHING";
@@ -150,7 +149,6 @@ impl Stage {
         })
     }
 
-    /// Random known names.
     fn known(&mut self, many: u64) -> Result<Vec<Host>> {
         let numbers = (0..many).map(|_| self.chance.random_range(0..self.rows));
         numbers.map(|number| name("n", number)).collect()

@@ -23,7 +23,6 @@ pub struct Cost {
 }
 
 impl Meter {
-    /// Starts a measurement.
     pub fn begin() -> Self {
         Self {
             cpu_seconds: cpu_seconds(),

@@ -77,7 +77,6 @@ impl Slots {
         free.push(holder);
     }
 
-    /// Removes the holders.
     async fn end(&self, docker: &Docker) -> Result<()> {
         while let Ok(holder) = self.take() {
             let force = RemoveContainerOptionsBuilder::default().force(true);
@@ -89,7 +88,6 @@ impl Slots {
     }
 }
 
-/// The direct client.
 #[derive(Debug)]
 pub struct Direct {
     pub(super) docker: Docker,

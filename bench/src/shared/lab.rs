@@ -47,7 +47,6 @@ pub fn crowd(size: u32) -> Crowd {
     Crowd::new(size, SEED)
 }
 
-/// The crowd's names.
 pub fn hosts(crowd: Crowd) -> Result<Vec<Host>> {
     crowd.names().map(|name| Ok(Host::parse(&name)?)).collect()
 }

@@ -14,7 +14,6 @@ use store::Depth;
 /// A time in the middle of a long census.
 pub const NOW: Timestamp = Timestamp(1_795_000_000_000);
 
-/// Hosts per registered domain.
 const A_DOMAIN: u64 = 3;
 
 /// Of a hundred hosts: how many are living, dying and new. All others are dead, and half of these
@@ -54,13 +53,11 @@ const TRIGGERS: &str = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigge
 const VERDICT: &str =
     "INSERT INTO history (host_id, seq, at, verdict, reason) VALUES (?1, ?2, ?3, ?4, ?5)";
 
-/// Which hosts it contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum World {
     /// A quarter is living and checked daily, most of the others are dead and checked every four
     /// weeks, some are new.
     MiddleOfLife,
-    /// All hosts are living.
     Living,
 }
 

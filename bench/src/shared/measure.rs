@@ -30,7 +30,6 @@ pub struct Cost {
     /// Seconds of processor time per check, of the whole machine: many processes do an engine's
     /// work, and some of them are too short-lived to be measured one by one.
     pub cpu_seconds: f64,
-    /// The same by part.
     pub cpu_seconds_by_part: Spent,
     /// Idle fraction of the processors' time.
     pub idle: f64,
@@ -51,7 +50,6 @@ struct Machine {
 }
 
 impl<'processes> Start<'processes> {
-    /// Starts a measurement.
     pub fn now(processes: &'processes Processes) -> Result<Self> {
         Ok(Self {
             machine: Machine::now()?,

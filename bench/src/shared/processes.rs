@@ -21,7 +21,6 @@ pub const PARTS: [&str; PARTS_COUNT] = [
     "the rest",
 ];
 
-/// Number of parts.
 pub const PARTS_COUNT: usize = 7;
 
 /// Number of parts, at the beginning, that are the census's own services.
@@ -47,22 +46,16 @@ pub type Spent = [f64; PARTS_COUNT];
 pub struct Processes {
     /// `fedicensus run`. `None` if no census runs.
     pub orchestrator: Option<u32>,
-    /// The launcher.
     pub launcher: Option<u32>,
-    /// The gateway.
     pub gateway: Option<u32>,
     /// The engine's daemons: [`daemons`].
     pub engine: Vec<u32>,
-    /// The lab.
     pub lab: Option<u32>,
 }
 
 impl Processes {
     /// Seconds of each part since its start. Zero for the rest, which only the machine's total
     /// shows.
-    ///
-    /// # Errors
-    /// Fails if one of them has ended.
     pub fn spent(&self) -> Result<Spent> {
         let of = |process: Option<u32>| process.map_or(Ok(0.0), seconds);
         let mut engine = 0.0;

@@ -13,7 +13,6 @@ use tokio::process::{Child, Command};
 /// Longest wait for a process to start or stop: the orchestrator waits for running checks.
 const WAIT_MAX: Duration = Duration::from_secs(90);
 
-/// Interval between two tests.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A process of the benchmark. Dropping it kills the process.

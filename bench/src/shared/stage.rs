@@ -32,9 +32,7 @@ const ENGINE_TIMEOUT_S: u64 = 120;
 pub struct Equipment {
     /// Folder of the release binaries `fedicensus` and `fedicensus-lab`.
     pub programs: PathBuf,
-    /// The engine's socket.
     pub engine: PathBuf,
-    /// The checker's image.
     pub image: String,
     /// Where the stage's folder is created.
     pub below: PathBuf,
@@ -92,7 +90,6 @@ impl Stage {
         self.folder.path()
     }
 
-    /// The launcher's socket.
     pub fn launcher_socket(&self) -> PathBuf {
         self.folder().join(LAUNCHER_SOCKET)
     }
@@ -150,7 +147,6 @@ impl Stage {
         })
     }
 
-    /// Stops all processes.
     pub async fn strike(self) -> Result<()> {
         self.launcher.stop().await?;
         self.gateway.stop().await?;

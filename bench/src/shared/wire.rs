@@ -20,9 +20,7 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(20);
 /// An open way to one host through the gateway. Dropping it closes it.
 #[derive(Debug)]
 pub struct Ready {
-    /// Names the egress directory.
     pub check: CheckId,
-    /// The host.
     pub host: Host,
     /// The gateway removes the socket when this connection closes.
     _control: UnixStream,
@@ -55,7 +53,6 @@ pub async fn open(gateway_socket: &Path, host: Host, peers: AskPeers) -> Result<
     }
 }
 
-/// The launcher's status.
 pub async fn launcher_status(socket: &Path) -> Result<wire::Status> {
     match ask(socket, &wire::Request::Status {}).await?.0 {
         wire::Answer::Status(status) => Ok(status),

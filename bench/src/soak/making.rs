@@ -25,12 +25,10 @@ const REQUESTS: usize = 16;
 /// The seed of the census: the same each time, except for the time.
 const SEED: u64 = 1;
 
-/// The created census.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Made {
     /// Number of the hosts' past verdicts.
     pub(crate) verdicts: u64,
-    /// Size of the file.
     pub(crate) bytes: u64,
 }
 

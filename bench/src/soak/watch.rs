@@ -15,7 +15,6 @@ use bench::shared::wire;
 use orchestrator::daemon::LiveState;
 use orchestrator::serve::control::{self, Answer, Request};
 
-/// Interval between two samples.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// The daemon's name for a check that failed on our side.
@@ -28,19 +27,15 @@ pub(crate) const HEAD: &str = "| minute | checks/s in containers | without one/s
 /// The sources of the measurements.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    /// The launcher's socket.
     pub(crate) launcher: PathBuf,
     /// Folder of the database and of the daemon's control socket.
     pub(crate) data: PathBuf,
-    /// Path of the list.
     pub(crate) list: PathBuf,
     /// Path of the start page, which is published after almost all other files.
     pub(crate) page: PathBuf,
-    /// All processes involved.
     pub(crate) processes: Processes,
 }
 
-/// A sample.
 #[derive(Debug, Clone)]
 struct Look {
     launches: u64,
@@ -67,7 +62,6 @@ pub(crate) struct Row {
     slowest: Duration,
 }
 
-/// All measurements.
 #[derive(Debug)]
 pub(crate) struct Seen {
     /// From the first sample to the last.
@@ -80,7 +74,6 @@ pub(crate) struct Seen {
     pub(crate) troubles: Vec<String>,
 }
 
-/// Sums over samples.
 #[derive(Debug, Default)]
 struct Sums {
     looks: f64,
@@ -91,9 +84,6 @@ struct Sums {
 
 impl Watch {
     /// Observes for this many minutes, and reports each minute at its end.
-    ///
-    /// # Errors
-    /// Fails if a part has ended, or does not answer.
     pub(crate) async fn minutes(
         &self,
         minutes: u32,

@@ -116,7 +116,6 @@ pub fn parse_document<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, J
 /// A value of which only the simple types are kept.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Scalar {
-    /// A string.
     Text(String),
     /// `true` or `false`.
     Truth(bool),
@@ -202,18 +201,12 @@ impl<'de> Visitor<'de> for ScalarVisitor {
 }
 
 /// Reads an array to its end and keeps nothing.
-///
-/// # Errors
-/// When it is malformed.
 pub fn pass_over_array<'de, A: SeqAccess<'de>>(mut seq: A) -> Result<(), A::Error> {
     while seq.next_element::<IgnoredAny>()?.is_some() {}
     Ok(())
 }
 
 /// Reads an object to its end and keeps nothing.
-///
-/// # Errors
-/// When it is malformed.
 pub fn pass_over_object<'de, A: MapAccess<'de>>(mut map: A) -> Result<(), A::Error> {
     while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
     Ok(())
@@ -225,9 +218,6 @@ pub trait Members: Default {
     ///
     /// Returns whether the value was read; the caller skips it otherwise. A repeated key is passed
     /// each time.
-    ///
-    /// # Errors
-    /// When the value is malformed.
     fn member<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A)
     -> Result<Taken, A::Error>;
 }
@@ -255,7 +245,6 @@ pub(crate) use members;
 /// Whether [`Members::member`] read the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
-    /// The value was read.
     Yes,
     /// The value is still there.
     No,
@@ -278,9 +267,6 @@ impl<'de, T: Members> Deserialize<'de> for Object<T> {
 }
 
 /// Fills `members` from an object.
-///
-/// # Errors
-/// When it is malformed.
 pub fn read_members<'de, T: Members, A: MapAccess<'de>>(
     members: &mut T,
     mut map: A,

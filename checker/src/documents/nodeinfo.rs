@@ -10,7 +10,8 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
 use crate::documents::json::{
-    JsonError, Members, Object, Scalar, Taken, members, parse_document, pass_over_array, read_members,
+    JsonError, Members, Object, Scalar, Taken, members, parse_document, pass_over_array,
+    read_members,
 };
 
 /// The path of the document that holds the links, the same on every host.
@@ -20,7 +21,6 @@ pub const WELL_KNOWN_PATH: &str = "/.well-known/nodeinfo";
 /// `http`; Calckey and servers modelled on it write `https`.
 const REL: &str = "nodeinfo.diaspora.software/ns/schema/";
 
-/// Supported versions, best last.
 const VERSIONS: [&str; 5] = ["1.0", "1.1", "2.0", "2.1", "2.2"];
 
 /// Why a document can't be used.

@@ -64,9 +64,6 @@ impl Answer {
     }
 
     /// The body. At most `bytes_max` decoded bytes of it are read.
-    ///
-    /// # Errors
-    /// When it has an encoding that was not offered.
     pub fn body(self, bytes_max: u64) -> Result<Body, Failure> {
         let coding = coding(self.response.headers())?;
         Ok(Body::new(
@@ -120,7 +117,6 @@ fn retry_after(headers: &HeaderMap, wall: SystemTime) -> Option<u64> {
 /// A host's rate limit from `X-RateLimit-*`, which Mastodon sends with every answer of its API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimit {
-    /// Remaining requests.
     pub remaining: Option<u64>,
     /// When requests are available again, in seconds from now.
     pub reset_s: Option<u64>,

@@ -95,10 +95,6 @@ impl Body {
         Ok(Some(piece))
     }
 
-    /// The whole body.
-    ///
-    /// # Errors
-    /// As [`Body::next`].
     pub async fn whole(&mut self) -> Result<Vec<u8>, Failure> {
         let mut whole = Vec::new();
         while let Some(piece) = self.next().await? {

@@ -7,7 +7,6 @@ use super::tls::TlsFailure;
 /// Why a request has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// robots.txt forbids the address.
     #[error("robots.txt refuses this address")]
     Disallowed,
     /// 301 or 308 to another host.
@@ -25,7 +24,6 @@ pub enum Failure {
     /// More redirects than are followed.
     #[error("redirected in a loop")]
     RedirectLoop,
-    /// The TLS handshake failed.
     #[error("the TLS handshake failed")]
     Tls(TlsFailure),
     /// The answer's head is not HTTP, or the connection ended before it did.

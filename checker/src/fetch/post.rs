@@ -20,9 +20,6 @@ pub struct Posted {
 impl Fetcher {
     /// Posts a message, and posts it again if the kept-alive connection turned out to be closed. A
     /// message that arrives twice replaces itself by its topic.
-    ///
-    /// # Errors
-    /// Why there is no answer.
     pub async fn post(&mut self, message: &Message) -> Result<Posted, Failure> {
         let reused = std::mem::replace(&mut self.kept_alive, KeptAlive::No);
         let response = match self.post_once(message).await {

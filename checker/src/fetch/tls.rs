@@ -44,13 +44,11 @@ pub(super) fn config(ca_pem: Option<&[u8]>) -> Result<ClientConfig, SetupError> 
 /// Why a TLS handshake failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsFailure {
-    /// The certificate has expired.
     Expired,
     /// The certificate is not valid yet.
     NotYetValid,
     /// The certificate is for other names, or the server has none for this one.
     WrongName,
-    /// The certificate is self-signed.
     SelfSigned,
     /// No trusted root issued the certificate or one of its intermediates.
     UnknownIssuer,

@@ -27,12 +27,9 @@ pub struct Reading {
     pub full: bool,
 }
 
-/// How the body ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// At its real end.
     Whole,
-    /// The body breaks off.
     Cut,
 }
 

@@ -18,7 +18,6 @@ use crate::peers::sink::{Closed, Full};
 /// Bytes of an empty `suffix_lines` line.
 const FRAME_BYTES: usize = r#"{"suffix_lines":{"lines":[]}}"#.len();
 
-/// The sink for lines.
 #[derive(Debug)]
 pub(super) struct TextSink {
     emitter: Emitter,
@@ -62,7 +61,6 @@ impl TextSink {
         Ok(())
     }
 
-    /// Prints the buffered lines.
     pub(super) fn close(mut self) -> Result<Closed, Fault> {
         let flushed = self.flush();
         if let Some(error) = self.failed {

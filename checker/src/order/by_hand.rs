@@ -14,7 +14,6 @@ use crate::order::{self, EgressError};
 /// Longest wait for one address to accept, equal to the check's limit for a first byte.
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
-/// Addresses that are tried.
 const ADDRESSES_MAX: usize = 4;
 
 /// Why a check by hand cannot start.
@@ -23,20 +22,16 @@ pub enum ByHandError {
     /// The name has no address, or the resolver doesn't answer.
     #[error("{host} does not resolve")]
     Resolve {
-        /// The host.
         host: Host,
-        /// The resolver's answer.
         #[source]
         source: io::Error,
     },
     /// No address accepted a connection.
     #[error("{host} accepts no connection at {address}")]
     Connect {
-        /// The host.
         host: Host,
         /// The last address that was tried.
         address: SocketAddr,
-        /// Its answer.
         #[source]
         source: io::Error,
     },
@@ -45,10 +40,7 @@ pub enum ByHandError {
     CaFile(#[from] EgressError),
     /// The file of `--ca` holds no certificate.
     #[error("{path} holds no certificate in PEM")]
-    NoCertificate {
-        /// The file.
-        path: PathBuf,
-    },
+    NoCertificate { path: PathBuf },
 }
 
 /// Reads the roots of `--ca`.

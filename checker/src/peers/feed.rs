@@ -28,7 +28,6 @@ pub(super) enum Stop {
     Refused,
     /// There is nothing at this path.
     Missing,
-    /// At a bound.
     Truncated,
     /// By the network, or by something that is no such list.
     Failed,
@@ -130,7 +129,6 @@ pub(crate) struct Streamed<S, R> {
     pub(crate) sink: S,
     /// How the body ended, as far as the parser read it.
     pub(crate) fed: Result<(), Failure>,
-    /// What the parser returned.
     pub(crate) read: R,
 }
 
@@ -211,7 +209,6 @@ pub(crate) struct Pieces {
 }
 
 impl Pieces {
-    /// A reader of JSON.
     pub(crate) fn guarded(queue: mpsc::Receiver<Piece>) -> BufReader<Self> {
         Self::reader(queue, Some(Guard::default()))
     }

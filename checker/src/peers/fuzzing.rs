@@ -38,7 +38,6 @@ pub struct Reading {
     pub page: Option<(bool, u64, Option<String>)>,
 }
 
-/// Names of all shapes.
 pub fn shapes() -> impl Iterator<Item = &'static str> {
     SHAPES.iter().map(|(name, _)| *name)
 }

@@ -40,7 +40,6 @@ pub(crate) struct Shape {
 pub(crate) enum WithoutList {
     /// It is no such answer.
     NoAnswer,
-    /// There are no peers.
     NoPeers,
 }
 
@@ -49,9 +48,7 @@ pub(crate) enum WithoutList {
 pub(crate) struct Page {
     /// Whether there was a list, or something that means an empty one.
     pub(crate) is_list: bool,
-    /// Elements of every kind.
     pub(crate) items: u64,
-    /// The next page's cursor.
     pub(crate) next: Option<String>,
 }
 

@@ -17,7 +17,6 @@ const FRAME_BYTES: usize = r#"{"peers":{"hosts":[]}}"#.len();
 /// Bytes that a name takes beyond itself: quotes and a comma.
 const NAME_FRAME_BYTES: usize = 3;
 
-/// The sink for names.
 #[derive(Debug)]
 pub(crate) struct Sink {
     emitter: Emitter,
@@ -114,7 +113,6 @@ impl Sink {
         Ok(closed.emitter)
     }
 
-    /// Prints the buffered names.
     pub(crate) fn close(mut self) -> Result<Closed, Fault> {
         let flushed = self.flush();
         if let Some(error) = self.failed {

@@ -50,7 +50,6 @@ const COMMON_NAMES: [&str; 7] = [
     "ip6-allrouters",
 ];
 
-/// Probes every limit.
 pub fn probe() -> ProbeReport {
     let status = read(Path::new("/proc/self/status"));
     let groups = Groups::of(&read(Path::new("/proc/self/cgroup")));

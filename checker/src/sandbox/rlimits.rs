@@ -13,9 +13,6 @@ const OPEN_FILES_MAX: u64 = 64;
 
 /// Lowers the limits of open files (64) and of core dumps (0 bytes, so that a crash writes
 /// nothing). Never raises a lower limit.
-///
-/// # Errors
-/// When the kernel refuses, which it never does for lowering.
 pub fn lower_limits() -> io::Result<()> {
     lower(Resource::Nofile, OPEN_FILES_MAX)?;
     lower(Resource::Core, 0)

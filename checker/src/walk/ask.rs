@@ -6,7 +6,6 @@ use protocol::limits::WALK_ANSWER_BYTES_MAX;
 /// Why a step gave nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// robots.txt forbids the path.
     Disallowed,
     /// The host shows this only after a login: 400 (used by Misskey), 401, 403, 422 or 451.
     Closed,

@@ -10,20 +10,15 @@ use super::plan::Plan;
 /// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walk {
-    /// Hosts that were named.
     pub hosts: Vec<Host>,
-    /// Different posts.
     pub posts: u32,
-    /// Answers that were read.
     pub answers: usize,
 }
 
 /// The API that the host speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// Mastodon's.
     Mastodon,
-    /// Misskey's.
     Misskey,
 }
 

@@ -26,7 +26,6 @@ const INSTANCE: &str = "/api/v2/instance";
 /// The first version that states which feeds it shows, in `configuration.timelines_access`.
 const SAYS_ACCESS_SINCE: (u32, u32) = (4, 5);
 
-/// Which feed is requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Feed {
     /// All public posts that the server knows; its own posts if those are not shown.

@@ -20,7 +20,6 @@ use crate::documents::json::{List, Members, Object, Scalar, Taken, members, pars
 use crate::fetch::Fetcher;
 use crate::peers::peer_name;
 
-/// Profiles in one request.
 const PROFILES_MAX: usize = 100;
 
 /// A server that speaks Misskey's API, and the accounts so far, with whether each may be found.
@@ -202,7 +201,6 @@ struct Note {
     visibility: Scalar,
     reply_id: Scalar,
     replies_count: Scalar,
-    /// Kinds of reactions.
     reactions: usize,
     user: Object<User>,
     renote: Option<Box<Self>>,

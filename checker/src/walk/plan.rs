@@ -21,7 +21,6 @@ const TO_DO_MAX: usize = 1000;
 /// A request for one thing to read.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
-    /// The newest public posts.
     Feed,
     /// The thread around a post.
     Thread(Id),
@@ -106,7 +105,6 @@ impl Plan {
         self.hosts.iter()
     }
 
-    /// Different posts.
     pub(super) fn posts(&self) -> u32 {
         u32::try_from(self.posts.len()).unwrap_or(u32::MAX)
     }

@@ -13,7 +13,6 @@ pub(super) const ELEMENTS_MAX: usize = 200;
 /// server's front page.
 const SEGMENTS_MIN: usize = 2;
 
-/// What one answer says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) posts: Vec<Post>,

@@ -90,7 +90,6 @@ pub(crate) enum Certificate {
     IncompleteChain,
     /// A TLS alert in place of a handshake: the client's versions are too new.
     OldVersion,
-    /// No TLS at all.
     None,
     /// The connection is closed after the ClientHello.
     Cut,
@@ -180,7 +179,6 @@ impl World {
         served.outcome(events)
     }
 
-    /// Walks in this process.
     pub(crate) async fn walk(self, seed: u64) -> Outcome {
         let (served, mut fetcher, emitter, kept) = self.begin();
         walk::run(&mut fetcher, emitter, WalkOrder { seed })
@@ -220,7 +218,6 @@ impl World {
     }
 }
 
-/// Parses lines into events.
 pub(crate) fn parse(lines: &[u8]) -> Vec<Event> {
     let lines = lines.split_inclusive(|&byte| byte == b'\n');
     lines

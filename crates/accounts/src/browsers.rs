@@ -15,9 +15,6 @@ const NAME_BYTES: usize = 16;
 
 impl Accounts {
     /// The cookie for a browser in which this moderator has just logged in.
-    ///
-    /// # Errors
-    /// Fails if accounts can't be read.
     pub fn browser_cookie(
         &self,
         moderator: &str,
@@ -36,9 +33,6 @@ impl Accounts {
 
     /// The browser's name, if this cookie was made for a browser of this moderator since the last
     /// reset of the account.
-    ///
-    /// # Errors
-    /// Fails if accounts can't be read.
     pub fn known_browser(
         &self,
         moderator: &str,

@@ -10,12 +10,10 @@ pub enum AccountsError {
     /// The file can't be created or opened.
     #[error("{path}: the file of moderators' accounts can't be opened")]
     Open {
-        /// Its path.
         path: PathBuf,
         /// The error of the system.
         source: std::io::Error,
     },
-    /// SQLite failed.
     #[error("the file of moderators' accounts can't be read or written")]
     Sqlite(#[from] rusqlite::Error),
     /// The schema could not be brought up to date.
@@ -23,18 +21,12 @@ pub enum AccountsError {
     Migration(#[from] rusqlite_migration::Error),
     /// A copy's path is not UTF-8, which SQLite needs.
     #[error("{path}: the path of a copy must be UTF-8")]
-    NotText {
-        /// The copy's path.
-        path: PathBuf,
-    },
+    NotText { path: PathBuf },
     /// The file is another program's database.
     #[error(
         "{path} is a database, but not one of moderators' accounts: move it away, or name another"
     )]
-    Foreign {
-        /// Its path.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// A password can't be hashed: there is not enough memory.
     #[error("the password can't be hashed: {0}")]
     Hash(String),
@@ -43,12 +35,7 @@ pub enum AccountsError {
     BadName(String),
     /// The password is too short or too long.
     #[error("a password has {min} to {max} characters")]
-    BadPassword {
-        /// Least number of characters.
-        min: usize,
-        /// Highest number of characters.
-        max: usize,
-    },
+    BadPassword { min: usize, max: usize },
     /// An account of this name exists already.
     #[error("the account {0:?} exists already: reset it, or remove it first")]
     Exists(String),

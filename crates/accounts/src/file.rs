@@ -40,7 +40,6 @@ pub struct Accounts {
     pub(crate) nobody: Hashed,
     /// Number of records of bans, locks and attempts.
     pub(crate) holds: u32,
-    /// Most such records.
     pub(crate) holds_max: u32,
 }
 
@@ -145,9 +144,6 @@ impl Accounts {
 
     /// How long the slowest of a few hashes takes, by this clock, for a limiter's settings. It
     /// hashes the password of no account.
-    ///
-    /// # Errors
-    /// Fails if a hash can't be computed.
     pub fn hash_time(
         &self,
         rounds: u32,

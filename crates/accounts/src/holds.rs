@@ -26,7 +26,6 @@ pub struct HoldShown {
     pub kind: String,
     /// The locked moderator. `None` if there is no account of that name.
     pub moderator: Option<String>,
-    /// Its end.
     pub until: Timestamp,
     /// How often the address was banned lately.
     pub bans: u32,
@@ -34,9 +33,6 @@ pub struct HoldShown {
 
 impl Accounts {
     /// Bans and locks in force, those that end last first.
-    ///
-    /// # Errors
-    /// Fails if they can't be read.
     pub fn holds(&self, now: Timestamp) -> Result<Vec<HoldShown>, AccountsError> {
         let mut statement = self.connection.prepare_cached(
             "SELECT key, kind, moderator, held_until, bans FROM holds WHERE held_until > ?1 \
@@ -57,9 +53,6 @@ impl Accounts {
 
     /// Lifts a ban or lock by its [`HoldShown::id`], and deletes the attempts that caused it.
     /// Returns whether it existed.
-    ///
-    /// # Errors
-    /// Fails if the file can't be written.
     pub fn lift(&mut self, id: &str) -> Result<bool, AccountsError> {
         let Ok(key) = HEXLOWER.decode(id.as_bytes()) else {
             return Ok(false);

@@ -13,13 +13,11 @@ use crate::second_factor::{RECOVERY_CODES, SECRET_BYTES, Secret, recovery_code, 
 /// Bytes of the random value of each reset.
 pub(crate) const EPOCH_BYTES: usize = 16;
 
-/// Longest name.
 const NAME_BYTES_MAX: usize = 64;
 
 /// An account, as the operator's list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moderator {
-    /// The name.
     pub name: String,
     /// When the account was added.
     pub created_at: Timestamp,
@@ -31,7 +29,6 @@ pub struct Moderator {
 
 /// The secrets that a moderator receives once. They can't be shown again.
 pub struct Enrolled {
-    /// For the authenticator app.
     pub secret: Secret,
     /// For a moderator who has lost the app. Each can be used once.
     pub recovery_codes: Vec<String>,
@@ -60,7 +57,6 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// The moderator's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -141,9 +137,6 @@ impl Accounts {
     }
 
     /// Removes an account and its sessions.
-    ///
-    /// # Errors
-    /// Fails if there is no account of this name.
     pub fn remove(&mut self, name: &str) -> Result<(), AccountsError> {
         let user = self.user_hash(name);
         let transaction = self.connection.transaction()?;
@@ -156,10 +149,6 @@ impl Accounts {
         self.empty_log()
     }
 
-    /// All accounts, by name.
-    ///
-    /// # Errors
-    /// Fails if they can't be read.
     pub fn moderators(&self) -> Result<Vec<Moderator>, AccountsError> {
         let mut statement = self.connection.prepare_cached(
             "SELECT name, created_at, \
@@ -179,9 +168,6 @@ impl Accounts {
     }
 
     /// The data needed to verify a login as this moderator.
-    ///
-    /// # Errors
-    /// Fails if accounts can't be read.
     pub fn candidate(&self, name: &str) -> Result<Candidate, AccountsError> {
         let sql = "SELECT name, password FROM moderators WHERE name = ?1";
         let mut statement = self.connection.prepare_cached(sql)?;
@@ -203,9 +189,6 @@ impl Accounts {
     /// The moderator, if both the password and the code are right. The code is one of the
     /// authenticator app that no login has used, or a recovery code, which this uses up. A wrong
     /// password does not use up a code.
-    ///
-    /// # Errors
-    /// Fails if accounts can't be read or written.
     pub fn accept(
         &mut self,
         candidate: &Candidate,

@@ -26,7 +26,6 @@ const USED_EVERY: Duration = Duration::from_secs(60);
 /// Most sessions of a moderator. If another begins, the one that was used longest ago ends.
 const SESSIONS_MAX: u32 = 10;
 
-/// Bytes of a token.
 const TOKEN_BYTES: usize = 32;
 
 /// The secret in a browser's session cookie.
@@ -36,11 +35,8 @@ pub struct Token(Zeroizing<[u8; TOKEN_BYTES]>);
 /// A session of a moderator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// The moderator's name.
     pub moderator: String,
-    /// When it began.
     pub created_at: Timestamp,
-    /// The last recorded use.
     pub used_at: Timestamp,
 }
 
@@ -51,7 +47,6 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// A new random token.
     pub fn draw(random: &mut impl CryptoRng) -> Self {
         let mut bytes = Zeroizing::new([0; TOKEN_BYTES]);
         random.fill_bytes(bytes.as_mut());
@@ -77,9 +72,6 @@ impl Token {
 impl Accounts {
     /// Logs a moderator in, with a token that was never used before. `browser` identifies the
     /// browser. `None` if the account was reset or removed since it was accepted.
-    ///
-    /// # Errors
-    /// Fails if the session can't be written.
     pub fn log_in(
         &mut self,
         accepted: &Accepted,
@@ -111,9 +103,6 @@ impl Accounts {
     }
 
     /// The session of a token, if it has not ended and belongs to this browser.
-    ///
-    /// # Errors
-    /// Fails if sessions can't be read or written.
     pub fn session(
         &mut self,
         token: &Token,
@@ -146,9 +135,6 @@ impl Accounts {
     }
 
     /// Ends a session, if it has not ended.
-    ///
-    /// # Errors
-    /// Fails if the file can't be written.
     pub fn log_out(&mut self, token: &Token) -> Result<(), AccountsError> {
         let sql = "DELETE FROM sessions WHERE token = ?1";
         self.connection.execute(sql, [token.hash()])?;
@@ -156,18 +142,12 @@ impl Accounts {
     }
 
     /// Ends all sessions, of one moderator or of all. Returns their number.
-    ///
-    /// # Errors
-    /// Fails if the file can't be written.
     pub fn log_all_out(&mut self, moderator: Option<&str>) -> Result<usize, AccountsError> {
         let sql = "DELETE FROM sessions WHERE ?1 IS NULL OR moderator = ?1";
         Ok(self.connection.execute(sql, [moderator])?)
     }
 
     /// The active sessions, the last used first. Removes ended ones.
-    ///
-    /// # Errors
-    /// Fails if they can't be read or written.
     pub fn sessions(&mut self, now: Timestamp) -> Result<Vec<Session>, AccountsError> {
         let (idle, old) = (before(now, IDLE_MAX), before(now, LIFE_MAX));
         let sql = "DELETE FROM sessions WHERE used_at <= ?1 OR created_at <= ?2";

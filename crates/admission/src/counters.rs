@@ -46,7 +46,6 @@ pub(crate) const TOTAL: &[u8] = b"";
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct HashKey(pub [u8; 16]);
 
-/// All counters.
 #[derive(Debug)]
 pub struct Counters {
     hash_key: HashKey,
@@ -63,12 +62,9 @@ pub enum Charge {
     Admitted {
         /// Admissions in this window before this one.
         count: u32,
-        /// Gives the admission back.
         receipt: Receipt,
     },
-    /// There was no room.
     Refused {
-        /// Admissions in this window.
         count: u32,
     },
     /// There is room, but no further counter can be stored.
@@ -86,7 +82,6 @@ pub struct Receipt {
 /// One counter in the form in which it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// What it counts.
     pub table: Table,
     /// Hash of the counted item, below 2^45.
     pub id: u64,
@@ -101,24 +96,13 @@ pub struct Row {
 pub enum RowError {
     /// Its id is not a hash of ours.
     #[error("counter {id} has an id of more than {ID_BITS} bits")]
-    Id {
-        /// The id.
-        id: u64,
-    },
+    Id { id: u64 },
     /// Its count is 0 or over [`Limit::MAX`].
     #[error("counter {id} is {count}, which is not from 1 to {}", Limit::MAX)]
-    Count {
-        /// The id.
-        id: u64,
-        /// The count.
-        count: u32,
-    },
+    Count { id: u64, count: u32 },
     /// The counter is there already.
     #[error("counter {id} occurs twice")]
-    Twice {
-        /// The id.
-        id: u64,
-    },
+    Twice { id: u64 },
     /// Its table has [`COUNTERS_MAX`] rows already.
     #[error("there are more than {COUNTERS_MAX} counters of one kind")]
     Full,
@@ -294,7 +278,6 @@ impl Counters {
     }
 }
 
-/// Hides the key.
 impl fmt::Debug for HashKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HashKey(..)")

@@ -37,7 +37,6 @@ pub enum TestDomain {
 /// Rules, with everything needed to decide by them.
 #[derive(Debug)]
 pub struct Policy {
-    /// The rules.
     pub rules: Rules,
     /// The public suffixes for the `public` line. Unused if that line is off.
     pub suffixes: Suffixes,
@@ -50,7 +49,6 @@ pub struct Policy {
 pub struct Decision {
     /// The counter that decided. `None` if no rule with a counter was reached.
     pub counter: Option<CounterState>,
-    /// The reason.
     pub reason: Reason,
     /// Gives the admission back. `None` unless the name is admitted.
     pub receipt: Option<Receipt>,
@@ -60,7 +58,6 @@ pub struct Decision {
 /// except for [`Reason::Full`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterState {
-    /// The rule's kind.
     pub table: Table,
     /// The counted item: the key's hash in lower case, the configured name, or the registered
     /// domain.
@@ -74,7 +71,6 @@ pub struct CounterState {
 /// The reason for a decision. The text is a sentence about the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Reason {
-    /// The counter has room.
     #[error("its counter has room")]
     Room,
     /// The counter has no room.

@@ -34,10 +34,7 @@ pub enum DomainNameError {
     /// It contains a character that UTS 46 drops: two different texts that look alike would be one
     /// name.
     #[error("it contains U+{:04X}, an invisible character that no name may have; remove it", u32::from(*character))]
-    Unseen {
-        /// The first such character.
-        character: char,
-    },
+    Unseen { character: char },
 }
 
 impl DomainName {
@@ -65,7 +62,6 @@ impl DomainName {
         }
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

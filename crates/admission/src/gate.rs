@@ -40,9 +40,7 @@ pub struct Terms {
 pub struct Limits {
     /// From one source: the registered domain of the server that named the name.
     pub source: Limit,
-    /// Below one shared suffix.
     pub shared_suffix: Limit,
-    /// In total.
     pub total: Limit,
 }
 
@@ -59,10 +57,8 @@ impl Limits {
     };
 }
 
-/// A new name.
 #[derive(Debug, Clone, Copy)]
 pub struct Candidate<'name> {
-    /// The name.
     pub name: &'name DomainName,
     /// See [`crate::Suffixes::shared_suffix`], by the census's own list.
     pub shared_suffix: Option<&'name str>,
@@ -76,11 +72,8 @@ pub enum Subject<'name> {
     /// A submitter who proved a key or a domain. The caller checks that the name lies below the
     /// domain.
     Submitter {
-        /// The proved key.
         key: Option<&'name KeyHash>,
-        /// The proved domain.
         domain: Option<&'name DomainName>,
-        /// The domain's shared suffix.
         shared_suffix: Option<&'name str>,
     },
     /// The operator of the census.
@@ -95,16 +88,12 @@ pub struct SourceId(pub u64);
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Pass(Vec<Receipt>);
 
-/// What had no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Room {
     /// The rules for the name, or for its submitter.
     Rule,
-    /// The source.
     Source,
-    /// The shared suffix.
     SharedSuffix,
-    /// The total.
     Total,
 }
 
@@ -158,9 +147,6 @@ impl Terms {
     }
 
     /// Whether [`Terms::decide`] would admit the name within the current window. Counts nothing.
-    ///
-    /// # Errors
-    /// Returns the reason if the name may not enter.
     pub fn look(
         &self,
         counters: &Counters,
@@ -171,9 +157,6 @@ impl Terms {
     }
 
     /// Checks that neither the deny-list nor a rule with the limit 0 bans a name.
-    ///
-    /// # Errors
-    /// Returns the reason if the name is banned.
     pub fn bans(&self, name: &DomainName) -> Result<(), Refusal> {
         if let Some(listed) = self.deny.covers(name) {
             return Err(Refusal::Denied(listed));
@@ -288,7 +271,6 @@ impl Pass {
 }
 
 impl Counters {
-    /// The source with this registered domain.
     pub fn source(&self, registered_domain: &str) -> SourceId {
         SourceId(self.id(registered_domain.as_bytes()))
     }

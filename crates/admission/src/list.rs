@@ -40,10 +40,7 @@ pub struct Listed {
 pub enum ListError {
     /// The file exceeds [`FILE_BYTES_MAX`] or [`LINES_MAX`].
     #[error("list {}: is larger than {FILE_BYTES_MAX} bytes or has more than {LINES_MAX} lines; is this the right file?", path.display())]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
+    TooLarge { path: PathBuf },
     /// Some lines are not names.
     #[error("{}", lines.join("\n"))]
     Malformed {
@@ -101,7 +98,6 @@ impl DomainList {
         self.find(crate::domain::tails(name))
     }
 
-    /// Number of names.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -14,7 +14,6 @@ use crate::suffixes::Suffixes;
 /// How names that are reserved for special use are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reserved {
-    /// All are refused.
     Refuse,
     /// Names below `.test` and `.example` are admitted, as if these were known suffixes; all others
     /// are refused. In lab mode only.
@@ -34,7 +33,6 @@ pub struct Names {
 /// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// It is not a host name.
     #[error(transparent)]
     NotAName(#[from] HostError),
     /// It is a public suffix such as `co.uk`, below which others register names, and not a host.
@@ -45,17 +43,11 @@ pub enum Refusal {
     UnknownSuffix,
     /// The public DNS can't resolve it.
     #[error("it is in `{domain}`, which is reserved for special use")]
-    SpecialUse {
-        /// The reserved domain.
-        domain: &'static str,
-    },
+    SpecialUse { domain: &'static str },
 }
 
 impl Names {
     /// Parses `text` into a host in canonical form.
-    ///
-    /// # Errors
-    /// Returns the reason if it may not enter the census.
     pub fn admit(&self, text: &str) -> Result<Host, Refusal> {
         self.admit_host(Host::parse(text)?)
     }

@@ -73,7 +73,6 @@ pub enum ListPlace {
     File(PathBuf),
 }
 
-/// An invalid line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineError {
     /// Its number, from 1.
@@ -92,23 +91,16 @@ pub enum RulesError {
         "admission rules {}: is larger than {FILE_BYTES_MAX} bytes; is this the right file?",
         path.display()
     )]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
+    TooLarge { path: PathBuf },
     /// The file exceeds [`LINES_MAX`].
     #[error(
         "admission rules {}: has more than {LINES_MAX} lines; is this the right file?",
         path.display()
     )]
-    TooManyLines {
-        /// The file.
-        path: PathBuf,
-    },
+    TooManyLines { path: PathBuf },
     /// Some lines are not rules.
     #[error("{}", in_lines(path, lines))]
     Malformed {
-        /// The file.
         path: PathBuf,
         /// All invalid lines in order. Never empty.
         lines: Vec<LineError>,

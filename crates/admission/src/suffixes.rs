@@ -35,7 +35,6 @@ const MARKS: [&str; 4] = [
     "===END PRIVATE DOMAINS===",
 ];
 
-/// A public suffix list.
 #[derive(PartialEq, Eq)]
 pub struct Suffixes(List);
 
@@ -47,7 +46,6 @@ enum List {
     /// of 2026 this affects two dozen names of other people's machinery, which count as one
     /// owner's.
     Compiled,
-    /// The operator's list.
     Loaded {
         all: Table,
         /// The rules before the private section. `None` if there are none.
@@ -55,7 +53,6 @@ enum List {
     },
 }
 
-/// A name's public suffix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suffix<'name> {
     /// The suffix, without a leading dot.
@@ -72,28 +69,19 @@ pub enum SuffixError {
         "public suffix list {}: is larger than {FILE_BYTES_MAX} bytes; the list of publicsuffix.org is far smaller, is this the right file?",
         path.display()
     )]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
+    TooLarge { path: PathBuf },
     /// A line that marks a section is missing or out of order.
     #[error(
         "public suffix list {}: the line `// {mark}` is missing or out of order; fetch the whole file from https://publicsuffix.org/list/ again",
         path.display()
     )]
-    NoMark {
-        /// The file.
-        path: PathBuf,
-        /// The missing mark.
-        mark: &'static str,
-    },
+    NoMark { path: PathBuf, mark: &'static str },
     /// A rule is longer than [`RULE_BYTES_MAX`].
     #[error(
         "public suffix list {}: line {line} has a rule of more than {RULE_BYTES_MAX} bytes; fetch the file from https://publicsuffix.org/list/ again",
         path.display()
     )]
     RuleTooLong {
-        /// The file.
         path: PathBuf,
         /// The line's number, from 1.
         line: usize,
@@ -104,7 +92,6 @@ pub enum SuffixError {
         path.display()
     )]
     TooFew {
-        /// The file.
         path: PathBuf,
         /// Number of rules in the section of ICANN's domains.
         found: usize,
@@ -114,17 +101,13 @@ pub enum SuffixError {
         "public suffix list {}: is not UTF-8; fetch the file from https://publicsuffix.org/list/ again",
         path.display()
     )]
-    NotText {
-        /// The file.
-        path: PathBuf,
-    },
+    NotText { path: PathBuf },
     /// A line is neither a comment nor a rule.
     #[error(
         "public suffix list {}: line {line} is not a rule: `{}`; correct it, or fetch the file from https://publicsuffix.org/list/ again",
         path.display(), escaped(rule.as_bytes(), RULE_BYTES_MAX)
     )]
     BadRule {
-        /// The file.
         path: PathBuf,
         /// The line's number, from 1.
         line: usize,
@@ -136,16 +119,10 @@ pub enum SuffixError {
         "public suffix list {}: has more than {RULES_MAX} rules; the list of publicsuffix.org has far fewer, is this the right file?",
         path.display()
     )]
-    TooMany {
-        /// The file.
-        path: PathBuf,
-    },
+    TooMany { path: PathBuf },
     /// The file has no rules.
     #[error("public suffix list {}: has no rule; is this the right file?", path.display())]
-    Empty {
-        /// The file.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
 }
 
 /// Why a name has no registered domain. The text is a sentence about the name.
@@ -198,9 +175,6 @@ impl Suffixes {
     }
 
     /// The registered domain of `domain`: its public suffix plus one label.
-    ///
-    /// # Errors
-    /// Fails if it has none.
     pub fn registered_domain<'domain>(
         &self,
         domain: &'domain DomainName,

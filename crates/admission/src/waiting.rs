@@ -45,7 +45,6 @@ const UNWRITTEN_MAX: usize = 10_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct NamedBy(pub u64);
 
-/// A name that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waiter {
     /// What had no room at the last attempt.
@@ -65,9 +64,7 @@ pub struct Waiter {
 pub struct Naming<'name> {
     /// The name, in canonical form.
     pub name: &'name str,
-    /// Its registered domain.
     pub domain: &'name str,
-    /// The source.
     pub source: SourceId,
     /// Whether the source is not the name's own registered domain.
     pub is_independent: bool,
@@ -86,13 +83,11 @@ pub struct Rank {
 /// A row to be written or deleted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The name.
     pub name: Arc<str>,
     /// The new row. `None` deletes it.
     pub waiter: Option<Waiter>,
 }
 
-/// All names that wait.
 #[derive(Debug)]
 pub struct Waiting {
     waiters: HashMap<Arc<str>, Slot>,
@@ -144,12 +139,10 @@ impl NamedBy {
 }
 
 impl Waiting {
-    /// Number of waiting names.
     pub fn len(&self) -> usize {
         self.waiters.len()
     }
 
-    /// Whether no name waits.
     pub fn is_empty(&self) -> bool {
         self.waiters.is_empty()
     }
@@ -209,7 +202,6 @@ impl Waiting {
         true
     }
 
-    /// Removes a name.
     pub fn remove(&mut self, name: &str) {
         if let Some(name) = self.take(name) {
             self.unwritten.insert(name);

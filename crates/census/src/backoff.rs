@@ -22,7 +22,6 @@ const STATED_MAX: Duration = Duration::from_hours(28 * 24);
 /// How a host answered, as far as it matters for the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It answered.
     Answered,
     /// It does not have what was requested.
     NotFound,

@@ -24,7 +24,6 @@ const SPANS_MAX: u64 = 23;
 /// The operator's decision about a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// There is no decision.
     None,
     /// Its hosts are treated like any others, whatever their number.
     Allow,
@@ -56,7 +55,6 @@ pub struct Group {
     pub hosts: u64,
     /// Whether `hosts` exceeds the threshold.
     pub is_over: bool,
-    /// The operator's decision.
     pub decision: Decision,
     /// Time of the first check in the current span.
     pub asked_since: Option<Timestamp>,
@@ -81,7 +79,6 @@ pub enum Turn {
     Ordinary,
     /// It is checked and counts for its group: store [`Group::asked_since`] and [`Group::asked`].
     Counted {
-        /// Start of the span.
         since: Timestamp,
         /// Checks in it, including this one.
         asked: u32,

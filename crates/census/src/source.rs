@@ -27,7 +27,6 @@ pub struct Memory {
 /// A reading whose names were accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken {
-    /// Time of the reading.
     pub at: Timestamp,
     /// Number of different names, admitted or not.
     pub names: u64,

@@ -6,7 +6,6 @@ use protocol::{DeadReason, Host, Private, Wall};
 
 use crate::time::Timestamp;
 
-/// A host's state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// Its name is known, and it has no verdict yet.
@@ -17,14 +16,12 @@ pub enum State {
     Dying {
         /// The last state that was neither Dying nor Moving.
         before: Before,
-        /// Consecutive failures.
         count: u32,
         /// A 410 was among these failures: off the list until it is alive again.
         gone: bool,
         /// The last answer was 410, and another one in a row makes it dead. Implies `gone`.
         gone_last: bool,
     },
-    /// It is checked seldom.
     Dead,
     /// It redirects permanently to another host, and may stop doing so.
     Moving {
@@ -32,12 +29,10 @@ pub enum State {
         before: Before,
         /// Consecutive redirects to this target.
         count: u32,
-        /// The other host.
         target: Host,
     },
     /// It has redirected to another host for over a week.
     Moved {
-        /// The other host.
         target: Host,
     },
     /// An entitled party asked us to stay away.
@@ -80,7 +75,6 @@ impl State {
     }
 }
 
-/// A state's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum StateName {
     /// [`State::Discovered`]
@@ -132,13 +126,9 @@ impl StateName {
 /// The last state that was neither Dying nor Moving.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
-    /// No verdict yet.
     Discovered,
-    /// It was alive.
     Alive,
-    /// It was dead.
     Dead,
-    /// It had moved.
     Moved,
 }
 
@@ -201,11 +191,8 @@ impl Record {
 /// A host's row without its history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The key.
     pub host: Host,
-    /// Its state.
     pub state: State,
-    /// When its state began.
     pub since: Timestamp,
     /// It asks not to appear in statistics, and is never listed.
     pub hidden: bool,
@@ -247,26 +234,20 @@ pub enum Verdict {
         open_registrations: Option<bool>,
     },
     /// 301 or 308 to another host.
-    Moved {
-        /// The other host.
-        to: Host,
-    },
+    Moved { to: Host },
     /// robots.txt asks us to stay away.
     OptedOut,
     /// The answer is 410.
     Gone,
     /// A server is there and refuses to answer now.
     Refused {
-        /// HTTP status.
         status: u16,
         /// What refuses in front of it, if known.
         wall: Option<Wall>,
         /// `Retry-After` in seconds.
         retry_after_s: Option<u64>,
     },
-    /// Any other result.
     Dead {
-        /// Why the check failed.
         reason: DeadReason,
         /// HTTP status, if it was the reason.
         status: Option<u16>,

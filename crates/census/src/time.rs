@@ -124,7 +124,6 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// Real time.
     pub const REAL: Self = Self { divisor: 1 };
 
     /// Interval between daily checks: 29 h ± 2 h.

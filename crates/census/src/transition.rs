@@ -26,10 +26,8 @@ const FAILURES_NEVER_ALIVE: u32 = 3;
 /// Bytes of an entry's reason: a word, a status and the longest name.
 pub const REASON_BYTES_MAX: usize = 300;
 
-/// What a transition writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// The complete new row.
     pub record: Record,
     /// A newly learned name: a move's target, or the target of a temporary redirect or a NodeInfo
     /// link. Never the host itself.
@@ -43,7 +41,6 @@ pub struct Change {
 /// An entry of a host's history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Time of the verdict.
     pub at: Timestamp,
     /// `alive`, `moved`, `opted_out`, `gone`, `refused` or `dead`.
     pub verdict: String,

@@ -13,7 +13,6 @@ use crate::listing::is_listed;
 use crate::state::{Before, OptedOutBy, Record, State};
 use crate::time::{Calendar, Timestamp};
 
-/// A name to explain.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'s> {
     /// A host with a row.
@@ -42,7 +41,6 @@ pub struct Facts<'f> {
 /// Whether the operator's deny-list covers a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denied {
-    /// The deny-list covers it.
     Yes,
     /// The deny-list does not cover it.
     No,
@@ -57,19 +55,15 @@ pub enum Reason<'r> {
     AliveRefusing,
     /// Listed: it was alive lately, and its last checks failed.
     Failing {
-        /// Consecutive failures.
         count: u32,
     },
     /// Listed: it redirects to a host that is not alive itself.
     MovingToNobody {
-        /// The target host.
         target: &'r Host,
     },
     /// The operator's deny-list covers it.
     Denied,
-    /// It opted out.
     OptedOut {
-        /// Who opted it out.
         by: OptedOutBy,
     },
     /// Its name is no longer valid.
@@ -102,19 +96,16 @@ pub enum Reason<'r> {
     },
     /// It redirects permanently to another host.
     Moved {
-        /// The target host.
         target: &'r Host,
     },
     /// It redirects to a host that is alive itself.
     MovedToListed {
-        /// The target host.
         target: &'r Host,
     },
     /// None of its checks has found an instance.
     NeverAlive,
     /// It was off the list before its checks failed or it redirected, and has not been alive since.
     NotAliveAgain {
-        /// Its state before.
         before: Before,
     },
     /// It was alive too long ago (invariant I11).
@@ -329,7 +320,6 @@ fn is_never_judged(record: &Record) -> bool {
 /// The result of a check: a verdict without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// An instance was found.
     Alive,
     /// 301 or 308 to another host.
     Moved,
@@ -339,7 +329,6 @@ pub enum Found {
     Gone,
     /// A server refuses to answer, and perhaps what does so in front of it.
     Refused(Option<Wall>),
-    /// Any other result.
     Dead(DeadReason),
 }
 

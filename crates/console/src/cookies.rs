@@ -3,7 +3,6 @@
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// The session's token.
 pub(crate) const SESSION: &str = "__Host-session";
 
 /// The signed name of a browser in which a moderator has logged in.
@@ -44,7 +43,6 @@ pub(crate) fn set_browser(value: &str) -> Option<HeaderValue> {
     HeaderValue::try_from(cookie).ok()
 }
 
-/// Deletes a cookie.
 pub(crate) fn end(name: &str) -> Option<HeaderValue> {
     HeaderValue::try_from(format!("{name}=; {FLAGS}; Max-Age=0")).ok()
 }

@@ -53,7 +53,6 @@ pub(crate) enum LoginError {
     Hash(#[from] JoinError),
 }
 
-/// Checks logins and sessions.
 pub(crate) struct Logins {
     limiter: Arc<LoginLimiter<Accounts>>,
     log_addresses: LogAddresses,
@@ -77,7 +76,6 @@ pub(crate) enum Attempted {
     Busy,
 }
 
-/// A logged-in moderator.
 pub(crate) struct Visitor {
     pub(crate) session: Session,
     pub(crate) token: Token,

@@ -28,7 +28,6 @@ pub(crate) const STYLE: &str = concat!(
     include_str!("../assets/console.css")
 );
 
-/// The public site's icon.
 pub(crate) const ICON: &str = include_str!("../../site/assets/icon.svg");
 
 #[cfg(test)]

@@ -115,7 +115,6 @@ impl Shared {
         Err(pages::of_visitor(&visitor, "Refused", text, StatusCode::FORBIDDEN).into())
     }
 
-    /// The daemon's answer.
     async fn ask(&self, visitor: &Visitor, request: &wire::Request) -> Result<Answer, Early> {
         match self.census.ask(request).await {
             Ok(Answer::Failed(why)) => {
@@ -167,7 +166,6 @@ fn out_of_turn(visitor: &Visitor, answer: &dyn std::fmt::Debug) -> Early {
     pages::of_visitor(visitor, "Not understood", text, status).into()
 }
 
-/// Accounts can't be used.
 fn trouble(error: &(dyn std::error::Error + 'static)) -> Early {
     tracing::error!(error = %with_cause(error), "accounts can't be read or written");
     let text = "The console can't read or write its accounts. Its log says why.";

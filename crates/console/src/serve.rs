@@ -41,10 +41,8 @@ const SOCKET_MODE: u32 = 0o666;
 /// Why the console can't start.
 #[derive(Debug, Error)]
 pub enum ConsoleError {
-    /// It can't listen.
     #[error("can't listen at {at}")]
     Listen {
-        /// The socket.
         at: String,
         /// The error of the system.
         source: io::Error,
@@ -52,7 +50,6 @@ pub enum ConsoleError {
     /// Another console already answers on this socket.
     #[error("another console answers at {}", .0.display())]
     AlreadyRunning(PathBuf),
-    /// Accounts can't be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
 }
@@ -70,9 +67,6 @@ impl From<BindError> for ConsoleError {
 }
 
 /// Serves until `shutdown`.
-///
-/// # Errors
-/// Fails if it can't start.
 pub async fn serve(
     settings: Settings,
     now: Now,

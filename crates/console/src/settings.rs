@@ -7,14 +7,11 @@ use std::thread::available_parallelism;
 /// memory limit has room for twice this many of [`accounts::password::MEMORY_KIB`].
 pub const HASHES_MAX: usize = 4;
 
-/// Settings of the console.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The socket for requests.
     pub socket: PathBuf,
     /// The daemon's socket for the console.
     pub census_socket: PathBuf,
-    /// The file of accounts.
     pub accounts: PathBuf,
     /// Whether refused logins are logged with the client's address.
     pub log_addresses: LogAddresses,
@@ -25,7 +22,6 @@ pub struct Settings {
 /// Whether addresses reach the log (invariant I10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogAddresses {
-    /// Log no addresses.
     No,
     /// Log a line for each refused or failed login, for fail2ban.
     Yes,

@@ -5,11 +5,6 @@
 //! before they parse it, and the daemon validates every field again. A compromised console can
 //! decide in the name of any moderator, and do nothing more.
 
-#![allow(
-    missing_docs,
-    reason = "a field of a message has a comment where its name does not say all"
-)]
-
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -46,15 +41,12 @@ pub const WORK_TIME_MAX: Duration = Duration::from_secs(120);
 pub enum Request {
     /// The output of `fedicensus status`.
     Status {},
-    /// A page of groups.
     Groups {
         which: Which,
-        /// Rows to skip.
         skip: u32,
     },
     /// One group with its hosts and decisions.
     Group {
-        /// Its registered domain.
         domain: String,
     },
     /// A page of names that wait for room.
@@ -67,7 +59,9 @@ pub enum Request {
     /// The published list, and why the next one is held back.
     Publication {},
     /// The output of `fedicensus explain` for a host.
-    Host { host: String },
+    Host {
+        host: String,
+    },
     /// A page of the log of decisions.
     Decisions {
         /// Where the page begins. `None` for the newest decisions.
@@ -77,37 +71,35 @@ pub enum Request {
     Act(Act),
 }
 
-/// A moderator's order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Act {
-    /// The moderator's name.
     pub moderator: String,
     pub order: Order,
 }
 
-/// An order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Order {
-    /// Decide about groups.
     Decide {
         /// Their registered domains, at most [`DOMAINS_MAX`].
         domains: Vec<String>,
         verb: Verb,
         reason: String,
     },
-    /// Undo decisions.
     Undo {
         /// Their ids, at most [`DOMAINS_MAX`].
         decisions: Vec<DecisionId>,
     },
     /// Read a paused source again.
-    ResumeSource { name: String },
+    ResumeSource {
+        name: String,
+    },
     /// Publish the list although it lost too many names.
     PublishByForce {},
-    /// Check a host now.
-    Check { host: String },
+    Check {
+        host: String,
+    },
     /// Take a host out, or put it back.
     DecideHost {
         host: String,
@@ -116,11 +108,9 @@ pub enum Order {
     },
 }
 
-/// A selection of groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Which {
-    /// Groups that are held.
     Held,
     /// Groups with a decision in force.
     Decided,
@@ -170,7 +160,6 @@ pub struct Cursor {
     pub host_id: i64,
 }
 
-/// The daemon's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
@@ -178,11 +167,8 @@ pub enum Answer {
     Status {
         /// The lines of `fedicensus status`.
         lines: Vec<String>,
-        /// Number of groups that are held.
         groups_held: u64,
-        /// Number of waiting names.
         names_waiting: u64,
-        /// Number of paused sources.
         sources_paused: u64,
         /// Why the list is held back, or was not published. `None` if neither.
         publication_trouble: Option<String>,
@@ -224,7 +210,6 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
-    /// Whether it was done.
     pub is_done: bool,
     /// What was done, or why not.
     pub text: String,
@@ -234,7 +219,6 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupRow {
-    /// The registered domain.
     pub domain: String,
     pub hosts: u64,
     /// Number of hosts that are held back.
@@ -251,9 +235,7 @@ pub struct GroupRow {
 pub struct GroupPage {
     pub row: GroupRow,
     pub newest: Vec<Member>,
-    /// Hosts by state.
     pub states: Vec<(String, u64)>,
-    /// Hosts by software.
     pub software: Vec<(String, u64)>,
     /// Hosts by the day on which they were added.
     pub came: Vec<(String, u64)>,
@@ -270,7 +252,6 @@ pub struct Member {
     /// When it was added (RFC 3339).
     pub first_seen: String,
     pub software: Option<String>,
-    /// Whether it is held back.
     pub held_back: bool,
 }
 
@@ -285,12 +266,10 @@ pub struct PastDecision {
     pub who: String,
 }
 
-/// A waiting name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaitingName {
     pub name: String,
-    /// Why it waits.
     pub why: String,
     /// When it was first named (RFC 3339).
     pub first_named: String,
@@ -307,11 +286,9 @@ pub struct Source {
     pub name: String,
     /// The output of `fedicensus sources list` for it.
     pub text: String,
-    /// Whether it is paused.
     pub is_paused: bool,
 }
 
-/// The published list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Publication {
@@ -321,7 +298,6 @@ pub struct Publication {
     pub trouble: Option<String>,
 }
 
-/// A host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostPage {
@@ -392,9 +368,6 @@ impl Census {
     }
 
     /// Sends a request and returns the answer.
-    ///
-    /// # Errors
-    /// Fails if the daemon does not answer in time.
     pub async fn ask(&self, request: &Request) -> Result<Answer, WireError> {
         let line = serde_json::to_vec(request)?;
         let limits = LineLimits {
@@ -441,9 +414,6 @@ where
 }
 
 /// Parses a message of this wire.
-///
-/// # Errors
-/// Fails if the line is not a message.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(line)
 }

@@ -26,9 +26,6 @@ impl Cancel {
     }
 
     /// Called for each row and each chunk of a file.
-    ///
-    /// # Errors
-    /// [`DumpError::Cancelled`] once [`Self::cancel`] was called.
     pub fn check(&self) -> Result<(), DumpError> {
         match self
             .0

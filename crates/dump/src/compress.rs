@@ -35,7 +35,6 @@ pub enum Packing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Measure {
     pub(crate) bytes: u64,
-    /// In hex.
     pub(crate) sha256: String,
 }
 

@@ -11,48 +11,30 @@ use thiserror::Error;
 pub enum DumpError {
     /// The public folder does not exist, or is not a folder.
     #[error("public folder {}: not found; create it, or mount the public volume there", folder.display())]
-    NoFolder {
-        /// Path of the folder.
-        folder: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    NoFolder { folder: PathBuf, source: io::Error },
     /// The public folder is not writable.
     #[error(
         "public folder {}: can't be written ({source}); give it to the user who runs fedicensus, or mount the volume writable",
         folder.display()
     )]
-    Unwritable {
-        /// Path of the folder.
-        folder: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Unwritable { folder: PathBuf, source: io::Error },
     /// The disk is full, or the quota is used up.
     #[error("{}: no room left for the new dump; free some space", path.display())]
     DiskFull {
         /// The file that was being written.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
-    /// Any other error.
     #[error("{}: {doing} failed ({source}); see the system's log for the disk behind it", path.display())]
     Failed {
-        /// The file or folder.
         path: PathBuf,
-        /// The operation that failed.
         doing: &'static str,
-        /// The system's error.
         source: io::Error,
     },
     /// A name is not greater than the one before it. That is a bug, and consumers rely on the
     /// order.
     #[error("the names for the dump came out of order at `{name}`; please report this")]
-    OutOfOrder {
-        /// The name.
-        name: String,
-    },
+    OutOfOrder { name: String },
     /// An earlier error occurred, and the caller ignored it.
     #[error("the dump was given up after an earlier error; please report this")]
     GivenUp,

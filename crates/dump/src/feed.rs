@@ -16,7 +16,6 @@ use crate::changes::line::{Change, Counts, Row, Section};
 use crate::instance::Moment;
 use crate::text::steers;
 
-/// File name of the Atom feed.
 pub const ATOM_FILE: &str = "feed.atom";
 
 /// Entries in a feed: ten days of four dumps, longer than most readers wait between two visits. It
@@ -29,10 +28,8 @@ const NAMES_MAX: usize = 100;
 /// Characters shown of a software name or version. The longest in use are below 60.
 const WORD_CHARACTERS_MAX: usize = 60;
 
-/// A feed's metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// Its title, one line.
     pub title: String,
     /// Licence of the feed, an SPDX expression.
     pub licence: String,

@@ -8,16 +8,13 @@ use jiff::Timestamp;
 use jiff::fmt::temporal::DateTimeParser;
 use serde::{Deserialize, Serialize};
 
-/// A listed host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instance {
     /// Its name in canonical form.
     pub host: String,
     /// NodeInfo's software name, in lower case.
     pub software: Option<String>,
-    /// NodeInfo's software version.
     pub version: Option<String>,
-    /// Its published state.
     pub state: ListedState,
     /// When the census first saw its name.
     pub first_seen: Moment,

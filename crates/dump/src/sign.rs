@@ -75,7 +75,6 @@ pub enum NoKey {
     /// Not two lines, or the second is not base64 with the right length and marks.
     #[error("is not a secret key of minisign")]
     Malformed,
-    /// It needs a passphrase.
     #[error(
         "has a passphrase, and nobody can enter it here: remove the passphrase with `minisign -C -W`"
     )]
@@ -98,7 +97,6 @@ impl SigningKey {
         Self { id, key }
     }
 
-    /// The public half.
     pub fn public(&self) -> PublicKey {
         PublicKey {
             id: self.id,
@@ -182,7 +180,6 @@ impl SigningKey {
     }
 }
 
-/// Never shows the key.
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SigningKey")

@@ -27,7 +27,6 @@ pub(crate) enum Turn {
     /// Compressed files, so that a reader who learned of a new file never gets an older one by
     /// requesting it compressed.
     Packed,
-    /// Uncompressed files.
     Plain,
     /// Files that accompany the index.
     Companion,
@@ -96,7 +95,6 @@ impl<D: Disk> Swap<D> {
             .map_err(|source| self.failed(place, "reading back", source))
     }
 
-    /// Syncs a file's content.
     pub(crate) fn sync(&self, file: &D::File, place: &str) -> Result<(), DumpError> {
         self.waiting
             .disk()

@@ -15,19 +15,11 @@ pub enum ClearError {
     /// The folder could not be listed.
     List(io::Error),
     /// A leftover could not be deleted.
-    Remove {
-        /// Path of the leftover.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Remove { path: PathBuf, source: io::Error },
 }
 
 /// Deletes the files and folders of `folder` that have hidden names and are stale according to
 /// `is_stale`. Returns their number.
-///
-/// # Errors
-/// See [`ClearError`].
 pub fn clear(
     disk: &impl Disk,
     folder: &Path,

@@ -14,7 +14,6 @@ const FOLDER_MODE: u32 = 0o755;
 /// Who may read a file. Only its owner may write to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Everybody, whatever the umask.
     Public,
     /// Only its owner: for secrets.
     Private,
@@ -29,7 +28,6 @@ impl Mode {
     }
 }
 
-/// A file system.
 pub trait Disk {
     /// A file that is open for writing.
     type File: Write + Send;
@@ -38,9 +36,6 @@ pub trait Disk {
     type Reader: Read + Send;
 
     /// Creates a public folder in an existing one. An existing folder is not an error.
-    ///
-    /// # Errors
-    /// Fails with the system's error.
     fn make_folder(&self, path: &Path) -> io::Result<()>;
 
     /// Creates a new file. An existing file or symbolic link is an error.
@@ -50,45 +45,23 @@ pub trait Disk {
     fn create(&self, path: &Path, mode: Mode) -> io::Result<Self::File>;
 
     /// Opens a file for reading and returns its length.
-    ///
-    /// # Errors
-    /// Fails with the system's error.
     fn open(&self, path: &Path) -> io::Result<(Self::Reader, u64)>;
 
     /// Waits until the file's content is on disk.
-    ///
-    /// # Errors
-    /// Fails with the system's error.
     fn sync_file(&self, file: &Self::File) -> io::Result<()>;
 
     /// Replaces `to` by `from` atomically.
-    ///
-    /// # Errors
-    /// Fails with the system's error.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Waits until the folder's names are on disk.
-    ///
-    /// # Errors
-    /// Fails with the system's error.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 
-    /// Deletes a file.
-    ///
-    /// # Errors
-    /// Fails with the system's error.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Deletes a file, or a folder with everything in it. A symbolic link is deleted, not followed.
-    ///
-    /// # Errors
-    /// Fails with the system's error.
     fn remove_all(&self, path: &Path) -> io::Result<()>;
 
     /// The names in a folder, at most `names_max`.
-    ///
-    /// # Errors
-    /// Fails with the system's error.
     fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>>;
 }
 
@@ -158,9 +131,6 @@ impl Disk for SystemDisk {
 }
 
 /// Waits until the folder's names are on disk.
-///
-/// # Errors
-/// Fails with the system's error.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }

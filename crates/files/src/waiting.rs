@@ -32,9 +32,7 @@ struct Step<T> {
 /// The result of one step.
 #[derive(Debug)]
 pub struct Put<T> {
-    /// The caller's tag.
     pub tag: T,
-    /// Path of the file.
     pub place: PathBuf,
     /// The operation: `renaming` or `removing`.
     pub doing: &'static str,
@@ -67,9 +65,6 @@ impl<D: Disk, T> Waiting<D, T> {
     }
 
     /// Creates the temporary, public file for `place`.
-    ///
-    /// # Errors
-    /// Fails with the system's error.
     pub fn create(&mut self, place: &Path, tag: T) -> io::Result<D::File> {
         self.create_by(place, tag, |disk, temporary| {
             disk.create(temporary, Mode::Public)
@@ -114,12 +109,10 @@ impl<D: Disk, T> Waiting<D, T> {
         });
     }
 
-    /// Number of remaining steps.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// Whether no step remains.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }

@@ -34,7 +34,6 @@ pub struct GatewayClient {
 pub enum Opened {
     /// The host accepted a connection; the egress directory is there.
     Ready(Egress),
-    /// The host itself failed.
     Unreachable {
         /// One of the gateway's reasons.
         reason: DeadReason,
@@ -47,7 +46,6 @@ pub enum Opened {
     },
     /// Out of turn, or undecidable for now.
     Deferred {
-        /// Why.
         why: Deferral,
         /// Shortest wait before the next try.
         retry_after: Duration,
@@ -59,11 +57,9 @@ pub enum Opened {
 /// The result of a look-up of TXT records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Looked {
-    /// The answer of DNS.
     Answered(Texts),
     /// Out of turn, or too many at once.
     Deferred {
-        /// Why.
         why: Deferral,
         /// Shortest wait before the next try.
         retry_after: Duration,
@@ -75,7 +71,6 @@ pub enum Looked {
 /// An open egress. Dropping it closes the egress without an account.
 #[derive(Debug)]
 pub struct Egress {
-    /// The pinned address.
     pub address: IpAddr,
     /// Whether the DNS answer came from the network during this open.
     pub fresh: bool,
@@ -93,7 +88,6 @@ pub enum ClientError {
         "the gateway closed the connection: if it is not running, start it; its log says why it ended"
     )]
     BrokenOff(#[source] LineError),
-    /// No answer in time.
     #[error("the gateway did not answer in time: if it hangs, restart it")]
     Timeout,
     /// The answer was not understood, or does not belong to this request.
@@ -139,9 +133,6 @@ impl GatewayClient {
     /// - `Ok(Opened::Ready(egress))` if the container may be started
     /// - `Ok(Opened::Unreachable { .. })` if the check ends here because the host failed
     /// - `Ok(Opened::Deferred { .. })` or `Ok(Opened::Offline)` if nothing can be learned now
-    ///
-    /// # Errors
-    /// When the gateway gives no usable answer.
     pub async fn open(
         &self,
         check: CheckId,
@@ -191,9 +182,6 @@ impl GatewayClient {
     }
 
     /// The gateway's version and state.
-    ///
-    /// # Errors
-    /// When the gateway gives no usable answer.
     pub async fn status(&self) -> Result<Status, ClientError> {
         let (_, answer) = self.ask(&Request::Status {}, ANSWER_TIME_MAX).await?;
         match answer {
@@ -209,9 +197,6 @@ impl GatewayClient {
     }
 
     /// Looks up the TXT records of `name`, which lies below the registered domain `group`.
-    ///
-    /// # Errors
-    /// When the gateway gives no usable answer.
     pub async fn texts(&self, name: TextName, group: String) -> Result<Looked, ClientError> {
         let request = Request::Txt { name, group };
         let (_, answer) = self.ask(&request, OPEN_TIME_MAX).await?;

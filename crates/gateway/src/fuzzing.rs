@@ -10,17 +10,11 @@ use crate::wire::control::{Answer, Request};
 use crate::wire::lines::{self, LineError};
 
 /// The next request of a control connection.
-///
-/// # Errors
-/// Fails if there is no valid request.
 pub async fn request<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Request, LineError> {
     lines::read_request(reader, Duration::MAX).await
 }
 
 /// The next answer, as the orchestrator reads it.
-///
-/// # Errors
-/// Fails if there is no valid answer.
 pub async fn answer<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Answer, LineError> {
     lines::read(reader, Duration::MAX).await
 }

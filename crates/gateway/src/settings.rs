@@ -177,9 +177,6 @@ impl Settings {
     }
 
     /// Checks what the types don't enforce.
-    ///
-    /// # Errors
-    /// Returns the first setting that can't be used.
     pub fn validate(&self) -> Result<(), SettingsError> {
         if self.pace_divisor == 0 {
             return Err(SettingsError::DivisorZero);

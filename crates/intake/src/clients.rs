@@ -55,7 +55,6 @@ impl Client {
     }
 }
 
-/// The table of clients.
 #[derive(Debug)]
 pub struct Clients {
     limit: usize,

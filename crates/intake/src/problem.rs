@@ -7,16 +7,13 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// HTTP's status.
     pub status: StatusCode,
     /// The problem's code, for machines. It never changes once it is documented.
     pub code: &'static str,
     /// What the problem is, and what to do about it.
     pub detail: String,
-    /// When to retry.
     pub retry_after: Option<Duration>,
 }
 

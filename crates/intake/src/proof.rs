@@ -35,16 +35,12 @@ pub const PROOFS_TRIED_MAX: usize = token::record::RECORDS_TRIED_MAX;
 /// The wish to be proved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// The host.
     pub host: Host,
-    /// The purpose.
     pub purpose: Purpose,
 }
 
-/// What a place publishes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proof {
-    /// The requested wish.
     Given,
     /// No wish. Describes what to do there, as a part of a sentence.
     Missing(String),
@@ -105,9 +101,6 @@ impl ProofSource for TxtProof {
 pub struct Contradiction;
 
 /// The only wish among these records or lines. Others, such as keys, are ignored.
-///
-/// # Errors
-/// Fails if there are different wishes.
 pub fn wish<'a>(records: impl Iterator<Item = &'a str>) -> Result<Option<Purpose>, Contradiction> {
     let mut wish = None;
     let wishes = records

@@ -119,9 +119,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 #[derive(Debug, Serialize)]
 struct Said<'a> {
     host: &'a Host,
-    /// The state, for machines.
     state: &'static str,
-    /// A sentence for people.
     words: &'a str,
 }
 

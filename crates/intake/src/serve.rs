@@ -33,7 +33,6 @@ pub const CONNECTIONS_MAX: usize = 64;
 /// Largest head in bytes: a token of each form, and the usual headers of browsers and web servers.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// Most headers.
 pub const HEADERS_MAX: usize = 64;
 
 /// Longest time from the connection to the end of the head. The web server in front already has the
@@ -63,10 +62,8 @@ const LIMITS: Limits = Limits {
 /// Why the intake can't start.
 #[derive(Debug, Error)]
 pub enum IntakeError {
-    /// It can't listen.
     #[error("can't listen at {at}")]
     Listen {
-        /// The socket.
         at: String,
         /// The error of the system.
         source: io::Error,

@@ -4,10 +4,8 @@ use std::path::PathBuf;
 
 use token::{LogKey, TestDomain};
 
-/// The intake's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The socket for requests.
     pub socket: PathBuf,
     /// The gateway's socket for texts.
     pub text_socket: PathBuf,

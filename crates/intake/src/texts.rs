@@ -37,7 +37,6 @@ pub enum Found {
     Records(Vec<String>),
     /// DNS reports that there are none.
     None(NotFound),
-    /// The look-up failed.
     Failed(Failure),
 }
 
@@ -68,9 +67,6 @@ impl Texts {
 
     /// Like [`Texts::at`], for the second look-up of a request: waits for the gateway's pause after
     /// the first one.
-    ///
-    /// # Errors
-    /// Fails like [`Texts::at`].
     pub async fn at_after_another(&self, name: &str, domain: &Host) -> Result<Found, Problem> {
         match self.ask(name, domain).await? {
             Asked::Answered(found) => Ok(found),

@@ -40,16 +40,13 @@ pub const READING_ANSWER_TIME_MAX: Duration = Duration::from_secs(28);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Add a host.
     Submit {
-        /// The host.
         host: Host,
         /// Who vouches for it. `None` if the host itself proved its wish.
         vouched: Option<Vouched>,
     },
     /// Opt a host out, or withdraw the opt-out, for its owner.
     OptOut {
-        /// The host.
         host: Host,
         /// Whether to withdraw the opt-out.
         undo: bool,
@@ -58,15 +55,9 @@ pub enum Request {
         domain: Option<Host>,
     },
     /// Whether the census knows a host.
-    SubmissionState {
-        /// The host.
-        host: Host,
-    },
+    SubmissionState { host: Host },
     /// Read the host's own file at [`crate::proof::FILE_PATH`].
-    ReadProof {
-        /// The host.
-        host: Host,
-    },
+    ReadProof { host: Host },
 }
 
 impl Request {
@@ -120,11 +111,9 @@ impl fmt::Debug for HashInHex {
     }
 }
 
-/// The daemon's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// The host was added.
     Accepted {},
     /// The census already knows the host, so nothing changed. Why a known host is not listed, and
     /// who decided that, is never revealed here, because anyone may ask.
@@ -138,24 +127,20 @@ pub enum Answer {
     },
     /// The rules refuse it permanently.
     Refused {
-        /// The reason.
         why: String,
     },
     /// There is no room for it now.
     NotNow {
-        /// The reason.
         why: String,
         /// When there may be room, in seconds.
         retry_after_s: u64,
     },
     /// The opt-out, or its withdrawal, is in force.
     Done {
-        /// What that means.
         words: String,
     },
     /// Another party made the opt-out, and only that party can withdraw it.
     NotTheirs {
-        /// Which party.
         words: String,
     },
     /// The whole file was read.
@@ -165,19 +150,15 @@ pub enum Answer {
     },
     /// There is no such file, or it may not be read.
     NoProof {
-        /// The reason.
         why: String,
     },
     /// It could not be determined now whether there is such a file.
     CannotTell {
-        /// The reason.
         why: String,
         /// When to retry, in seconds.
         retry_after_s: u64,
     },
-    /// The daemon failed.
     Failed {
-        /// The reason.
         why: String,
     },
 }
@@ -240,7 +221,6 @@ pub enum Away {
     /// The connection broke off, or the answer is not valid.
     #[error("the connection to the daemon broke, or its answer is not valid")]
     Line(#[from] LineError),
-    /// No answer in time.
     #[error("the daemon did not answer in time")]
     Silent,
 }
@@ -261,10 +241,6 @@ impl Census {
         Self { path }
     }
 
-    /// Sends a request.
-    ///
-    /// # Errors
-    /// Fails if there is no answer.
     pub async fn ask(&self, request: &Request) -> Result<Answer, Away> {
         let line = serde_json::to_vec(request).map_err(LineError::from)?;
         let limits = limits(request.answer_time_max());

@@ -120,9 +120,6 @@ impl LauncherClient {
     }
 
     /// Requests a check's container. The frames report whether it runs, and if not, why.
-    ///
-    /// # Errors
-    /// Fails if the launcher can't be reached.
     pub async fn launch(&self, check: &CheckId, host: &Host) -> Result<Container, ClientError> {
         let request = Request::Launch {
             check: check.clone(),

@@ -67,7 +67,6 @@ pub trait Engine: Send + Sync + 'static {
     /// Attaches to stdout and stderr of a container that was created and not yet started.
     fn attach(&self, id: &ContainerId) -> impl Future<Output = Result<Output, EngineError>> + Send;
 
-    /// Starts a created container.
     fn start(&self, id: &ContainerId) -> impl Future<Output = Result<(), EngineError>> + Send;
 
     /// The exit code of a started container. Waits until the container has ended.
@@ -114,12 +113,10 @@ impl fmt::Display for Identity {
     }
 }
 
-/// The supported engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EngineKind {
     /// Docker, or any engine that does not report that it is Podman.
     Docker,
-    /// Podman, rootful or rootless.
     Podman,
 }
 
@@ -135,18 +132,14 @@ impl fmt::Display for EngineKind {
 /// A piece of a container's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunk {
-    /// On stdout.
     Stdout(Bytes),
-    /// On stderr.
     Stderr(Bytes),
 }
 
 /// A container in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its id.
     pub id: ContainerId,
-    /// Its labels.
     pub labels: HashMap<String, String>,
 }
 
@@ -158,7 +151,6 @@ pub enum EngineError {
     Down {
         /// The name of the failed call.
         call: &'static str,
-        /// What went wrong.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The engine did not answer in time.
@@ -166,7 +158,6 @@ pub enum EngineError {
     TimedOut {
         /// The name of the failed call.
         call: &'static str,
-        /// The timeout.
         limit: Duration,
     },
     /// The engine refused the call. The status code is used only for a missing image, because the
@@ -175,7 +166,6 @@ pub enum EngineError {
     Refused {
         /// The name of the failed call.
         call: &'static str,
-        /// The engine's answer.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The engine's answer was not understood.

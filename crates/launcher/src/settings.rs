@@ -11,7 +11,6 @@ use crate::container::confinement::Confinement;
 /// the launcher doesn't begin with faults.
 pub(crate) const STARTING_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The launcher's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Path of the socket for the orchestrator. Its folder is a volume that only these two share.

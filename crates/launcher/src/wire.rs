@@ -30,10 +30,7 @@ pub enum Request {
         host: Host,
     },
     /// Ends a check's container. Its stream then ends with `killed`.
-    Kill {
-        /// The check's id.
-        check: CheckId,
-    },
+    Kill { check: CheckId },
     /// Lists the checks that have a container now.
     List {},
     /// Requests the engine's version, the probe's findings and the counters.
@@ -90,21 +87,16 @@ pub enum Answer {
         found: bool,
     },
     /// Answers `list`.
-    List {
-        /// The checks' ids.
-        checks: Vec<CheckId>,
-    },
+    List { checks: Vec<CheckId> },
     /// Answers `status`.
     Status(Status),
     /// Answers a request that is malformed, or during which the engine failed.
     Fault(LaunchFault),
 }
 
-/// The launcher's own status.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Status {
-    /// Version of the launcher.
     pub version: String,
     /// Name and version of the engine, once it has answered.
     pub engine: Option<String>,
@@ -114,7 +106,6 @@ pub struct Status {
     pub trouble: Option<String>,
     /// Missing limits that are not required, such as the CPU share.
     pub warnings: Vec<String>,
-    /// Containers running now.
     pub running: u32,
     /// Containers started since the launcher's start.
     pub launches_total: u64,

@@ -10,27 +10,22 @@ use crate::inside::{InProgress, Inside};
 use crate::limits::{Limits, Unfit, WorkTime};
 use crate::metrics::Metrics;
 
-/// How a call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
     /// The computation ran, whatever its result.
     Ran,
-    /// The queue is full.
     WaitLimitFull,
     /// It waited as long as a call may.
     ExceededMaxWait,
     /// Too many calls are in progress, so this one was answered at once.
     TooManyCalls,
-    /// Its address is banned.
     BannedIp,
     /// Its address made too many attempts, and is banned from now on.
     RateLimited,
-    /// Its user is locked.
     LockedUser,
 }
 
 impl Status {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Ran,
         Self::WaitLimitFull,
@@ -58,7 +53,6 @@ impl Status {
 /// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call<T> {
-    /// How it ended.
     pub status: Status,
     /// The computation's result, if it ran.
     pub value: Option<T>,
@@ -234,13 +228,11 @@ impl Limiter {
         self.inside.counts_now().1
     }
 
-    /// Number of running computations.
     pub fn running(&self) -> usize {
         let free = self.running.available_permits();
         self.limits.concurrency.saturating_sub(free)
     }
 
-    /// The limiter's counters.
     pub fn metrics(&self) -> &Metrics {
         &self.metrics
     }

@@ -48,7 +48,6 @@ pub enum WorkTime {
 /// Why a limiter can't have these limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unfit {
-    /// No computation could run.
     #[error("at least one computation must be able to run at once")]
     NoConcurrency,
     /// Calls that waited would end later than others.
@@ -60,16 +59,12 @@ pub enum Unfit {
         run_time: Duration,
         /// [`Limits::wait_max`].
         wait_max: Duration,
-        /// Time of a computation.
         work_time: Duration,
     },
 }
 
 impl Limits {
     /// Checks that a limiter can keep its promises with computations that take this long.
-    ///
-    /// # Errors
-    /// Fails if it can't.
     pub fn check(&self, work_time: Duration) -> Result<(), Unfit> {
         if self.concurrency == 0 {
             return Err(Unfit::NoConcurrency);

@@ -30,7 +30,6 @@ pub struct LoginLimits {
     /// Failures of a user within an hour. One more locks the user. Without this limit, guesses just
     /// below [`Self::failures_per_minute`] could continue forever. The original has no such limit.
     pub failures_per_hour: u32,
-    /// Duration of a lock.
     pub lock: Duration,
     /// Time between two clean-ups. The first attempt triggers the first one.
     pub clean_up_every: Duration,
@@ -85,12 +84,10 @@ pub struct Login<T, E> {
     pub began: Option<Began>,
 }
 
-/// A ban or lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Began {
     /// What is banned or locked.
     pub key: Key,
-    /// Its end.
     pub until: Timestamp,
 }
 
@@ -203,9 +200,6 @@ impl<S: State> LoginLimiter<S> {
     }
 
     /// Notices bans and locks that have ended, and drops records that are no longer needed.
-    ///
-    /// # Errors
-    /// Fails if the state can't be read or written.
     pub fn clean_up(&self, now: Timestamp) -> Result<(), S::Error> {
         self.with(|book| self.clean(book, now))
     }

@@ -21,15 +21,9 @@ pub enum BindError {
     InUse(PathBuf),
     /// The file system or the kernel returned an error.
     #[error("can't listen at {}", path.display())]
-    Io {
-        /// The socket's path.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
-/// A listening socket.
 #[derive(Debug)]
 pub struct Listener {
     path: PathBuf,
@@ -67,7 +61,6 @@ impl Listener {
         self
     }
 
-    /// The socket's path.
     pub fn path(&self) -> &Path {
         &self.path
     }

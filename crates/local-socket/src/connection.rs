@@ -33,9 +33,6 @@ impl From<UnixStream> for Connection {
 
 impl Connection {
     /// Connects to the socket at `path`.
-    ///
-    /// # Errors
-    /// Fails if no process listens there.
     pub async fn open(path: &Path) -> io::Result<Self> {
         Ok(UnixStream::connect(path).await?.into())
     }
@@ -57,9 +54,6 @@ pub enum AskError {
 
 /// Connects, writes a line and reads one, within one deadline: [`LineLimits::time_max`] of the
 /// answer. The connection stays open.
-///
-/// # Errors
-/// See [`AskError`].
 pub async fn ask(
     path: &Path,
     request: Vec<u8>,

@@ -14,12 +14,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-/// Limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpLimits {
     /// Largest head in bytes. hyper accepts no limit below 8 KiB.
     pub head_bytes_max: usize,
-    /// Most headers.
     pub headers_max: usize,
     /// Time from the connection to the end of the head. A web server in front has received the
     /// whole request by then.
@@ -41,9 +39,6 @@ pub enum HttpError {
 }
 
 /// Reads one request, answers it with `service`, and writes the answer.
-///
-/// # Errors
-/// Fails if the connection ends before that.
 pub async fn answer_one<I, S, B>(stream: I, service: S, limits: HttpLimits) -> Result<(), HttpError>
 where
     I: AsyncRead + AsyncWrite + Unpin,

@@ -7,7 +7,6 @@ use thiserror::Error;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::timeout;
 
-/// Limits of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineLimits {
     /// Longest line in bytes, without its newline.
@@ -19,7 +18,6 @@ pub struct LineLimits {
 /// Why a line could not be read or written.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// The connection broke.
     #[error("the connection broke")]
     Io(#[from] io::Error),
     /// The connection ended within a line.

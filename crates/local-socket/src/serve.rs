@@ -21,7 +21,6 @@ pub struct Limits {
 
 /// A source of connections: a [`Listener`], or the caller's own type.
 pub trait Accept: fmt::Debug + Send {
-    /// A connection.
     type Stream: Send + 'static;
 
     /// The next connection. Must be cancel safe.

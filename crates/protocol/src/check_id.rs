@@ -25,9 +25,6 @@ impl CheckId {
     }
 
     /// Parses an id. Its form makes an id safe as a path component.
-    ///
-    /// # Errors
-    /// When the text is not 32 lower-case hexadecimal digits.
     pub fn parse(text: &str) -> Result<Self, CheckIdError> {
         let valid = text.len() == 32
             && text
@@ -40,7 +37,6 @@ impl CheckId {
         }
     }
 
-    /// The id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

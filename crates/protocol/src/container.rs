@@ -3,7 +3,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a container ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct End {
@@ -21,7 +20,6 @@ pub struct End {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Killed {
-    /// Its time was over.
     Deadline,
     /// A `kill` request.
     Asked,
@@ -31,7 +29,6 @@ pub enum Killed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchFault {
-    /// The kind.
     pub kind: FaultKind,
     /// What was tried and what went wrong, for the operator.
     pub message: String,

@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 /// If a farm has more names than fit in a day, its last ones have to ask again.
 pub const PROMISED_WITHIN: Duration = Duration::from_hours(29);
 
-/// An address family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
@@ -93,9 +92,7 @@ pub struct Account {
     /// Connections that the checker made and that reached the host. The one dialled at `open`
     /// counts once it is used.
     pub connections: u32,
-    /// Bytes to the host.
     pub bytes_up: u64,
-    /// Bytes from the host.
     pub bytes_down: u64,
     /// Connections dropped because their SNI was not the host or they were no TLS.
     pub sni_refused: u32,
@@ -111,13 +108,10 @@ pub struct Account {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FailedSide {
-    /// No side.
     None,
     /// The host: a reset, or a later connection that it did not accept.
     Host,
-    /// The checker.
     Checker,
-    /// The gateway itself.
     Gateway,
 }
 
@@ -125,9 +119,7 @@ pub enum FailedSide {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Budget {
-    /// Bytes in either direction.
     Bytes,
-    /// Connections.
     Connections,
     /// Time since `open`.
     Time,

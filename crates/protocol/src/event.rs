@@ -18,7 +18,6 @@ pub enum Event {
     Hello {
         /// Version of the wire: [`limits::PROTOCOL_VERSION`].
         protocol: u32,
-        /// Version of the checker.
         checker: String,
     },
     /// Finding: NodeInfo is valid and names this host.
@@ -35,10 +34,7 @@ pub enum Event {
         open_registrations: Option<bool>,
     },
     /// Finding: 301 or 308 to another host.
-    Moved {
-        /// The other host.
-        to: Host,
-    },
+    Moved { to: Host },
     /// Finding: robots.txt asks us to stay away.
     OptedOut {},
     /// Finding: 410 for well-known NodeInfo.
@@ -46,7 +42,6 @@ pub enum Event {
     /// Finding: the host answers but refuses for now: 401, 403, 429, 451, 503 with `Retry-After`,
     /// or a wall with any status. For robots.txt, 4xx other than 429 don't count.
     Refused {
-        /// HTTP status.
         status: u16,
         /// The product that refuses in front of the host; `None` if unknown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,9 +50,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_s: Option<u64>,
     },
-    /// Finding: any other state.
     Dead {
-        /// The cause.
         reason: DeadReason,
         /// HTTP status, if that was the reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,13 +63,8 @@ pub enum Event {
     },
     /// At most [`limits::PEERS_PER_LINE_MAX`] names that the host lists: after `alive`, in list
     /// mode before `listed`, or in walk mode before `walked`.
-    Peers {
-        /// Names in canonical form.
-        hosts: Vec<Host>,
-    },
-    /// The list's end.
+    Peers { hosts: Vec<Host> },
     PeersEnd {
-        /// How it ended.
         outcome: PeersOutcome,
         /// Elements that were no host name.
         dropped: u64,
@@ -98,7 +86,6 @@ pub enum Event {
     /// List mode: the list could not be read this time. Anything printed before does not count. No
     /// verdict.
     Unlisted {
-        /// The cause.
         reason: UnlistedReason,
         /// HTTP status, if that was the reason.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,9 +97,7 @@ pub enum Event {
     },
     /// Walk mode: the walk's end, after its `peers` lines. No verdict.
     Walked {
-        /// How it ended.
         outcome: WalkOutcome,
-        /// Requests made.
         requests: u32,
         /// Number of different posts that were read.
         posts: u32,
@@ -134,12 +119,9 @@ pub enum Event {
     Unposted {
         /// Index of the message in the order, from 0.
         message: u32,
-        /// Why.
         reason: UnpostedReason,
     },
-    /// The last line.
     Done {
-        /// Number of requests.
         requests: u32,
         /// Decoded bytes of the answers' bodies.
         bytes: u64,
@@ -164,7 +146,6 @@ pub enum Private {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PeersOutcome {
-    /// At its end.
     Complete,
     /// By robots.txt or by a status such as 401, 403, 404 or 406.
     Refused,
@@ -176,7 +157,6 @@ pub enum PeersOutcome {
     None,
 }
 
-/// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WalkOutcome {
@@ -199,7 +179,6 @@ pub enum WalkOutcome {
 }
 
 impl WalkOutcome {
-    /// All outcomes.
     pub const ALL: [Self; 8] = [
         Self::Complete,
         Self::Truncated,
@@ -227,7 +206,6 @@ impl WalkOutcome {
 }
 
 impl PeersOutcome {
-    /// All outcomes.
     pub const ALL: [Self; 5] = [
         Self::Complete,
         Self::Refused,
@@ -256,13 +234,11 @@ pub enum DeadReason {
     RobotsUnavailable,
     /// The TLS handshake failed for a reason without a variant, such as no TLS at all.
     Tls,
-    /// The certificate has expired.
     TlsExpired,
     /// The certificate is not valid yet.
     TlsNotYetValid,
     /// The certificate is for other names, or the server has none for this one.
     TlsWrongName,
-    /// The certificate is self-signed.
     TlsSelfSigned,
     /// No trusted root issued the certificate or one of its intermediates.
     TlsUnknownIssuer,
@@ -300,7 +276,6 @@ pub enum DeadReason {
     NoNodeinfo,
     /// Something answered, but not with NodeInfo.
     NotNodeinfo,
-    /// An unexpected HTTP status.
     Status,
     /// From the gateway: the name does not exist.
     NoSuchName,

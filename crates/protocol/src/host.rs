@@ -43,7 +43,6 @@ pub enum HostError {
     /// The name has one label, such as `localhost`.
     #[error("it has only one label")]
     SingleLabel,
-    /// IDNA rejects the text.
     #[error("it is not a valid internationalised domain name")]
     Idna,
 }
@@ -62,7 +61,6 @@ impl Host {
         }
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -83,9 +81,6 @@ impl Host {
 
 /// The canonical form of a DNS name with one label or more, the same as in [`Host`]: A-labels (IDNA
 /// 2008 by UTS 46, non-transitional, STD 3 rules), lower case, no trailing dot.
-///
-/// # Errors
-/// Why the text is no name. Never [`HostError::SingleLabel`].
 pub fn canonical_name(text: &str) -> Result<String, HostError> {
     let text = text.strip_suffix('.').unwrap_or(text);
     if text.is_empty() {

@@ -7,9 +7,6 @@
 use serde::de::{DeserializeOwned, Error as _};
 
 /// Parses a line of a wire whose values are enums with named fields.
-///
-/// # Errors
-/// When it is not exactly such a value.
 pub fn parse_line<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
     let value = serde_json::from_slice(line)?;
     if inner_is_object(line) {

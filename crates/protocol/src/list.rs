@@ -17,7 +17,6 @@ use crate::limits;
 pub struct ListOrder {
     /// Its path on the host.
     pub path: ListPath,
-    /// Its format.
     pub format: ListFormat,
     /// Most names that are reported, at most [`limits::PEERS_MAX`]. The lines of a suffix list or a
     /// proof have other bounds.
@@ -130,7 +129,6 @@ impl ListPath {
         Ok(Self(text.to_owned()))
     }
 
-    /// The path.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -176,7 +174,6 @@ pub enum ListOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnlistedReason {
-    /// robots.txt forbids the path.
     Disallowed,
     /// robots.txt answered 429 or 5xx or broke off, so nothing is requested this time (RFC 9309
     /// §2.3.1.4).
@@ -189,11 +186,9 @@ pub enum UnlistedReason {
     BadRedirect,
     /// More than [`limits::REDIRECTS_MAX`] redirects, or one to itself.
     RedirectLoop,
-    /// The TLS handshake failed.
     Tls,
     /// The answer was not HTTP, or broke off.
     Http,
-    /// No answer in time.
     Timeout,
     /// A content encoding that was not offered, or several.
     Encoding,

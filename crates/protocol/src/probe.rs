@@ -33,9 +33,7 @@ pub const CALLS_TRIED: [&str; 10] = [
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProbeReport {
-    /// Effective user id.
     pub uid: u32,
-    /// Effective group id.
     pub gid: u32,
     /// Effective capabilities, sixteen hexadecimal digits (`CapEff`).
     pub capabilities: String,
@@ -68,7 +66,6 @@ pub struct ProbeReport {
     pub read_only_root: bool,
     /// Directories in which a file could be created, and files that could be opened for writing.
     pub writable: Vec<String>,
-    /// Network interfaces.
     pub interfaces: Vec<String>,
     /// Number of IP routes, except those of the loopback interface.
     pub routes: u64,

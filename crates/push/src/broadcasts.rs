@@ -24,7 +24,6 @@ pub struct Subscriptions {
     told: u64,
 }
 
-/// Ids with their versions.
 pub type Versions = BTreeMap<String, String>;
 
 impl Broadcasts {

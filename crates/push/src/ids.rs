@@ -30,7 +30,6 @@ impl Uaid {
         Self(Uuid::from_bytes(bytes))
     }
 
-    /// For an endpoint's token.
     pub fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()
     }
@@ -64,13 +63,11 @@ impl ChannelId {
         Self(Uuid::from_bytes(bytes))
     }
 
-    /// For an endpoint's token.
     pub fn as_bytes(&self) -> &[u8; 16] {
         self.0.as_bytes()
     }
 }
 
-/// Lower case, with dashes.
 impl fmt::Display for ChannelId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.as_hyphenated().fmt(f)

@@ -86,10 +86,8 @@ pub struct PayloadHeaders {
     pub crypto_key: Option<String>,
 }
 
-/// A message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notification {
-    /// The recipient's channel.
     pub channel: ChannelId,
     /// Its id, with which the user agent acknowledges it: the same at every delivery.
     pub version: String,
@@ -97,7 +95,6 @@ pub struct Notification {
     pub ttl_s: u32,
     /// When it arrived, in seconds since 1970.
     pub arrived_s: i64,
-    /// Its topic.
     pub topic: Option<Topic>,
     /// The body; `None` for a message that only wakes its application.
     pub payload: Option<Payload>,
@@ -137,7 +134,6 @@ impl Notification {
         Self { place_ms, ..self }
     }
 
-    /// Whether it has expired.
     pub fn is_expired(&self, now_s: i64) -> bool {
         now_s >= self.expires_s()
     }

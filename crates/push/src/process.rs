@@ -34,16 +34,13 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// The name of a single node in users' records. Nothing connects to it.
 const ONLY_NODE: &str = "http://localhost";
 
-/// Settings of the process.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where the web server in front connects.
     pub socket: PathBuf,
-    /// The database.
     pub database: PathBuf,
     /// Origin of all endpoints, such as `https://push.example`. Senders sign it.
     pub origin: String,
-    /// How messages are delivered.
     pub rules: Rules,
     /// Operator's contact for other push services: a `mailto:` or `https:` URL.
     pub contact: String,
@@ -58,7 +55,6 @@ pub struct Settings {
 /// The process can't do its work.
 #[derive(Debug, Error)]
 pub enum ProcessError {
-    /// It can't listen.
     #[error("can't listen: {0}")]
     Listen(#[from] BindError),
     /// The database can't be opened.
@@ -85,9 +81,6 @@ pub enum ProcessError {
 
 /// Serves until `shutdown`. Then disconnects all clients and stores what they have not
 /// acknowledged.
-///
-/// # Errors
-/// It could not start.
 pub async fn run(
     settings: Settings,
     now: Now,
@@ -153,7 +146,6 @@ fn service(
 /// What happens to the former endpoint keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldKeys {
-    /// Their endpoints stay valid.
     Keep,
     /// Their endpoints are gone: clients register again.
     Forget,

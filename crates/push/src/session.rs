@@ -48,7 +48,6 @@ pub enum Acks {
     /// When all of its batch are acknowledged, as in autopush-rs. A client whose connection breaks
     /// earlier gets the whole batch again.
     Batch,
-    /// When it is acknowledged.
     Each,
 }
 
@@ -81,7 +80,6 @@ impl Rules {
 /// An input of the session.
 #[derive(Debug)]
 pub enum Event {
-    /// A text frame.
     Text(String),
     /// A frame that clients don't send: binary, or a part of a message.
     BadFrame,
@@ -102,9 +100,7 @@ pub enum Event {
 /// An output of the session, carried out in order.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send a message.
     Send(ServerMessage),
-    /// Send a ping frame.
     Ping,
     /// Send [`Event::TimeIsUp`] after this time, instead of any earlier one.
     Wait(Duration),
@@ -121,9 +117,7 @@ pub enum Action {
 pub enum Call {
     /// Make an endpoint. Answer: [`Answer::Endpoint`].
     MakeEndpoint {
-        /// The user agent.
         uaid: Uaid,
-        /// The channel.
         channel: ChannelId,
         /// The only key whose signatures are accepted.
         key: Option<String>,
@@ -163,7 +157,6 @@ pub enum Answer {
     Done(bool),
     /// Messages in order, without expired ones.
     Messages(Vec<Notification>),
-    /// The storage failed.
     Failed,
 }
 
@@ -180,7 +173,6 @@ pub enum Close {
     OutOfPlace,
     /// A text that is not a message.
     Json,
-    /// No hello in time.
     HandshakeTimeout,
     /// No answer to a ping in time.
     PongTimeout,
@@ -197,7 +189,6 @@ impl Close {
         }
     }
 
-    /// The close frame's reason.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Reset | Self::OutOfPlace => "SM",
@@ -215,7 +206,6 @@ impl Close {
 pub struct Surroundings<'a> {
     /// Now, in milliseconds since 1970.
     pub now_ms: i64,
-    /// All broadcasts.
     pub broadcasts: &'a Broadcasts,
 }
 
@@ -231,7 +221,6 @@ pub struct Leaving {
     pub unacknowledged: Vec<Notification>,
 }
 
-/// One client's connection.
 #[derive(Debug)]
 pub struct Session {
     rules: Rules,
@@ -248,13 +237,10 @@ enum Phase {
     AwaitsHello,
     /// The client has said hello, and the storage is being read.
     Greeting(hello::Greeting),
-    /// The client is known.
     Open(Box<Open>),
-    /// The session has ended.
     Closed(Leaving),
 }
 
-/// A session after hello.
 #[derive(Debug)]
 struct Open {
     uaid: Uaid,

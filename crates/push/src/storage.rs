@@ -18,10 +18,8 @@ pub const MESSAGES_AT_ONCE: u32 = 10;
 /// A user that has not connected for this long is removed.
 pub const USER_SECONDS_MAX: i64 = 60 * 24 * 60 * 60;
 
-/// A user's record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// The user agent's id.
     pub uaid: Uaid,
     /// Time of its last connection, in milliseconds since 1970.
     pub connected_ms: i64,
@@ -50,15 +48,9 @@ impl User {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
     /// The message with this topic.
-    Topic {
-        /// The channel.
-        channel: ChannelId,
-        /// The topic.
-        topic: Topic,
-    },
+    Topic { channel: ChannelId, topic: Topic },
     /// The message at this place.
     Time {
-        /// The channel.
         channel: ChannelId,
         /// Its place among all messages, in milliseconds since 1970.
         place_ms: i64,
@@ -85,9 +77,7 @@ impl Key {
 /// Identifies exactly one message: a newer one with the same topic has the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// The message's key.
     pub key: Key,
-    /// Its version.
     pub version: String,
 }
 
@@ -101,10 +91,8 @@ impl Stored {
     }
 }
 
-/// The limits that apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// All limits.
     Limited,
     /// The user's limits, doubled: the messages were accepted earlier, and went straight to the
     /// client. One with a topic may have been replaced since.
@@ -114,7 +102,6 @@ pub enum Room {
 /// The result of saving messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
-    /// They are all stored.
     Stored,
     /// The user no longer exists.
     NoUser,
@@ -123,13 +110,11 @@ pub enum Saved {
     Full,
 }
 
-/// The storage failed.
 #[derive(Debug, Error)]
 #[error("storage: {0}")]
 pub struct StorageError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 impl StorageError {
-    /// Wraps an implementation's error.
     pub fn new(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self(Box::new(error))
     }
@@ -139,77 +124,42 @@ impl StorageError {
 /// the process.
 pub trait Storage: Send + Sync {
     /// Checks that it can be read.
-    ///
-    /// # Errors
-    /// It can't be read.
     fn health(&self) -> Result<(), StorageError>;
 
-    /// A user's record.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError>;
 
     /// Adds a user; false if the id is in use or there is no room.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn add_user(&self, user: &User) -> Result<bool, StorageError>;
 
     /// Replaces a record that is unchanged since it was read, or whose user is not connected, so
     /// that a client may connect while its former connection ends. Otherwise, or if there is no
     /// record, false.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn update_user(&self, user: &User) -> Result<bool, StorageError>;
 
     /// Removes a user with its channels and messages; false if it does not exist.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn remove_user(&self, uaid: Uaid) -> Result<bool, StorageError>;
 
     /// Forgets where a user is connected, if the record is unchanged since it was read; otherwise
     /// false. So an unreachable node does not undo a connection to another one. The user's time
     /// without a connection begins now.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn remove_node(&self, user: &User, now_ms: i64) -> Result<bool, StorageError>;
 
     /// Adds a channel; false if the user does not exist or has too many, or there is no room. An
     /// existing channel counts as added.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn add_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError>;
 
-    /// A user's channels.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn channels(&self, uaid: Uaid) -> Result<Vec<ChannelId>, StorageError>;
 
     /// How many messages a channel still takes; `None` if the user has no such channel.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn channel_room(&self, uaid: Uaid, channel: ChannelId) -> Result<Option<u32>, StorageError>;
 
     /// Removes a channel with its messages; false if it does not exist.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn remove_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError>;
 
     /// A place for a message that arrives now: later than every earlier place.
     fn place(&self, now_ms: i64) -> i64;
 
     /// Saves messages. If a message's place is taken, it gets the next one.
-    ///
-    /// # Errors
-    /// The storage's errors; no message is stored then.
     fn save(
         &self,
         uaid: Uaid,
@@ -218,16 +168,10 @@ pub trait Storage: Send + Sync {
     ) -> Result<Saved, StorageError>;
 
     /// A user's unexpired messages with a topic, [`TOPICS_AT_ONCE`] at most.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn fetch_topics(&self, uaid: Uaid, now_s: i64) -> Result<Vec<Notification>, StorageError>;
 
     /// A user's unexpired messages without a topic after a place, in order, [`MESSAGES_AT_ONCE`] at
     /// most.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn fetch_after(
         &self,
         uaid: Uaid,
@@ -236,15 +180,9 @@ pub trait Storage: Send + Sync {
     ) -> Result<Vec<Notification>, StorageError>;
 
     /// Removes messages; missing ones count as removed. Newer messages with the same keys stay.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn remove(&self, uaid: Uaid, messages: &[Stored]) -> Result<(), StorageError>;
 
     /// Removes a channel's message with this topic; false if there is none.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn withdraw_topic(
         &self,
         uaid: Uaid,
@@ -253,20 +191,11 @@ pub trait Storage: Send + Sync {
     ) -> Result<bool, StorageError>;
 
     /// Removes the message with this version and any key.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn withdraw(&self, uaid: Uaid, version: &str) -> Result<(), StorageError>;
 
     /// Removes all messages without a topic up to a place, and remembers the place.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn advance(&self, uaid: Uaid, to_ms: i64) -> Result<(), StorageError>;
 
     /// Removes expired messages and users, some at once. Returns whether there may be more.
-    ///
-    /// # Errors
-    /// The storage's errors.
     fn sweep(&self, now_s: i64) -> Result<bool, StorageError>;
 }

@@ -29,7 +29,6 @@ pub struct Report {
 /// The result of the peers list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeersSummary {
-    /// Number of names.
     pub names: u64,
     /// Elements that were no name, as the checker counted them.
     pub dropped: u64,
@@ -58,7 +57,6 @@ pub enum Breach {
     /// More names than a list may have.
     #[error("more than {PEERS_MAX} peers")]
     TooManyPeers,
-    /// Too much stderr.
     #[error("too much on stderr")]
     StderrFlood,
 }
@@ -92,9 +90,6 @@ impl Report {
     }
 
     /// Takes the next line. Returns the names that it lists, to become candidates.
-    ///
-    /// # Errors
-    /// The breach. No line may follow it.
     pub fn accept(&mut self, line: &[u8]) -> Result<Vec<Host>, Breach> {
         let event: Event = parse_line(line).map_err(|_why_does_not_matter| {
             if self.progress == Progress::Nothing {

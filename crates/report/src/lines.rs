@@ -54,10 +54,6 @@ impl Lines {
         Ok(())
     }
 
-    /// Ends the stream.
-    ///
-    /// # Errors
-    /// [`LineBreach::Unfinished`] if bytes of a line are left.
     pub fn finish(&self) -> Result<(), LineBreach> {
         if self.partial.is_empty() {
             Ok(())

@@ -74,7 +74,6 @@ pub enum Outcome {
 /// A list that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamesRead {
-    /// Its different names.
     pub names: BTreeSet<Host>,
     /// Elements that were no name, as the checker counted them.
     pub dropped: u64,
@@ -88,11 +87,9 @@ pub enum Unread {
     /// The reason that the checker reported.
     #[error("{}", words(*.reason, *.status, .to.as_deref()))]
     Unlisted {
-        /// The cause.
         reason: UnlistedReason,
         /// HTTP status, if that was the reason.
         status: Option<u16>,
-        /// The redirect's target, escaped.
         to: Option<String>,
     },
     /// The list holds no name at all.

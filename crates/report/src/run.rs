@@ -10,9 +10,6 @@ pub trait RunReport {
     fn has_begun(&self) -> bool;
 
     /// Takes an event that is within its bounds.
-    ///
-    /// # Errors
-    /// When the event does not belong here.
     fn step(&mut self, event: Event) -> Result<(), Breach>;
 
     /// Records the breach that ended the run.
@@ -21,10 +18,6 @@ pub trait RunReport {
     /// The breach that ended the run, if one did.
     fn breach(&self) -> Option<&Breach>;
 
-    /// Takes the next line.
-    ///
-    /// # Errors
-    /// The breach. No line may follow it.
     fn accept(&mut self, line: &[u8]) -> Result<(), Breach> {
         let event: Event =
             parse_line(line).map_err(|_why_does_not_matter| match self.has_begun() {

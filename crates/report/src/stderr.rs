@@ -14,9 +14,6 @@ pub struct Stderr {
 
 impl Stderr {
     /// Takes the next bytes.
-    ///
-    /// # Errors
-    /// [`Breach::StderrFlood`] beyond [`STDERR_BYTES_MAX`] bytes in all.
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), Breach> {
         self.bytes_total = self
             .bytes_total

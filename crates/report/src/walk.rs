@@ -50,11 +50,8 @@ pub struct Walk {
     /// How it ended. Also [`WalkOutcome::Unresponsive`] if the container broke off or broke the
     /// rules.
     pub outcome: WalkOutcome,
-    /// Hosts that conversations named.
     pub hosts: BTreeSet<Host>,
-    /// Number of requests.
     pub requests: u32,
-    /// Number of posts read.
     pub posts: u32,
     /// When the host allows the next request, in seconds, if it stated that.
     pub retry_after_s: Option<u64>,

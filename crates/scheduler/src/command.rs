@@ -25,9 +25,7 @@ pub enum Command {
     /// Count due hosts, up to `most` of each class. Answered by [`crate::Event::Demand`] or
     /// [`crate::Event::StoreFailed`].
     CountDue {
-        /// Highest number to count.
         most: u32,
-        /// Measure the load too.
         with_load: bool,
     },
     /// Take at most this many due hosts of each class, the longest due first. Answered by
@@ -39,7 +37,6 @@ pub enum Command {
     /// Take this host regardless of its due time. Answered by [`crate::Event::TakenOne`] or
     /// [`crate::Event::CanaryRefused`].
     TakeCanary(CanaryTurn),
-    /// Start a check.
     Start(Start),
     /// Give the holder a slot for a container.
     GrantSlot(SlotHolder),
@@ -47,7 +44,6 @@ pub enum Command {
     TurnAway(SlotHolder),
     /// End a check and forget it. Another command releases its host.
     Abort {
-        /// The check's number.
         check: CheckNumber,
     },
     /// Write a verdict. Answered by [`crate::Event::Written`].
@@ -64,7 +60,6 @@ pub enum Command {
     AskParts,
     /// Publish. Answered by [`crate::Event::Published`].
     Publish {
-        /// What is published.
         extent: Extent,
         /// Whether a list that lost too many names is published.
         force: Force,
@@ -73,27 +68,21 @@ pub enum Command {
     Report(Notice),
 }
 
-/// A check that starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// The check's number.
     pub check: CheckNumber,
-    /// The host to check.
     pub host: Host,
     /// The host's class when it was taken.
     pub class: Class,
     /// What its way out should show to work.
     pub wish: Wish,
-    /// Whether it requests peers.
     pub peers: AskPeers,
-    /// Why it starts.
     pub trigger: Trigger,
 }
 
 /// A canary to be checked next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CanaryTurn {
-    /// The canary.
     pub host: Host,
     /// What its check should show to work.
     pub wish: Wish,
@@ -104,27 +93,22 @@ pub struct CanaryTurn {
 /// A host that is released without a verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
-    /// The host.
     pub host: Host,
     /// When it is due again.
     pub wait: Wait,
-    /// The reason.
     pub why: Released,
 }
 
 /// When a host is due again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// At this time.
     Until(Timestamp),
     /// Within the hour ([`Calendar::again_soon`]).
     Soon,
     /// After `at_least` plus a random time of up to the same length (or ten seconds), but after
     /// `at_most` at the latest.
     Spread {
-        /// Shortest wait.
         at_least: Duration,
-        /// Longest wait.
         at_most: Duration,
     },
 }
@@ -158,9 +142,7 @@ impl Wait {
 pub enum Released {
     /// The gateway or the engine had no capacity for it yet.
     Deferred(Deferral),
-    /// We had no network.
     Offline,
-    /// A fault of ours.
     Fault(String),
     /// A fault that only this host's checks have. The shell counts it in the host's row.
     CountedFault(String),
@@ -208,22 +190,16 @@ pub enum Notice {
     OutageBegan(String),
     /// An outage that seemed over is not. Reported once per outage.
     OutageRelapsed(String),
-    /// The outage is over.
     OutageOver {
-        /// How long it lasted.
         lasted: Duration,
     },
     /// No check has succeeded for a while.
     BlackoutBegan(NoSuccess),
-    /// Checks succeed again.
     BlackoutOver(Over),
-    /// A canary is checked.
     CanaryAsked {
-        /// The canary.
         host: Host,
         /// The address family that it should show to work, if one.
         family: Option<Family>,
-        /// Number of waiting failures.
         waiting: usize,
     },
 }

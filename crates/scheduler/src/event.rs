@@ -16,7 +16,6 @@ use crate::slots::concurrency::Pressure;
 
 pub use crate::demand::in_progress::SlotDemand;
 
-/// What happened.
 #[derive(Debug)]
 pub enum Event {
     /// Time has passed. Sent at [`crate::Scheduler::wakes_at`], or earlier.
@@ -38,79 +37,45 @@ pub enum Event {
     },
     /// Answers [`crate::Command::Take`]. These hosts are in flight from now on.
     Taken {
-        /// Hosts to check.
         hosts: Vec<Taken>,
         /// Hosts to release, by the rules of admission.
         not_admitted: Vec<NotAdmitted>,
     },
     /// A host was taken regardless of its due time, and is in flight from now on.
-    TakenOne {
-        /// The host.
-        taken: Taken,
-        /// Why it is checked.
-        trigger: Trigger,
-    },
+    TakenOne { taken: Taken, trigger: Trigger },
     /// A canary can't be checked: it is being checked already, or the rules forbid it.
     CanaryRefused {
         /// What its check should have shown to work.
         wish: Wish,
-        /// Canaries left to try.
         left: usize,
     },
     /// Due hosts could not be counted or taken.
-    StoreFailed {
-        /// What went wrong.
-        what: String,
-    },
+    StoreFailed { what: String },
     /// The gateway has answered, or the name led nowhere, so it is known whether the check needs a
     /// slot. A check that was deferred before that reports nothing.
     Opened {
-        /// The check.
         check: CheckNumber,
         /// Whether it needs a slot.
         demand: SlotDemand,
     },
     /// A reading, not a check, wants a slot.
-    SlotWanted {
-        /// The reading's number.
-        reading: u64,
-    },
+    SlotWanted { reading: u64 },
     /// The reading ended, or no longer waits.
-    SlotReturned {
-        /// The reading's number.
-        reading: u64,
-    },
+    SlotReturned { reading: u64 },
     /// A container gave its first output.
-    FirstOutput {
-        /// The check.
-        check: CheckNumber,
-    },
-    /// A check ended.
+    FirstOutput { check: CheckNumber },
     CheckEnded {
-        /// The check.
         check: CheckNumber,
-        /// Its outcome.
         outcome: CheckOutcome,
     },
     /// A host's row was written, or could not be.
-    Written {
-        /// The host.
-        host: Host,
-        /// What was written.
-        outcome: WriteOutcome,
-    },
+    Written { host: Host, outcome: WriteOutcome },
     /// Answers [`crate::Command::AskParts`].
     PartStatus(Result<(), String>),
     /// A part that every check needs does not work.
-    PartFailed {
-        /// What does not work.
-        what: String,
-    },
+    PartFailed { what: String },
     /// The host's owner opted out, and the store knows.
-    OptedOut {
-        /// The host.
-        host: Host,
-    },
+    OptedOut { host: Host },
     /// A host that may be on the list withdrew otherwise than by a check, and the store knows.
     Withdrawn,
     /// The operator wants a list published now.
@@ -133,7 +98,6 @@ pub struct CheckNumber(pub u64);
 /// The holder of a slot for a container, or a waiter for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SlotHolder {
-    /// A check.
     Check(CheckNumber),
     /// The reading of a list or of a proof, by the shell's number.
     Reading(u64),
@@ -142,9 +106,7 @@ pub enum SlotHolder {
 /// Why a host is checked now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
-    /// It is due.
     Scheduled,
-    /// The operator requests it.
     Manual,
     /// Failures need a host that confirms them.
     Canary(Wish),
@@ -164,7 +126,6 @@ pub struct Taken {
 /// A host that is in flight and may not be checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAdmitted {
-    /// The host.
     pub host: Host,
     /// When it is due again. `None` means within the hour.
     pub due: Option<Timestamp>,
@@ -172,12 +133,10 @@ pub struct NotAdmitted {
     pub why: String,
 }
 
-/// How a check ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CheckOutcome {
     /// It has a result about the host.
     Verdict {
-        /// The result.
         verdict: Verdict,
         /// What it shows to work, if a container found that the host responds.
         witness: Option<Witness>,
@@ -186,14 +145,10 @@ pub enum CheckOutcome {
     },
     /// The check has to wait for its turn.
     Deferred {
-        /// The reason.
         why: Deferral,
-        /// Shortest wait.
         retry_after: Duration,
     },
-    /// We have no network.
     Offline,
-    /// A fault of ours.
     Fault(CheckFault),
 }
 
@@ -202,8 +157,6 @@ pub enum CheckOutcome {
 pub enum WriteOutcome {
     /// A verdict, which shows that the whole path works.
     Verdict,
-    /// Anything except a verdict.
     Released,
-    /// Nothing: the store failed.
     Failed(String),
 }

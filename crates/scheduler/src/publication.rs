@@ -21,7 +21,6 @@ const THROTTLE_AFTER: Duration = Duration::from_secs(2);
 /// for longer.
 const THROTTLE_FOR: Duration = Duration::from_secs(120);
 
-/// What is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// The list and the pages.
@@ -36,18 +35,14 @@ pub enum Extent {
 /// Whether a list that lost too many names is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Force {
-    /// It is held back.
     No,
-    /// It is published.
     Yes,
 }
 
 /// Which part of a publication failed and is tried again soon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PublishAgain {
-    /// Nothing.
     Nothing,
-    /// The pages.
     Pages,
     /// The list and the pages.
     Everything,
@@ -70,7 +65,6 @@ pub(crate) struct Publication {
     /// How soon a list must follow, if a host withdrew since the last one began.
     withdrawn_within: Option<Duration>,
     young_pause: Option<Duration>,
-    /// The ordinary pause.
     pub(crate) interval: Duration,
 }
 

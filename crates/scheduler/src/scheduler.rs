@@ -44,11 +44,9 @@ pub struct Settings {
     pub opens_max: u32,
     /// Checks that may start per second, whatever the load.
     pub starts_per_second: u32,
-    /// Hosts known to respond.
     pub canaries: Vec<Host>,
     /// The first success and every n-th one after it request the peers.
     pub peers_every: u32,
-    /// All intervals.
     pub calendar: Calendar,
     /// Names in the last published list, if there is one.
     pub published: Option<u64>,
@@ -106,7 +104,6 @@ struct Check {
 /// A failed check that waits until others succeed.
 #[derive(Debug)]
 enum Failure {
-    /// A failing verdict.
     Verdict {
         record: Box<Record>,
         verdict: Verdict,
@@ -143,11 +140,8 @@ pub struct Snapshot {
     pub waiting: usize,
     /// Containers that may run at once now.
     pub containers_allowed: u32,
-    /// The bounds of that number.
     pub containers: Bounds,
-    /// Containers that run.
     pub containers_running: u32,
-    /// Why no more run.
     pub limit: Limit,
     /// Checks that may start per second.
     pub start_rate: f64,
@@ -273,7 +267,6 @@ impl Scheduler {
         self.in_flight.keys()
     }
 
-    /// The current state.
     pub fn snapshot(&self) -> Snapshot {
         let counts = self.in_progress.counts();
         Snapshot {

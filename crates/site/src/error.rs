@@ -14,17 +14,13 @@ pub enum SiteError {
     DiskFull {
         /// The file that was being written.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
     /// Any other error of the system.
     #[error("{}: {doing} failed ({source}); check that the user of fedicensus may write there", path.display())]
     Failed {
-        /// The file or folder.
         path: PathBuf,
-        /// The failed operation.
         doing: &'static str,
-        /// The system's error.
         source: io::Error,
     },
     /// A name is not greater than the one before it: a bug of ours. Readers of the list rely on the
@@ -44,7 +40,6 @@ pub enum SiteError {
 pub struct Skipped {
     /// Its path below the public folder.
     pub page: String,
-    /// The reason.
     pub why: SiteError,
 }
 

@@ -52,7 +52,6 @@ pub struct Facts {
 pub enum Intake {
     /// `POST /submit` and `POST /opt-out` are answered.
     Open,
-    /// They are not answered.
     Closed,
 }
 
@@ -61,14 +60,12 @@ pub enum Intake {
 pub enum Push {
     /// `/subscribe` is answered.
     Open,
-    /// It is not answered.
     Closed,
 }
 
 /// What the census reads from instances in addition to NodeInfo and peers lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// Nothing more.
     Instances,
     /// Public posts, to find names of other servers (setting `walks_per_hour`).
     Conversations,

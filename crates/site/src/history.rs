@@ -24,7 +24,6 @@ pub(crate) const POINTS_MAX: usize = 157;
 pub struct Day {
     /// The day in UTC.
     pub day: Date,
-    /// Known hosts by state.
     pub by_state: ByState,
     /// Listed hosts by software, for the [`SOFTWARE_A_DAY_MAX`] most frequent.
     pub by_software: Vec<(String, u64)>,
@@ -37,7 +36,6 @@ pub struct Day {
 }
 
 impl Day {
-    /// Number of listed hosts.
     pub fn listed(&self) -> u64 {
         self.by_software
             .iter()

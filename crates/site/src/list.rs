@@ -32,9 +32,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row<'a> {
     pub(crate) host: &'a str,
-    /// Empty if unknown.
     pub(crate) software: &'a str,
-    /// Empty if unknown.
     pub(crate) version: &'a str,
     pub(crate) state: &'a str,
     /// `yes`, `no`, or empty if the instance does not publish it.
@@ -62,7 +60,6 @@ impl<'a> Row<'a> {
     }
 }
 
-/// The list during writing.
 #[derive(Debug)]
 pub(crate) struct List {
     folder: PathBuf,
@@ -75,12 +72,10 @@ pub(crate) struct List {
     cancel: Cancel,
 }
 
-/// The complete list.
 #[derive(Debug)]
 pub(crate) struct Listed {
     folder: PathBuf,
     again: File,
-    /// Number of listed hosts.
     pub(crate) rows: u64,
     /// Size of the gzipped list on the wire, in bytes.
     pub(crate) wire_bytes: u64,

@@ -45,9 +45,7 @@ pub(crate) fn sitemap(facts: &Facts, pages: &[Software]) -> Option<String> {
 pub struct Example {
     /// The effect, as a heading.
     pub title: &'static str,
-    /// The consequences.
     pub says: &'static str,
-    /// The file.
     pub text: &'static str,
     /// Paths that the checker does not request.
     pub refuses: &'static [&'static str],

@@ -69,7 +69,6 @@ pub(crate) struct Software {
     pub(crate) name: String,
     /// The file name of its page, without folder and extension.
     pub(crate) slug: String,
-    /// Number of listed hosts.
     pub(crate) count: u64,
     pub(crate) versions: Versions,
     /// The newest hosts, as lines of the list.
@@ -79,7 +78,6 @@ pub(crate) struct Software {
 }
 
 impl Software {
-    /// Path of its page.
     pub(crate) fn path(&self) -> String {
         format!("/software/{}.html", self.slug)
     }
@@ -90,7 +88,6 @@ impl Software {
     }
 }
 
-/// All software, ranked.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Ranking {
     /// Software with pages, the most frequent first.
@@ -216,7 +213,6 @@ fn by_count(one: &(String, u64), other: &(String, u64)) -> std::cmp::Ordering {
     other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0))
 }
 
-/// Unique addresses of pages.
 #[derive(Debug)]
 struct Slugs {
     hash: Hash,

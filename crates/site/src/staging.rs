@@ -54,7 +54,6 @@ pub(crate) struct Staging {
     waiting: Waiting<SystemDisk, Option<String>>,
     /// Folders below the public one that contain new files.
     folders: Vec<PathBuf>,
-    /// Pages that are skipped.
     skipped: Vec<Skipped>,
     cancel: Cancel,
 }

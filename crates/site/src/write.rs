@@ -62,9 +62,6 @@ pub fn clear_stale(folder: &Path) -> Result<u32, SiteError> {
 impl Site {
     /// Begins a site in the public folder. After `cancel` is called, all steps before
     /// [`Staged::publish`] fail with [`SiteError::Cancelled`].
-    ///
-    /// # Errors
-    /// The folder does not exist or can't be written.
     pub fn begin(folder: &Path, mut facts: Facts, cancel: &Cancel) -> Result<Self, SiteError> {
         facts.history = history::fit(facts.history);
         let mut staging = Staging::new(folder, cancel.clone());
@@ -78,9 +75,6 @@ impl Site {
     }
 
     /// Adds a listed host, strictly ascending by name.
-    ///
-    /// # Errors
-    /// It is out of order or can't be written.
     pub fn instance(&mut self, instance: &Instance) -> Result<(), SiteError> {
         if let Some(software) = self.list.push(instance)? {
             self.candidates.add(software);
@@ -89,9 +83,6 @@ impl Site {
     }
 
     /// Adds the answer for a known host, listed or not, in any order.
-    ///
-    /// # Errors
-    /// It can't be written, or the work is cancelled.
     pub fn answer(&mut self, host: &Host, answer: &Answer) -> Result<(), SiteError> {
         self.staging.check()?;
         self.shards.push(Key::of(self.facts.salt, host), answer)
@@ -181,12 +172,10 @@ fn write_push(staging: &mut Staging, push: Push) -> Result<(), SiteError> {
 }
 
 impl Staged {
-    /// Number of listed hosts.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Number of answers.
     pub fn answers(&self) -> u64 {
         self.answers
     }

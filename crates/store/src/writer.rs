@@ -34,9 +34,6 @@ impl Writer {
     /// Takes at most one host per jitter, and at most 1000. Hosts that exceed the pace of their
     /// group are postponed in the same transaction. Examines at most 1000 hosts, so more may be due
     /// when it returns fewer than wanted.
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is taken then.
     pub async fn take_due(
         &self,
         now: Timestamp,
@@ -133,9 +130,6 @@ impl Writer {
 
     /// The names that are neither known nor forgotten, in their order. Writes nothing. Takes 500
     /// names per transaction.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn unknown(&self, hosts: Vec<Host>) -> Result<Vec<Host>, StoreError> {
         let mut unknown = Vec::new();
         for chunk in hosts.chunks(ADD_MAX) {
@@ -155,9 +149,6 @@ impl Writer {
     /// Adds names that the gate has room for, the changed counters, and changes among waiting
     /// names: all of it or nothing. Known names stay unchanged, and forgotten ones stay out.
     /// Returns, for each name, whether it was new. The caller bounds the size.
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is written then.
     pub async fn admit(&self, admission: Admission) -> Result<Vec<bool>, StoreError> {
         let candidates = admission.candidates.iter();
         let hosts: Vec<Host> = candidates.map(|one| one.host.clone()).collect();
@@ -168,9 +159,6 @@ impl Writer {
     }
 
     /// All state of the gate that is still valid.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn remembered(&self) -> Result<Remembered, StoreError> {
         self.call(admitted::remembered).await
     }
@@ -211,18 +199,12 @@ impl Writer {
 
     /// Whether a host may be checked at all: not if an owner or a moderator opted it out, or if it
     /// is parked.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn may_be_asked(&self, host: &Host) -> Result<bool, StoreError> {
         let host = host.clone();
         self.call(move |c| opt_out::may_be_asked(c, &host)).await
     }
 
     /// Opts a host out, known or not.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn opt_out(
         &self,
         host: &Host,
@@ -238,9 +220,6 @@ impl Writer {
     }
 
     /// Takes back the opt-out of the party `by`.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn opt_in(
         &self,
         host: &Host,
@@ -252,9 +231,6 @@ impl Writer {
     }
 
     /// Parks a host whose name is no longer admitted: it is kept and never checked.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn park(&self, host: &Host, now: Timestamp) -> Result<Park, StoreError> {
         let named = host.clone();
         let done = self.call(move |c| opt_out::park(c, &named, now)).await?;
@@ -291,9 +267,6 @@ impl Writer {
     /// Repairs the traces of a crash, a clock jump or new rules for names. Runs at start, before
     /// the first check. Returns the number of interrupted checks. They are due again within the
     /// hour, or at their ordinary time after the third interruption in a row.
-    ///
-    /// # Errors
-    /// Fails on a database error; some repairs may be done.
     pub async fn recover(
         &self,
         now: Timestamp,
@@ -324,17 +297,11 @@ impl Writer {
     }
 
     /// Writes and syncs a page without changing anything, to test whether the disk accepts writes.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn try_write(&self) -> Result<(), StoreError> {
         self.call(recovery::try_write).await
     }
 
     /// Stores that a dump of `names` names was published.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn record_dump(&self, at: Timestamp, names: u64) -> Result<(), StoreError> {
         let dump = DumpRecord { at, names };
         self.call(move |c| dumps::record(c, dump)).await

@@ -19,7 +19,6 @@ const DNS_NAME_BYTES_MAX: usize = 253;
 /// How tokens of [`TEST_DOMAIN`] and of names below it are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestDomain {
-    /// They are rejected.
     Refuse,
     /// They are verified like others. For tests only: anyone can make them.
     Allow,
@@ -30,14 +29,12 @@ pub enum TestDomain {
 pub struct Submitter {
     /// The domain whose DNS publishes the key.
     pub domain: Host,
-    /// The hash of that key.
     pub key_hash: KeyHash,
 }
 
 /// Why a domain can't vouch. The text continues "the token's domain".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DomainError {
-    /// It is not a host name.
     #[error("can't be used: {0}")]
     NotAName(#[from] HostError),
     /// Its record's name would be too long.
@@ -51,9 +48,6 @@ pub enum DomainError {
 }
 
 /// Parses the domain in a token of this form into canonical form.
-///
-/// # Errors
-/// Returns the reason if the domain can't vouch.
 pub fn parse(bytes: &[u8], form: Form, test: TestDomain) -> Result<Host, DomainError> {
     let text = str::from_utf8(bytes).map_err(|_not_text| HostError::Idna)?;
     let domain = Host::parse(text)?;

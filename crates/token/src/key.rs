@@ -10,7 +10,6 @@ use zeroize::Zeroizing;
 /// Bytes of a public key, of a secret key's seed and of a hash.
 pub const KEY_BYTES: usize = 32;
 
-/// Bytes of a signature.
 pub const SIGNATURE_BYTES: usize = 64;
 
 /// Why a text is not a public key.
@@ -48,9 +47,6 @@ pub struct LogKey([u8; KEY_BYTES]);
 
 impl PublicKey {
     /// Parses 64 hex digits of either case, and nothing else.
-    ///
-    /// # Errors
-    /// Returns the reason if these are not a key.
     pub fn from_hex(digits: &[u8]) -> Result<Self, KeyError> {
         let bytes = bytes_of_hex(digits).ok_or(KeyError::NotHex)?;
         VerifyingKey::from_bytes(&bytes)
@@ -90,7 +86,6 @@ impl SecretKey {
         Zeroizing::new(self.0.to_bytes())
     }
 
-    /// The public key.
     pub fn public(&self) -> PublicKey {
         PublicKey(self.0.verifying_key())
     }
@@ -117,9 +112,6 @@ impl KeyHash {
 
 impl LogKey {
     /// Parses 64 hex digits of either case, and nothing else.
-    ///
-    /// # Errors
-    /// Returns [`KeyError::NotHex`] for any other text.
     pub fn from_hex(digits: &[u8]) -> Result<Self, KeyError> {
         bytes_of_hex(digits).map(Self).ok_or(KeyError::NotHex)
     }

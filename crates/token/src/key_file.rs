@@ -43,7 +43,6 @@ pub enum KeyFileError {
     /// The file has only the public key.
     #[error("is a public key: name the private one, which is next to it without `.pub`")]
     Public,
-    /// The key has a passphrase.
     #[error(
         "has a passphrase, and nobody can enter it here: make a separate key for tokens with `fedicensus token key --new`"
     )]

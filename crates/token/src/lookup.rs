@@ -21,12 +21,9 @@ const SIGSUM_LABEL: &str = "_sigsum_v1";
 /// that fits one also fits the other.
 const SIGSUM_OLD_LABEL: &str = "_sigsum_v0";
 
-/// A token's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// The census's own.
     Own,
-    /// Sigsum's.
     Sigsum,
 }
 
@@ -45,9 +42,7 @@ impl Form {
 pub enum TxtAnswer {
     /// The records in the order received. An empty list counts as [`NotFound::NoData`].
     Records(Vec<TxtRecord>),
-    /// There are none.
     NotFound(NotFound),
-    /// The look-up failed.
     Failed(Failure),
 }
 
@@ -72,7 +67,6 @@ pub enum Failure {
 /// Why there are no keys.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LookupError {
-    /// The domain publishes none.
     #[error(
         "{name} has no TXT record ({}): publish the public key there, 64 hex digits, and wait until DNS has it",
         how.in_words()
@@ -80,7 +74,6 @@ pub enum LookupError {
     NotFound {
         /// The name that was looked up.
         name: String,
-        /// The DNS answer.
         how: NotFound,
     },
     /// The look-up failed, so a retry may succeed.
@@ -88,7 +81,6 @@ pub enum LookupError {
     Failed {
         /// The name that was looked up.
         name: String,
-        /// What happened.
         how: Failure,
     },
 }
@@ -96,11 +88,9 @@ pub enum LookupError {
 /// The step after an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Look up another name.
     Ask(Lookup),
     /// The records, which include a domain's keys ([`crate::Candidates`]).
     Found(Vec<TxtRecord>),
-    /// There are none.
     Ended(LookupError),
 }
 

@@ -83,9 +83,7 @@ pub enum Purpose {
 pub struct Claim {
     /// The wish about the host.
     pub purpose: Purpose,
-    /// The domain that vouches.
     pub domain: Host,
-    /// The host.
     pub host: Host,
     /// From then on it is no longer valid.
     pub expires: UnixSeconds,
@@ -94,7 +92,6 @@ pub struct Claim {
 /// A token of the census's own form, not yet verified; see [`OwnToken::verify`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnToken {
-    /// Its content.
     pub claim: Claim,
     /// The alleged signature of the domain.
     pub signature: Signature,
@@ -105,20 +102,15 @@ pub struct OwnToken {
 pub struct Wanted<'host> {
     /// The wish about the host.
     pub purpose: Purpose,
-    /// The host.
     pub host: &'host Host,
-    /// The current time.
     pub now: UnixSeconds,
 }
 
-/// A verified token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
-    /// Who vouches.
     pub submitter: Submitter,
     /// The wish about the host.
     pub purpose: Purpose,
-    /// The host.
     pub host: Host,
     /// From then on the token is no longer valid.
     pub expires: UnixSeconds,
@@ -130,7 +122,6 @@ pub enum OwnError {
     /// It exceeds [`VALUE_BYTES_MAX`].
     #[error("the token is longer than {VALUE_BYTES_MAX} bytes, and can't be one")]
     TooLong,
-    /// It has another version, or Sigsum's form.
     #[error(
         "the token does not begin with `{VERSION} `: it is of another version, or of Sigsum's form, which has a header of its own"
     )]
@@ -138,10 +129,8 @@ pub enum OwnError {
     /// It does not have six words.
     #[error("the token is not six words with exactly one space between each two")]
     Shape,
-    /// The purpose is unknown.
     #[error("the token's purpose is not `submit`, `opt-out` or `opt-in`")]
     Purpose,
-    /// The domain can't vouch.
     #[error("the token's domain {0}")]
     Domain(#[from] DomainError),
     /// The host is not a valid name.
@@ -163,12 +152,8 @@ pub enum OwnError {
 /// Why a token is not valid for a request.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Rejected {
-    /// It has expired.
     #[error("the token expired {seconds_ago} s ago: make a new one")]
-    Expired {
-        /// Seconds since then.
-        seconds_ago: u64,
-    },
+    Expired { seconds_ago: u64 },
     /// It expires further ahead than allowed.
     #[error(
         "the token is not valid for another {seconds} s, because a token may expire at most {EXPIRES_IN_SECONDS_MAX} s ahead: make one that expires sooner; if it should be valid, set the clock of the machine that made it"
@@ -179,30 +164,17 @@ pub enum Rejected {
     },
     /// It was signed for another purpose.
     #[error("the token was signed to {signed}, not to {wanted}: make one for that purpose")]
-    WrongPurpose {
-        /// The token's purpose.
-        signed: Purpose,
-        /// The requested purpose.
-        wanted: Purpose,
-    },
+    WrongPurpose { signed: Purpose, wanted: Purpose },
     /// It was signed for another host.
     #[error("the token was signed for {signed}, not for {wanted}: make one for that host")]
-    WrongHost {
-        /// The token's host.
-        signed: Host,
-        /// The requested host.
-        wanted: Host,
-    },
+    WrongHost { signed: Host, wanted: Host },
     /// Only the owner may decide this, and the domain does not contain the host.
     #[error(
         "{domain} can't decide to {purpose} for {host}, which is neither this domain nor below it: sign with a key of the host's own domain"
     )]
     NotTheOwner {
-        /// The requested purpose.
         purpose: Purpose,
-        /// The domain that vouches.
         domain: Host,
-        /// The host.
         host: Host,
     },
     /// None of the domain's keys has signed it.
@@ -213,9 +185,6 @@ pub enum Rejected {
 impl OwnToken {
     /// Parses a header's value. `None` for an empty one, which counts as a missing header. Of
     /// several headers the first counts.
-    ///
-    /// # Errors
-    /// Returns how it is malformed.
     pub fn parse(value: &[u8], test: TestDomain) -> Result<Option<Self>, OwnError> {
         if value.is_empty() {
             return Ok(None);
@@ -249,7 +218,6 @@ impl OwnToken {
         }
     }
 
-    /// Signs this content.
     pub fn sign(claim: Claim, key: &SecretKey) -> Self {
         let signature = key.sign(&claim.signed_bytes());
         Self { claim, signature }
@@ -283,9 +251,6 @@ impl OwnToken {
 impl Claim {
     /// Whether this content matches the request, without verifying the signature. Called before any
     /// DNS request.
-    ///
-    /// # Errors
-    /// Returns the reason if it does not. Never [`Rejected::NotSigned`].
     pub fn fits(&self, wanted: Wanted<'_>) -> Result<(), Rejected> {
         if self.purpose != wanted.purpose {
             return Err(Rejected::WrongPurpose {
@@ -340,7 +305,6 @@ impl Claim {
 }
 
 impl Purpose {
-    /// All purposes.
     pub const ALL: [Self; 3] = [Self::Submit, Self::OptOut, Self::OptIn];
 
     /// The word in the token.
@@ -375,7 +339,6 @@ impl fmt::Display for Purpose {
     }
 }
 
-/// The header's value.
 impl fmt::Display for OwnToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let claim = &self.claim;

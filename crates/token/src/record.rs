@@ -68,7 +68,6 @@ impl Candidates {
         }
     }
 
-    /// Only this key.
     pub fn one(key: PublicKey) -> Self {
         Self {
             keys: vec![key],

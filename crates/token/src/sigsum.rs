@@ -36,7 +36,6 @@ const SIGNED_BYTES: usize = NAMESPACE.len() + 1 + KEY_BYTES;
 pub struct SigsumToken {
     /// The domain that allegedly vouches.
     pub domain: Host,
-    /// Its alleged signature.
     pub signature: Signature,
 }
 
@@ -52,7 +51,6 @@ pub enum SigsumError {
     /// There is nothing before the space.
     #[error("the token's domain is empty")]
     NoDomain,
-    /// The domain can't vouch.
     #[error("the token's domain {0}")]
     Domain(#[from] DomainError),
     /// The signature is not 128 hex digits.
@@ -63,9 +61,6 @@ pub enum SigsumError {
 impl SigsumToken {
     /// Parses a header's value. `None` for an empty one, which counts as a missing header. Of
     /// several headers the first counts.
-    ///
-    /// # Errors
-    /// Returns how it is malformed.
     pub fn parse(value: &[u8], test: TestDomain) -> Result<Option<Self>, SigsumError> {
         if value.is_empty() {
             return Ok(None);
@@ -101,9 +96,6 @@ impl SigsumToken {
     }
 
     /// Verifies that one of the domain's keys has signed for the log, or the census, with this key.
-    ///
-    /// # Errors
-    /// Fails if none of them has.
     pub fn verify(&self, keys: &Candidates, log_key: LogKey) -> Result<Submitter, NotSigned> {
         Ok(Submitter {
             domain: self.domain.clone(),
@@ -112,7 +104,6 @@ impl SigsumToken {
     }
 }
 
-/// The header's value.
 impl fmt::Display for SigsumToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.domain, self.signature)

@@ -12,7 +12,6 @@ use super::table::Table;
 use crate::expectation::Expectation;
 use crate::play::{Answer, Play};
 
-/// The publishing host.
 pub const HOST: &str = "lists.lab.test";
 
 /// Path of its list of instances, in the format of the-federation.info.
@@ -41,13 +40,11 @@ pub const PODS: [&str; 10] = [
 /// A host that proves its opt-out by a file.
 pub const PROVING_HOST: &str = "says-so-itself.lab.test";
 
-/// Path of its proof.
 pub const PROOF_PATH: &str = "/.well-known/fedicensus";
 
 /// The lines of its proof.
 pub const PROOF: [&str; 2] = ["# to whom it may concern", "fedicensus-proof=opt-out"];
 
-/// A push service.
 pub const PUSH_HOST: &str = "push.lab.test";
 
 /// Paths of its endpoints: it takes messages for the first, the second is gone, and for the third

@@ -177,7 +177,6 @@ pub fn lemmy_paged(key: &'static str, pages: &[&[&str]]) -> Answer {
     })
 }
 
-/// Mbin.
 pub fn mbin(peers: &[&str]) -> Answer {
     let instances: Vec<Value> = peers
         .iter()
@@ -241,7 +240,6 @@ pub fn statusnet_config(private: Value) -> Answer {
     Answer::json(&json!({"site": {"name": "x", "private": private, "closed": "0"}}))
 }
 
-/// Hubzilla's flag.
 pub fn siteinfo(hide: Value) -> Answer {
     Answer::json(&json!({"version": "9.4", "hide_in_statistics": hide}))
 }

@@ -10,9 +10,7 @@ use crate::play::{Dns, Play};
 /// An instance in the lab.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Persona {
-    /// Its name.
     pub host: Host,
-    /// A description for people.
     pub plays: String,
     /// The numbers of the facts about hostile and odd servers that it covers. Empty for ordinary
     /// software.
@@ -21,7 +19,6 @@ pub struct Persona {
     pub via: Via,
     /// What the census should find.
     pub expectation: Expectation,
-    /// Its behaviour.
     #[serde(skip)]
     pub play: Play,
 }

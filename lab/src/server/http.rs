@@ -26,7 +26,6 @@ const PIECES_MAX: u64 = 100_000;
 /// Why a request could not be read.
 #[derive(Debug, Error)]
 pub(crate) enum RequestError {
-    /// The connection broke.
     #[error("the connection broke")]
     Io(#[from] io::Error),
     /// It is not HTTP, or exceeds the limits.

@@ -29,7 +29,6 @@ pub struct Entry {
     pub method: String,
     /// The path without its query, escaped.
     pub path: String,
-    /// The user agent, escaped.
     pub agent: String,
 }
 
@@ -75,9 +74,6 @@ impl RequestLog {
 }
 
 /// All lines of the log, in order. An incomplete last line ends the reading.
-///
-/// # Errors
-/// Fails if the file can't be read.
 pub fn entries(path: &Path) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for line in BufReader::new(File::open(path)?.take(LOG_BYTES_MAX)).lines() {

@@ -26,7 +26,6 @@ const OTHER_NAME: &str = "somebody-else.test";
 /// The authority and the certificates that it has issued.
 pub(crate) struct Authority {
     ca: CertifiedIssuer<'static, KeyPair>,
-    /// For incomplete chains.
     intermediate: CertifiedIssuer<'static, KeyPair>,
     /// One key for all names: creating one costs more than signing, and nothing here is secret.
     key: KeyPair,
@@ -36,10 +35,8 @@ pub(crate) struct Authority {
 /// Why a certificate or its configuration could not be created.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// The certificate library failed.
     #[error("the lab could not make a certificate")]
     Certificate(#[from] rcgen::Error),
-    /// The TLS library failed.
     #[error("the lab could not make a TLS configuration")]
     Config(#[from] rustls::Error),
 }
@@ -59,7 +56,6 @@ fn ca_params(name: &str) -> CertificateParams {
 }
 
 impl Authority {
-    /// A new authority.
     pub(crate) fn new() -> Result<Self, TlsError> {
         let ca =
             CertifiedIssuer::self_signed(ca_params("Fedicensus lab CA"), KeyPair::generate()?)?;

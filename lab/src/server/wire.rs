@@ -9,7 +9,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// The stream below TLS.
 #[derive(Debug)]
 pub(crate) struct Wire {
     tcp: TcpStream,
@@ -18,7 +17,6 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// At full speed.
     pub(crate) fn new(tcp: TcpStream) -> Self {
         Self {
             tcp,

@@ -12,19 +12,14 @@ use crate::check::input::Check;
 use crate::check::outcome::{self, Evidence};
 use crate::services::Services;
 
-/// The gateway's answer.
 #[derive(Debug)]
 pub enum Way {
     /// The host has accepted a connection. The caller closes it when the check is over.
     Open(Egress),
-    /// The check ends here.
     Closed(CheckOutcome),
 }
 
 /// Asks the gateway to open the check's host.
-///
-/// # Errors
-/// A fault if the gateway itself does not answer.
 pub async fn open(check: &Check, services: &Services) -> Result<Way, Fault> {
     let group = services.gate.names().registered_domain(&check.host);
     let opened = services

@@ -16,13 +16,11 @@ pub struct Check {
     pub number: CheckNumber,
     /// Names its container and its egress.
     pub id: CheckId,
-    /// The host to check.
     pub host: Host,
     /// What to ask beyond NodeInfo.
     pub order: CheckOrder,
     /// What the connection should show to work.
     pub wish: Wish,
-    /// When the check began.
     pub began: Timestamp,
     /// Receives the check's steps, if an operator watches.
     watcher: Option<mpsc::Sender<String>>,

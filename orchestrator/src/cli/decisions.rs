@@ -10,7 +10,6 @@ use crate::config::Config;
 use crate::names::groups::decision_words;
 use crate::serve::control::Request;
 
-/// Decisions per read.
 const PAGE: u32 = 1000;
 
 #[derive(Debug, Subcommand)]
@@ -27,7 +26,6 @@ pub(super) enum Decisions {
     },
 }
 
-/// A decision as JSON.
 #[derive(Debug, Serialize)]
 struct Shown {
     id: String,

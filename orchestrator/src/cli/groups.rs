@@ -56,7 +56,6 @@ pub(super) struct About {
     reason: String,
 }
 
-/// A group as JSON.
 #[derive(Debug, Serialize)]
 struct Shown {
     domain: String,

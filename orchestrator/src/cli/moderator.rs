@@ -66,7 +66,6 @@ pub(super) enum Moderator {
     },
 }
 
-/// An account as JSON.
 #[derive(Debug, Serialize)]
 struct Shown {
     name: String,
@@ -138,7 +137,6 @@ fn list(accounts: &Accounts, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A session as JSON.
 #[derive(Debug, Serialize)]
 struct SessionShown {
     moderator: String,

@@ -220,10 +220,8 @@ fn stands_still(live: &LiveState) -> Option<String> {
         .then(|| format!("daemon: its loop has not run for {} s", still.as_secs()))
 }
 
-/// Names per read.
 const WAITING_PAGE: u32 = 1000;
 
-/// A name as JSON.
 #[derive(Debug, serde::Serialize)]
 struct WaitingShown {
     name: String,

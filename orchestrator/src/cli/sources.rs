@@ -23,7 +23,6 @@ pub(super) enum Sources {
     },
 }
 
-/// A source as JSON.
 #[derive(Debug, Serialize)]
 struct Shown {
     url: String,

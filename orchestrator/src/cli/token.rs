@@ -130,7 +130,6 @@ fn now() -> UnixSeconds {
     UnixSeconds(u64::try_from(SystemClock.now().0 / 1000).unwrap_or(0))
 }
 
-/// A key for display.
 #[derive(Serialize)]
 struct ShownKey {
     public_key: String,

@@ -25,21 +25,13 @@ pub enum FileError {
     /// The file can't be opened or read.
     #[error("{what} {}: can't be read ({source}); check the path and its permissions", path.display())]
     Unreadable {
-        /// The expected content.
         what: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
     /// The path is a folder, a pipe or a device.
     #[error("{what} {}: is not a regular file; name a file", path.display())]
-    NotAFile {
-        /// The expected content.
-        what: &'static str,
-        /// The path.
-        path: PathBuf,
-    },
+    NotAFile { what: &'static str, path: PathBuf },
 }
 
 /// Reads the first `bytes_max` bytes of the file at `path`, and one more if there is one. `what`
@@ -66,9 +58,6 @@ pub fn read(what: &'static str, path: &Path, bytes_max: usize) -> Result<Vec<u8>
 }
 
 /// Like [`read`], from standard input.
-///
-/// # Errors
-/// It can't be read.
 pub fn read_stdin(what: &'static str, bytes_max: usize) -> Result<Vec<u8>, FileError> {
     bounded(io::stdin().lock(), bytes_max).map_err(|source| FileError::Unreadable {
         what,

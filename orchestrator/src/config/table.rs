@@ -9,7 +9,6 @@ pub(super) const LAB_PREFIX: &str = "lab.";
 /// overrides the file, which overrides the default.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting {
-    /// Name in the file.
     pub key: &'static str,
     /// Default, as an operator would write it.
     pub default: &'static str,

@@ -8,7 +8,6 @@ use tokio::sync::{mpsc, oneshot};
 /// Queue of waiting orders. Each operator's command waits for its answer.
 pub const ORDERS_MAX: usize = 16;
 
-/// The operator's request.
 #[derive(Debug)]
 pub enum Order {
     /// Names were admitted: look for due hosts.
@@ -22,12 +21,9 @@ pub enum Order {
     Unlist,
     /// Check this host now and report each step; the channel closes at the end.
     Check {
-        /// The host to check.
         host: Host,
-        /// Receives the steps.
         watcher: mpsc::Sender<String>,
     },
-    /// Publish now.
     Dump {
         /// Whether to publish a list that lost too many names.
         force: Force,

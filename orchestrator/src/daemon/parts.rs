@@ -33,9 +33,6 @@ async fn status(services: &Services, location: &Location) -> Result<(), String> 
 }
 
 /// A failure of the store, in words for the operator.
-///
-/// # Errors
-/// The store is closed: the daemon can't continue.
 pub(super) fn store_trouble(error: StoreError, location: &Location) -> anyhow::Result<String> {
     if matches!(error, StoreError::Closed) {
         anyhow::bail!("{error}");

@@ -57,7 +57,6 @@ pub struct LiveState {
     pub last_round_ms: i64,
     /// Hosts being checked or written.
     pub in_flight: u64,
-    /// The limits in force.
     pub pace: Box<Pace>,
     /// Failures that wait for confirmation.
     pub waiting: u64,
@@ -88,7 +87,6 @@ pub struct Pace {
     pub checks_min: u32,
     /// Upper bound of `checks_allowed`.
     pub checks_max: u32,
-    /// Containers that run now.
     pub checks_running: u32,
     /// Why no more run: `checks_max`, `memory`, `processor`, `engine`, `dials`, `paces`, `demand`.
     pub limited_by: String,

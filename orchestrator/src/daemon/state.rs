@@ -19,7 +19,6 @@ use crate::config::Config;
 use crate::publish::round::Done;
 use crate::services::Services;
 
-/// The trusted daemon.
 #[derive(Debug)]
 pub struct Daemon {
     pub(super) services: Services,
@@ -27,7 +26,6 @@ pub struct Daemon {
     pub(super) config: Config,
     pub(super) scheduler: Scheduler,
     pub(super) checks: Running,
-    /// Counts due hosts.
     pub(super) reader: Arc<Mutex<Reader>>,
     /// Tasks that take hosts and write rows. The daemon waits for them at its end.
     pub(super) work: JoinSet<anyhow::Result<Event>>,

@@ -9,7 +9,6 @@ use serde::Serialize;
 /// Names that are in both lists or in only one of them.
 #[derive(Debug, Default, Serialize)]
 pub struct Comparison {
-    /// Hosts in both lists.
     pub both: u64,
     /// Hosts in our published list only.
     pub only_ours: Vec<String>,
@@ -22,7 +21,6 @@ pub struct Comparison {
 /// A host that is missing from our list.
 #[derive(Debug, Serialize)]
 pub struct Missing {
-    /// The missing host.
     pub host: Host,
     /// Its state, as in `fedicensus explain`.
     pub state: String,
@@ -32,9 +30,6 @@ pub struct Missing {
 
 /// Compares `ours` with the names of another list. `explain` returns the state of a missing host
 /// and why it is not listed.
-///
-/// # Errors
-/// The first error of `ours` or `explain`.
 pub fn compare<E>(
     ours: impl Iterator<Item = Result<String, E>>,
     theirs: &[String],

@@ -18,7 +18,6 @@ use crate::names::groups;
 /// What the census knows about one host.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
-    /// The host.
     pub host: Host,
     /// Its state in one word; `unknown` if no one named the host, `waiting` if it had no room,
     /// `forgotten` if the census dropped it.
@@ -37,9 +36,7 @@ pub struct Explanation {
     pub reason: Option<String>,
     /// The verdict's reason with all recorded details.
     pub detail: Option<String>,
-    /// NodeInfo's software name.
     pub software: Option<String>,
-    /// NodeInfo's software version.
     pub version: Option<String>,
     /// NodeInfo's `openRegistrations`. `None` if NodeInfo has no such field.
     pub open_registrations: Option<bool>,
@@ -68,7 +65,6 @@ pub struct Past {
     pub at: String,
     /// The verdict in one word.
     pub verdict: String,
-    /// The verdict's reason.
     pub reason: Option<String>,
 }
 
@@ -77,9 +73,7 @@ pub struct Past {
 pub enum Entry<'e> {
     /// It has a row in the database.
     Known(&'e Stored),
-    /// It waits for room.
     Waiting(&'e Waiter),
-    /// The census dropped it.
     Forgotten,
     /// The census doesn't have it.
     Unknown,
@@ -108,9 +102,6 @@ impl Entry<'_> {
 }
 
 /// Finds a name in the database and explains it.
-///
-/// # Errors
-/// The database can't be read.
 pub fn look_up(
     reader: &Reader,
     host: &Host,

@@ -22,17 +22,14 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// All of `status`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Status {
-    /// Version of this program.
     pub version: String,
     /// Hosts by state, all states.
     pub hosts: BTreeMap<String, u64>,
-    /// All hosts.
     pub hosts_total: u64,
     /// Hosts that ask not to be listed.
     pub hidden: u64,
     /// Hosts that are due now.
     pub due: u64,
-    /// Hosts marked in flight.
     pub in_flight: u64,
     /// Groups over the threshold that no one has decided about.
     pub groups_held: u64,
@@ -113,20 +110,15 @@ impl SourceShown {
     }
 }
 
-/// A part's answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartStatus<T> {
-    /// The part answered.
     Open(T),
     /// The part did not answer, and why.
     Closed(String),
 }
 
 /// Reads the figures from the database. Blocks.
-///
-/// # Errors
-/// The database can't be read.
 pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
     let counts = reader.counts()?;
     let held = reader.held()?;
@@ -176,9 +168,6 @@ impl Status {
     }
 
     /// For programs: as [`Status`] serialises, with all times as RFC 3339.
-    ///
-    /// # Errors
-    /// If it has no JSON form.
     pub fn json(&self) -> serde_json::Result<Value> {
         let mut json = serde_json::to_value(self)?;
         if let Some(Value::Object(daemon)) = json.get_mut("daemon") {

@@ -60,9 +60,7 @@ pub enum GateError {
 /// The result for a name that the operator brought.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Brought {
-    /// It was admitted now.
     New,
-    /// It was known before.
     Known,
     /// The operator's own lists ban it.
     Refused(Refusal),
@@ -156,9 +154,6 @@ impl NameGate {
     }
 
     /// Whether the operator's deny-list covers a host, and by which line.
-    ///
-    /// # Errors
-    /// Why it is not checked.
     pub fn denies(&self, host: &Host) -> Result<(), Refusal> {
         let listed = self.terms().deny.covers_text(host.as_str());
         listed.map_or(Ok(()), |listed| Err(Refusal::Denied(listed)))
@@ -259,9 +254,6 @@ impl NameGate {
 
     /// Reads rules, lists and public suffixes again, all or nothing. Returns what is in force now,
     /// as text.
-    ///
-    /// # Errors
-    /// Every wrong line; what was in force stays in force.
     pub async fn reload(&self) -> Result<String, String> {
         let files = self.0.files.clone();
         let read = tokio::task::spawn_blocking(move || {

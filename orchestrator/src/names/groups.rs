@@ -37,7 +37,6 @@ pub enum Verb {
     Deny,
     /// Check at most this many of its hosts a day.
     Limit(u32),
-    /// Remove the decision.
     ForgetDecision,
 }
 
@@ -103,9 +102,6 @@ async fn group_new(writer: &Writer, names: &Arc<Names>) -> Result<(), StoreError
 }
 
 /// Carries out a decision, and returns what follows from it.
-///
-/// # Errors
-/// Why the decision is rejected, as text.
 pub async fn decide(
     writer: &Writer,
     names: &Arc<Names>,
@@ -153,9 +149,6 @@ pub async fn decide(
 }
 
 /// Trims and checks a reason.
-///
-/// # Errors
-/// It is empty, too long, or not one line.
 pub fn a_line(reason: &str) -> Result<&str, String> {
     let reason = reason.trim();
     if reason.is_empty() || reason.len() > TEXT_BYTES_MAX || reason.chars().any(char::is_control) {
@@ -216,7 +209,6 @@ pub fn why_not(stored: &StoredGroup, host: &Host) -> String {
     )
 }
 
-/// A decision in one word, with its number.
 pub fn decision_words(decision: Decision) -> String {
     match decision {
         Decision::None => "decision forgotten".to_owned(),

@@ -28,9 +28,7 @@ pub struct Source {
     pub host: Host,
     /// Its path on the host.
     pub path: ListPath,
-    /// Its format.
     pub format: ListFormat,
-    /// Time between two readings.
     pub interval: Duration,
     /// Most names taken from one reading. The admission rules limit how many of them enter.
     pub names_max: u32,
@@ -67,7 +65,6 @@ impl SourceName {
         is_name.then(|| Self(text.to_owned()))
     }
 
-    /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -81,10 +81,6 @@ impl SuffixPlace {
 pub struct TermsError(Vec<PolicyError>);
 
 impl Files {
-    /// Reads all files. Blocks.
-    ///
-    /// # Errors
-    /// Names every wrong line of every file.
     pub fn read(&self) -> Result<Terms, TermsError> {
         let (policy, deny, allow) = (
             self.policy(),
@@ -106,9 +102,6 @@ impl Files {
     }
 
     /// The rule for names with the list of suffixes in force. Blocks.
-    ///
-    /// # Errors
-    /// The list of suffixes is invalid.
     pub fn names(&self) -> Result<Names, ConfigError> {
         Ok(Names {
             suffixes: self.suffix_list.list()?,
@@ -201,7 +194,6 @@ pub enum PolicyError {
 /// Why a file is no list of public suffixes.
 #[derive(Debug, Error)]
 pub enum ListError {
-    /// It can't be read.
     #[error(transparent)]
     File(#[from] FileError),
     /// Its content is not a list.
@@ -219,9 +211,6 @@ pub fn read_rules(path: &Path) -> Result<Rules, PolicyError> {
 }
 
 /// Like [`read_rules`], from standard input.
-///
-/// # Errors
-/// Those of [`read_rules`].
 pub fn read_rules_from_stdin() -> Result<Rules, PolicyError> {
     let bytes = input_file::read_stdin(RULES, rules::FILE_BYTES_MAX)?;
     Ok(Rules::parse(&bytes, Path::new(DASH))?)
@@ -249,9 +238,6 @@ pub fn excerpt(path: &Path) -> Result<Suffixes, ListError> {
 /// The policy of these rules. The public suffixes come from the file at `suffixes` if there is one,
 /// otherwise from the list that the `public` line names; `default` means `own`. No list is opened
 /// if there is no such line or it is off.
-///
-/// # Errors
-/// The list can't be read or is invalid.
 pub fn with_suffixes(
     rules: Rules,
     suffixes: Option<&Path>,

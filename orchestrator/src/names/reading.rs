@@ -30,7 +30,6 @@ pub struct Ways {
     pub gateway: GatewayClient,
     /// The only way to a container.
     pub launcher: LauncherClient,
-    /// Slots among the containers.
     pub slots: SlotQueue,
     /// The contact of the census's operator.
     pub contact: Arc<str>,
@@ -48,31 +47,29 @@ impl Ways {
     }
 }
 
-/// What to read.
 #[derive(Debug)]
 pub(crate) struct Errand<'a> {
     pub(crate) host: &'a Host,
-    /// What the container does.
     pub(crate) order: CheckOrder,
-    /// Names the container.
     pub(crate) id: CheckId,
     /// The host's registered domain, by which look-ups are paced.
     pub(crate) group: String,
 }
 
-/// How a reading ended.
 #[derive(Debug)]
 pub(crate) enum Went<R> {
     /// The container ran, with this result.
     Ran(Ran<R>),
     /// The host could not be reached. Whether it is alive is for its own check to find.
-    Unreachable { reason: DeadReason, detail: String },
+    Unreachable {
+        reason: DeadReason,
+        detail: String,
+    },
     /// The host can't be asked now.
     Deferred {
         why: Deferral,
         retry_after: Duration,
     },
-    /// We have no network.
     Offline,
 }
 
@@ -82,7 +79,6 @@ pub(crate) struct Ran<R> {
     pub(crate) report: R,
     /// `None` if we ended it because it broke the protocol.
     pub(crate) end: Option<End>,
-    /// Its stderr, escaped.
     pub(crate) stderr: String,
     pub(crate) account: Account,
 }

@@ -129,7 +129,6 @@ impl From<RowError> for PublishError {
     }
 }
 
-/// Logs anything unusual.
 fn tell(outcome: &Outcome) {
     if let Some(why) = &outcome.starts_anew {
         tracing::warn!(

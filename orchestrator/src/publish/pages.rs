@@ -132,7 +132,6 @@ fn day(counts: DayCounts) -> Option<Day> {
     })
 }
 
-/// A site during writing.
 struct Making<'a> {
     site: Site,
     rows: Standing,

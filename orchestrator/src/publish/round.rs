@@ -32,9 +32,7 @@ pub struct Round<'a> {
     pub publisher: &'a Publisher,
     /// What the pages say about the census's operator.
     pub about: &'a pages::About,
-    /// Source of the rows.
     pub reader: &'a Reader,
-    /// Records the dump.
     pub writer: &'a Writer,
     /// Time and manner of the dump.
     pub occasion: Occasion<'a>,

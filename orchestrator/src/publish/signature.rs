@@ -30,9 +30,6 @@ pub enum SigningError {
 
 /// The key in the private folder `data_dir`; if there is none, one is made and this is logged.
 /// Called at the start, when an operator watches. Blocks.
-///
-/// # Errors
-/// The existing key can't be used.
 pub fn keys(data_dir: &Path) -> Result<Keys, SigningError> {
     let seed = clock::key_seed().map_err(|error| SigningError::NoChance(error.to_string()))?;
     let (keys, origin) = Keys::open(data_dir, &seed)?;

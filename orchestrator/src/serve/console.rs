@@ -47,7 +47,6 @@ pub struct ConsoleServer {
     answers: ConsoleHandler,
 }
 
-/// Answers the console's requests.
 #[derive(Debug, Clone)]
 pub struct ConsoleHandler {
     handler: Handler,
@@ -59,10 +58,6 @@ pub struct ConsoleHandler {
 }
 
 impl ConsoleServer {
-    /// Creates the socket.
-    ///
-    /// # Errors
-    /// The socket can't be created.
     pub fn open(path: &Path, answers: ConsoleHandler) -> anyhow::Result<Self> {
         Ok(Self {
             listener: socket::listen(path, socket::OWN_USER)?,
@@ -101,7 +96,6 @@ impl ConsoleHandler {
         }
     }
 
-    /// Serves one request.
     pub async fn answer(&self, request: Request) -> Answer {
         let answered = match request {
             Request::Status {} => self.status().await,

@@ -375,7 +375,6 @@ fn in_words(error: StoreError) -> String {
     error.to_string()
 }
 
-/// The control socket, listening.
 #[derive(Debug)]
 pub struct ControlSocket(Listener);
 

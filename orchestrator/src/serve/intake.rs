@@ -46,7 +46,6 @@ pub struct IntakeServer {
     answers: IntakeHandler,
 }
 
-/// Answers the intake's requests.
 #[derive(Debug, Clone)]
 pub struct IntakeHandler {
     handler: Handler,
@@ -56,10 +55,6 @@ pub struct IntakeHandler {
 }
 
 impl IntakeServer {
-    /// Creates the socket.
-    ///
-    /// # Errors
-    /// The socket can't be created.
     pub fn open(
         path: &Path,
         handler: Handler,
@@ -109,7 +104,6 @@ impl IntakeHandler {
         }
     }
 
-    /// Serves one request.
     pub async fn answer(&self, request: Request) -> Answer {
         let answered = match request {
             Request::Submit { host, vouched } => self.submit(host, vouched).await,

@@ -57,10 +57,6 @@ pub struct PushHandler {
 }
 
 impl PushServer {
-    /// Opens the socket.
-    ///
-    /// # Errors
-    /// It can't be opened.
     pub fn open(path: &Path, handler: PushHandler) -> anyhow::Result<Self> {
         Ok(Self {
             listener: socket::listen(path, socket::OWN_USER)?,
@@ -102,7 +98,6 @@ impl PushHandler {
         }
     }
 
-    /// Handles one request.
     pub async fn answer(&self, request: Request) -> Answer {
         let Request::Deliver { host, messages } = request;
         match self.may_be_asked(&host).await {

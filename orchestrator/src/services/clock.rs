@@ -16,9 +16,7 @@ use zeroize::Zeroizing;
 
 pub use steady::SteadyClock;
 
-/// The current time.
 pub trait Clock: Send + Sync + std::fmt::Debug {
-    /// The current time.
     fn now(&self) -> Timestamp;
 
     /// What seems wrong with the clock, if anything.
@@ -30,7 +28,6 @@ pub trait Clock: Send + Sync + std::fmt::Debug {
     fn was_at(&self, _known: Timestamp) {}
 }
 
-/// The machine's clock.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemClock;
 
@@ -45,9 +42,6 @@ impl Clock for SystemClock {
 }
 
 /// The seed of a new key, directly from the operating system.
-///
-/// # Errors
-/// The system has no random numbers.
 pub fn key_seed() -> Result<Zeroizing<[u8; 32]>, OsError> {
     let mut seed = Zeroizing::new([0; 32]);
     OsRng.try_fill_bytes(seed.as_mut())?;

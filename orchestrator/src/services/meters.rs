@@ -14,7 +14,6 @@ pub use self::counts::Meters;
 pub enum Kind {
     /// Only increases, and starts at 0 with its part.
     Counter,
-    /// Increases and decreases.
     Gauge,
     /// Durations, counted by their length.
     Histogram,
@@ -34,12 +33,8 @@ impl Kind {
 /// One metric. The end of its name is its unit: seconds, bytes, or a count of what the name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Name.
     pub name: &'static str,
-    /// Kind.
     pub kind: Kind,
-    /// Names of its labels.
     pub labels: &'static [&'static str],
-    /// Help text.
     pub help: &'static str,
 }

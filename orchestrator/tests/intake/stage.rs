@@ -74,7 +74,6 @@ pub(crate) struct Reply {
     pub(crate) json: serde_json::Value,
 }
 
-/// A stopped clock.
 #[derive(Debug)]
 pub(crate) struct Standing;
 
@@ -141,7 +140,6 @@ impl Stage {
         Self::start_with(None, alone).await
     }
 
-    /// With these admission rules.
     pub(crate) async fn with_rules(rules: &str) -> Self {
         Self::start_with(Some(rules), alone).await
     }
@@ -260,7 +258,6 @@ impl Stage {
             .insert(name.to_owned(), told);
     }
 
-    /// Sets the file's text.
     pub(crate) fn file_says(&self, name: &str, lines: &[&str]) {
         let lines = lines.iter().map(|&line| line.to_owned()).collect();
         self.file(name, Told::Proof { lines });

@@ -2,10 +2,6 @@
 //! does not hold for an input. `tests/fuzz` calls these functions with generated inputs; the test
 //! `seeds` calls them with the committed ones.
 #![allow(
-    missing_docs,
-    reason = "each module has one function, and its first lines say what it asserts"
-)]
-#![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,

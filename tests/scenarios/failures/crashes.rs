@@ -69,7 +69,6 @@ struct Left {
     half_written: BTreeSet<String>,
 }
 
-/// Counts of what happened.
 #[derive(Debug, Default)]
 struct Tally {
     kills: u32,

@@ -58,7 +58,6 @@ struct User {
     endpoints: Vec<String>,
 }
 
-/// How messages are delivered.
 #[derive(Debug, Clone, Copy)]
 struct Delivery {
     setting: &'static str,
@@ -165,7 +164,6 @@ struct Load {
 }
 
 impl Load {
-    /// The process was killed.
     async fn ends(mut self) -> anyhow::Result<()> {
         self.is_over.cancel();
         while let Some(ended) = self.tasks.join_next().await {
@@ -298,7 +296,6 @@ struct Turn<'m> {
     connected: Instant,
     delivery: Delivery,
     model: &'m Model,
-    /// Not acknowledged.
     held: Vec<Value>,
 }
 

@@ -19,7 +19,6 @@ use push::storage::sqlite::{Limits, Sqlite};
 use tests::{Options, PATIENCE, Role, World};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Living instances without peers.
 const HOSTS: [&str; 3] = [
     "by-misskey.lab-shapes.test",
     "by-mbin.lab-shapes.test",

@@ -19,13 +19,9 @@ use crate::time::passing::{CROWD, check_until, pass, stored};
 const LEAVER: &str = "pleroma.lab.test";
 /// Responds, and is denied by the operator later.
 const DENIED: &str = "misskey.lab.test";
-/// Responds twice, then fails.
 const DYING: &str = "dying.lab.test";
-/// Responds twice, then redirects.
 const MOVING: &str = "moving.lab.test";
-/// Was never alive.
 const BARREN: &str = "no-nodeinfo.lab.test";
-/// Was never alive.
 const GONE: &str = "gone.lab.test";
 /// Names in the list of `junk.lab.test`, below a domain that has room for one.
 const CROWDED: [&str; 7] = [

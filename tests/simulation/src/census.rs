@@ -50,7 +50,6 @@ const ROUND: Duration = Duration::from_secs(3600);
 /// The daemon's default.
 const STARTS_PER_SECOND: u32 = 10;
 
-/// A running census.
 #[derive(Debug)]
 pub(crate) struct Census {
     pub(crate) plan: Plan,
@@ -65,7 +64,6 @@ pub(crate) struct Census {
     scheduler: Scheduler,
     events: VecDeque<Event>,
     checks: HashMap<CheckNumber, Check>,
-    /// When checks end.
     ends: BTreeSet<(Timestamp, CheckNumber)>,
     /// Checks that have a slot and wait for the engine.
     starting: VecDeque<CheckNumber>,

@@ -25,7 +25,6 @@ pub(crate) const TIME_OUT: Duration = Duration::from_secs(10);
 /// Longest time that a responding host takes.
 pub(crate) const ANSWER_SECONDS_MAX: u64 = 3;
 
-/// A running check.
 #[derive(Debug)]
 pub(crate) struct Check {
     pub(crate) host: Host,
@@ -46,7 +45,6 @@ pub(crate) enum Course {
     Offline,
     /// It ends without a container: nothing answered.
     Closed(How),
-    /// It gets a container.
     Container,
 }
 
@@ -78,9 +76,6 @@ pub(crate) fn course_of(name: Name, truth: &Truth) -> Course {
 }
 
 /// The result for a host in this state.
-///
-/// # Errors
-/// Never fails for names of this world.
 pub(crate) fn found(name: Name, now: Now) -> Result<Found, protocol::HostError> {
     let dead = |reason, status| Verdict::Dead {
         reason,

@@ -32,7 +32,6 @@ impl Engine {
         self.capacity + 1.0
     }
 
-    /// Containers started so far.
     pub(crate) fn started(&self) -> u64 {
         self.started
     }

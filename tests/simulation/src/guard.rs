@@ -57,11 +57,9 @@ pub struct Broken {
     pub subject: String,
     /// The step of the run.
     pub step: u64,
-    /// Hours of the run.
     pub hours: u64,
 }
 
-/// The guard's records.
 #[derive(Debug)]
 pub(crate) struct Guard {
     start: Timestamp,
@@ -88,7 +86,6 @@ impl Guard {
         }
     }
 
-    /// Begins another step.
     pub(crate) fn step(&mut self, now: Timestamp) {
         self.now = now;
         self.step += 1;
@@ -100,9 +97,6 @@ impl Guard {
     }
 
     /// Checks that `count` taken hosts fit into `room`.
-    ///
-    /// # Errors
-    /// Returns [`Rule::PickedTooMany`] otherwise.
     pub(crate) fn picked(&self, count: usize, room: u32) -> Result<(), Broken> {
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         self.hold(count <= room, Rule::PickedTooMany, || count.to_string())
@@ -127,9 +121,6 @@ impl Guard {
     }
 
     /// Checks the row of a host that was just taken.
-    ///
-    /// # Errors
-    /// Returns [`Rule::NotMovedOn`], or [`Rule::Lost`] if there is no row.
     pub(crate) fn row(&self, host: &Host, row: Option<&Stored>) -> Result<(), Broken> {
         let name = || host.to_string();
         self.hold(row.is_some(), Rule::Lost, name)?;
@@ -160,9 +151,6 @@ impl Guard {
     }
 
     /// Checks a listed host, which last responded at these times by its row and by our own records.
-    ///
-    /// # Errors
-    /// Returns [`Rule::ListedTooLong`] if it should not be listed.
     pub(crate) fn listed(
         &self,
         host: &str,
@@ -175,9 +163,6 @@ impl Guard {
     }
 
     /// Checks the number of listed hosts of a group without a decision.
-    ///
-    /// # Errors
-    /// Returns [`Rule::ListedThoughHeld`] if there are too many.
     pub(crate) fn group(&self, domain: &str, listed: u32) -> Result<(), Broken> {
         self.hold(listed <= GROUP_THRESHOLD, Rule::ListedThoughHeld, || {
             format!("one of {listed} below {domain}")
@@ -187,9 +172,6 @@ impl Guard {
     /// Checks the number of rows against the hosts forgotten by the rules since the start and the
     /// hosts added by our own records. There may be more rows, because invented names are not
     /// recorded.
-    ///
-    /// # Errors
-    /// Returns [`Rule::Lost`] if there are too few.
     pub(crate) fn known(&mut self, rows: u64, forgotten: u64, by_book: u64) -> Result<(), Broken> {
         let least = self.known.max(by_book);
         self.hold(rows + forgotten >= least, Rule::Lost, || {
@@ -202,18 +184,12 @@ impl Guard {
     }
 
     /// Checks that a known host still exists, or was forgotten by the rules.
-    ///
-    /// # Errors
-    /// Returns [`Rule::Lost`] otherwise.
     pub(crate) fn is_there(&self, host: &Host, is_there: bool) -> Result<(), Broken> {
         self.hold(is_there, Rule::Lost, || host.to_string())
     }
 
     /// Checks the number of containers started since the start, for an engine of this capacity per
     /// second and this number of starts at once.
-    ///
-    /// # Errors
-    /// Returns [`Rule::StartedTooMany`] if there were too many.
     pub(crate) fn started(
         &self,
         containers: u64,

@@ -14,7 +14,6 @@ use simulation::world::{WORLDS, World};
 /// Most hosts: names and addresses of the simulated world have numbers below this.
 const HOSTS_MAX: i64 = 16_000_000;
 
-/// Most days: a century.
 const DAYS_MAX: i64 = 36_500;
 
 /// Simulates years of a census in minutes: an invented Fediverse, a virtual clock, the real rules.

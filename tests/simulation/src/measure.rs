@@ -19,7 +19,6 @@ pub const DAY_AND_JITTER: Duration = Duration::from_secs(31 * 3600);
 /// Longest time for which a responding host should be unseen.
 pub const TWO_DAYS: Duration = Duration::from_secs(48 * 3600);
 
-/// Counters of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counts {
     /// Hosts taken for a check.
@@ -28,17 +27,14 @@ pub struct Counts {
     pub wasted: u64,
     /// Those that also used a container.
     pub wasted_containers: u64,
-    /// Checks of invented names.
     pub invented: u64,
     /// Checks that found a responding host alive, without canaries.
     pub lived: u64,
-    /// Committed verdicts.
     pub settled: u64,
     /// Failures that may have been ours: checked again within seconds.
     pub asked_again: u64,
     /// Failures without a witness: checked again within the hour.
     pub unconfirmed: u64,
-    /// Requested canaries.
     pub canaries: u64,
     /// Checks that were deferred to their turn.
     pub put_off: u64,
@@ -72,7 +68,6 @@ impl View {
 /// The state at one time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {
-    /// Days since the start.
     pub day: f64,
     /// Number of names on the list.
     pub listed: u32,
@@ -91,9 +86,7 @@ pub struct Sample {
     pub within_day_and_jitter: f64,
     /// The same within [`TWO_DAYS`].
     pub within_two_days: f64,
-    /// Checks so far.
     pub checks: u64,
-    /// Number of rows.
     pub rows: u64,
     /// Bytes of the database with its log.
     pub bytes: u64,
@@ -102,24 +95,18 @@ pub struct Sample {
 /// The content of the list.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OnList {
-    /// Number of names.
     pub(crate) listed: u32,
     /// Names of the world's hosts that belong there.
     pub(crate) rightly: u32,
-    /// Invented names.
     pub(crate) invented: u32,
 }
 
-/// The records.
 #[derive(Debug)]
 pub(crate) struct Measure {
     start: Timestamp,
     views: Vec<View>,
-    /// Number of known hosts.
     known: u64,
-    /// The counters.
     pub(crate) counts: Counts,
-    /// The samples by time.
     pub(crate) samples: Vec<Sample>,
     /// The longest time for which a responding host, known and checked daily, was not seen.
     pub(crate) longest: Duration,

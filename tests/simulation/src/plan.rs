@@ -12,7 +12,6 @@ use crate::guard::Broken;
 use crate::measure::Sample;
 use crate::world::World;
 
-/// An arbitrary start.
 pub(crate) const START: Timestamp = Timestamp(1_790_812_800_000);
 
 /// The gateway's default pace of all dials, per second.
@@ -21,11 +20,9 @@ const DIALS_A_SECOND: u32 = 20;
 /// The parameters of a simulation.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The world.
     pub world: World,
     /// Hosts known at the start.
     pub hosts: u32,
-    /// Length in days.
     pub days: u32,
     /// The seed of all randomness.
     pub seed: u64,
@@ -33,7 +30,6 @@ pub struct Plan {
     pub capacity: f64,
     /// The directory for the database's folder.
     pub below: PathBuf,
-    /// The start.
     pub start: Timestamp,
     /// Called with the state whenever the list was read, because a run with ten million hosts takes
     /// an hour.
@@ -64,7 +60,6 @@ impl Plan {
         DIALS_A_SECOND.max((2.0 * self.capacity).ceil() as u32)
     }
 
-    /// The end.
     pub fn end(&self) -> Timestamp {
         self.start
             .plus(Duration::from_secs(24 * 3600).saturating_mul(self.days))
@@ -78,7 +73,6 @@ pub enum Sabotage {
     ReleaseEarly,
     /// A host's next time does not move on.
     StayDue,
-    /// Opt-outs are not written.
     DeafToWord,
     /// A host whose robots.txt forbids checks is due again at once.
     DeafToRobots,
@@ -92,13 +86,11 @@ pub enum Sabotage {
     PickTooMany,
 }
 
-/// Why a run failed.
 #[derive(Debug, Error)]
 pub enum Failure {
     /// An invariant was broken.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// The store failed.
     #[error("store: {0}")]
     Store(#[from] StoreError),
     /// The simulation generated an invalid name.

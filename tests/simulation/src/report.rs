@@ -12,15 +12,11 @@ use crate::plan::Plan;
 /// All results of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The parameters.
     pub plan: Plan,
-    /// The counters.
     pub counts: Counts,
     /// The longest time for which a responding host, known and checked daily, was not seen.
     pub longest: Duration,
-    /// The samples by time.
     pub samples: Vec<Sample>,
-    /// Containers started.
     pub containers: u64,
     /// Hosts of the world at the end, known or not.
     pub beings: u32,
@@ -43,7 +39,6 @@ pub struct Cost {
     pub took: Duration,
     /// Bytes of the database when it was closed.
     pub bytes: u64,
-    /// Steps of the loop.
     pub steps: u64,
 }
 
@@ -52,7 +47,6 @@ pub struct Cost {
 pub struct Spread {
     /// The mean over all lists.
     pub mean: f64,
-    /// The worst value.
     pub worst: f64,
 }
 

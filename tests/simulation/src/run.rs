@@ -16,25 +16,18 @@ use crate::report::{Cost, Report};
     "seed {seed}, world {world}, {hosts} hosts, {days} days, {capacity} containers a second: {why}"
 )]
 pub struct Failed {
-    /// Its seed.
     pub seed: u64,
-    /// Its world.
     pub world: &'static str,
     /// Its hosts at the start.
     pub hosts: u32,
-    /// Its days.
     pub days: u32,
     /// Its engine's containers per second.
     pub capacity: f64,
-    /// The reason.
     #[source]
     pub why: Failure,
 }
 
 /// Runs a simulation from its start to its end.
-///
-/// # Errors
-/// Returns [`Failed`], with all parameters for repeating the run.
 pub fn run(plan: &Plan) -> Result<Report, Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()

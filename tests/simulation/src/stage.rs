@@ -44,7 +44,6 @@ impl Clock for VirtualClock {
     }
 }
 
-/// The parts.
 #[derive(Debug)]
 pub(crate) struct Stage {
     pub(crate) services: Services,
@@ -155,9 +154,6 @@ impl Stage {
     }
 
     /// Closes the database. Returns its bytes.
-    ///
-    /// # Errors
-    /// Fails if the database can't be read.
     pub(crate) fn close(self) -> anyhow::Result<u64> {
         let Self {
             services,

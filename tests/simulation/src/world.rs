@@ -27,7 +27,6 @@ pub struct World {
     pub life: Life,
     /// New names per year that never respond, as a fraction of the initial dead hosts.
     pub junk_a_year: f64,
-    /// Invented names.
     pub flood: Option<Flood>,
     /// Outages of our own network.
     pub outages: Option<Outages>,
@@ -45,7 +44,6 @@ pub struct Life {
     pub farewells: f64,
     /// It moves to a new name.
     pub moves: f64,
-    /// Its robots.txt forbids checks.
     pub robots: f64,
     /// For how long, on average.
     pub robots_for: Duration,
@@ -67,13 +65,10 @@ pub struct Life {
 /// all of which respond. The rest list nonexistent names, each in its own domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flood {
-    /// The first day.
     pub from_day: u32,
-    /// Length in days.
     pub days: u32,
     /// Number of servers that list them.
     pub servers: u32,
-    /// Distinct names per server.
     pub names: u64,
 }
 
@@ -86,7 +81,6 @@ pub struct Outages {
     pub lasts: Duration,
 }
 
-/// The engine's capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Capacity {
     /// Twice what the world needs, and at least one check a second: a check that waits for the
@@ -123,7 +117,6 @@ const DEFAULT: World = World {
     capacity: Capacity::Ample,
 };
 
-/// All named worlds.
 pub const WORLDS: [World; 5] = [
     DEFAULT,
     World {

@@ -9,17 +9,11 @@ use super::{World, program};
 
 impl World {
     /// Runs a command of `fedicensus` with this world's settings.
-    ///
-    /// # Errors
-    /// It can't be run.
     pub fn command(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         Ok(self.program(arguments)?.stdin(Stdio::null()).output()?)
     }
 
     /// Starts a command that the caller may kill.
-    ///
-    /// # Errors
-    /// It can't be started.
     pub fn begin_command(&self, arguments: &[&str]) -> anyhow::Result<Child> {
         Ok(self
             .program(arguments)?
@@ -30,9 +24,6 @@ impl World {
     }
 
     /// Runs a command with some settings changed.
-    ///
-    /// # Errors
-    /// It can't be run.
     pub fn command_with(
         &self,
         settings: &[(&str, &str)],
@@ -45,9 +36,6 @@ impl World {
     }
 
     /// Runs a command with some settings changed, which reads `input`.
-    ///
-    /// # Errors
-    /// It can't be run.
     pub fn command_that_reads(
         &self,
         input: &str,

@@ -6,7 +6,6 @@ use super::settings::Settings;
 
 /// The gateway's socket in a world's directory.
 pub const GATEWAY_SOCKET: &str = "run/gateway/gateway.sock";
-/// The launcher's socket.
 pub const LAUNCHER_SOCKET: &str = "run/launcher/launcher.sock";
 /// The directory with a folder for each check.
 pub const EGRESS: &str = "run/egress";
@@ -34,10 +33,8 @@ pub fn checker_image() -> String {
         .unwrap_or_else(|| "localhost/fedicensus-checker:latest".to_owned())
 }
 
-/// What runs the checks.
 #[derive(Debug, Clone)]
 pub enum Engine {
-    /// Plain processes.
     Process,
     /// The engine behind this socket.
     Socket(PathBuf),
@@ -55,7 +52,6 @@ impl Engine {
 /// The options of a world.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What runs the checks.
     pub engine: Engine,
     /// Responding instances in addition to the personas.
     pub crowd: u32,
@@ -63,7 +59,6 @@ pub struct Options {
     pub seeds: Vec<String>,
     /// Names known to be alive.
     pub canaries: Vec<String>,
-    /// Divides all intervals.
     pub interval_divisor: u32,
     /// The checker's program (plain processes) or image (an engine); `None` for the product's.
     pub checker: Option<String>,

@@ -35,9 +35,6 @@ pub struct Push {
 
 impl Push {
     /// Starts the service with the data in `folder`, and waits until it listens.
-    ///
-    /// # Errors
-    /// It can't be started, or it exits.
     pub async fn start(folder: &Path, delivery: &str) -> anyhow::Result<Self> {
         for name in ["data", "run/push-http"] {
             std::fs::create_dir_all(folder.join(name))?;
@@ -77,15 +74,11 @@ impl Push {
         &self.socket
     }
 
-    /// The process's id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Kills it as a power cut would.
-    ///
-    /// # Errors
-    /// It has already exited.
     pub fn kill(mut self) -> anyhow::Result<()> {
         ensure!(self.child.try_wait()?.is_none(), "it has ended by itself");
         self.child.kill()?;
@@ -101,7 +94,6 @@ impl Drop for Push {
     }
 }
 
-/// A client.
 #[derive(Debug)]
 pub struct Client {
     socket: WebSocketStream<UnixStream>,
@@ -110,9 +102,6 @@ pub struct Client {
 
 impl Client {
     /// Connects and says hello. With a `uaid`, it is a returning client.
-    ///
-    /// # Errors
-    /// The connection ends before the answer.
     pub async fn connect(socket: &Path, uaid: Option<&str>) -> anyhow::Result<Self> {
         let stream = UnixStream::connect(socket).await?;
         let config = WebSocketConfig::default()
@@ -138,9 +127,6 @@ impl Client {
     }
 
     /// Registers a channel. Returns the path of its endpoint.
-    ///
-    /// # Errors
-    /// The connection ends, or the registration fails.
     pub async fn register(&mut self, channel: &str) -> anyhow::Result<String> {
         self.say(&json!({"messageType": "register", "channelID": channel}))
             .await?;
@@ -151,9 +137,6 @@ impl Client {
     }
 
     /// Acknowledges messages: channels and versions.
-    ///
-    /// # Errors
-    /// The connection ends.
     pub async fn acknowledge(&mut self, messages: &[Value]) -> anyhow::Result<()> {
         let update = |message: &Value| json!({"channelID": message.get("channelID"), "version": message.get("version")});
         let updates: Vec<_> = messages.iter().map(update).collect();
@@ -163,18 +146,11 @@ impl Client {
 
     /// Requests an answer that arrives after the results of everything so far: a message of type
     /// `broadcast`.
-    ///
-    /// # Errors
-    /// The connection ends.
     pub async fn ask_for_mark(&mut self) -> anyhow::Result<()> {
         self.say(&json!({"messageType": "broadcast_subscribe", "broadcasts": {"none": ""}}))
             .await
     }
 
-    /// The next message.
-    ///
-    /// # Errors
-    /// The connection ends.
     pub async fn next(&mut self) -> anyhow::Result<Value> {
         loop {
             match self.socket.next().await.context("the connection ended")?? {
@@ -195,7 +171,6 @@ impl Client {
 pub struct Sent<'s> {
     /// Longest time in storage, in seconds.
     pub ttl_s: u32,
-    /// Its topic.
     pub topic: Option<&'s str>,
     /// The body; empty if there is none.
     pub body: &'s [u8],
@@ -203,9 +178,6 @@ pub struct Sent<'s> {
 
 /// Sends a message to the endpoint at `path` over a separate connection, as the web server in front
 /// does. Returns its version; `None` if it is refused.
-///
-/// # Errors
-/// There is no answer.
 pub async fn send(socket: &Path, path: &str, sent: Sent<'_>) -> anyhow::Result<Option<String>> {
     let mut head = format!(
         "POST {path} HTTP/1.1\r\nhost: push\r\nconnection: close\r\nttl: {}\r\ncontent-length: {}\r\n",

@@ -34,9 +34,6 @@ impl Settings {
 
     /// The environment of a part with these settings. Writes the settings file that it names into
     /// `directory`.
-    ///
-    /// # Errors
-    /// The file can't be written.
     pub(super) fn environment(&self, directory: &Path) -> anyhow::Result<BTreeMap<String, String>> {
         let lab = self
             .values
@@ -60,9 +57,6 @@ impl Settings {
 
 /// Writes a settings file with these keys and values in the table `[lab]` into `directory`, in one
 /// step, and returns its path.
-///
-/// # Errors
-/// The file can't be written.
 pub fn write_lab_file<Key: AsRef<str>, Value: AsRef<str>>(
     directory: &Path,
     settings: impl IntoIterator<Item = (Key, Value)>,

@@ -95,7 +95,6 @@ struct Module {
     /// Items that the module itself defines.
     items: BTreeSet<String>,
     uses: Vec<Use>,
-    /// Paths in code.
     paths: Vec<Vec<String>>,
 }
 

@@ -12,10 +12,8 @@ const COLUMNS_MAX: usize = 100;
 /// The sign before a section's number, escaped so that this file cites none.
 const SECTION: &str = "\u{a7}";
 
-/// Folders with documents.
 const FOLDERS_OF_DOCUMENTS: [&str; 4] = ["docs", "deploy", "bench", "tests"];
 
-/// Documents at the top.
 const DOCUMENTS: [&str; 5] = [
     "README.md",
     "ARCHITECTURE.md",

@@ -70,7 +70,6 @@ pub(crate) const CROWD: &str = "10";
 /// Scenarios over processes mostly wait: for a pace, a timeout, the end of an outage.
 pub(crate) const SCENARIOS_AT_ONCE: &str = "12";
 
-/// Unit tests wait less.
 pub(crate) const TESTS_AT_ONCE: &str = "6";
 
 /// Programs of [`READERS`] that only the full tier's packages contain: the quick tier names those

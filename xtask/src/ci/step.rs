@@ -25,7 +25,6 @@ const ERROR: &str = "xtask: ";
 
 pub(crate) struct Step {
     pub(crate) name: &'static str,
-    /// Its description for people.
     pub(crate) about: &'static str,
     /// The lowest tier that contains it.
     pub(crate) tier: Tier,
@@ -128,9 +127,6 @@ impl Step {
     }
 
     /// Runs the step in this process, and reports to the process that started this one.
-    ///
-    /// # Errors
-    /// The step's error.
     pub(crate) fn run_here(&self, context: &Context<'_>) -> anyhow::Result<()> {
         match (self.run)(context)? {
             Outcome::Passed => Ok(()),
@@ -217,9 +213,6 @@ impl<'root> Course<'root> {
     }
 
     /// Prints every step's time, the total, and the steps that failed.
-    ///
-    /// # Errors
-    /// A step did not pass; names all of them.
     pub(crate) fn conclude(&self, began: Instant) -> anyhow::Result<()> {
         say("")?;
         for one in &self.ended {

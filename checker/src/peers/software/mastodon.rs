@@ -7,10 +7,8 @@
 use crate::peers::feed::{Session, Stop};
 use crate::peers::page::{Shape, WithoutList};
 
-/// Path of the list.
 pub(in crate::peers) const PATH: &str = "/api/v1/instance/peers";
 
-/// The list's shape.
 pub(in crate::peers) static SHAPE: Shape = Shape {
     lists: &[],
     names: &["domain"],
@@ -20,7 +18,6 @@ pub(in crate::peers) static SHAPE: Shape = Shape {
     without_list: WithoutList::NoAnswer,
 };
 
-/// Requests the list once.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     session.get(PATH, &SHAPE).await.map(|_page| ())
 }

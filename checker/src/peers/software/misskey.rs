@@ -11,7 +11,6 @@ use crate::peers::page::{Shape, WithoutList};
 
 const PATH: &str = "/api/federation/instances";
 
-/// Misskey's largest page.
 const PAGE_ITEMS: u64 = 100;
 
 pub(in crate::peers) static SHAPE: Shape = Shape {

@@ -7,7 +7,6 @@
 use crate::peers::feed::{Session, Stop};
 use crate::peers::page::{Shape, WithoutList};
 
-/// PeerTube's largest page.
 const PAGE_ITEMS: u64 = 100;
 
 pub(in crate::peers) static FOLLOWING: Shape = Shape {

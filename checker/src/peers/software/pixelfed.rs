@@ -5,7 +5,6 @@
 use super::mastodon;
 use crate::peers::feed::{Session, Stop};
 
-/// Requests the list once.
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {
     mastodon::collect(session).await?;
     match session.taken() {

@@ -5,7 +5,6 @@
 //! insertion moves more than that, even with ten million counts. A hash table would double in size
 //! at once.
 
-/// Bits of an id.
 pub(super) const ID_BITS: u32 = SHARD_BITS + REST_BITS;
 
 /// Bits of an id that choose a shard. With ten million counts a shard has 20 KB; all empty shards

@@ -20,7 +20,6 @@ pub enum Table {
 }
 
 impl Table {
-    /// All kinds.
     pub const ALL: [Self; 6] = [
         Self::Key,
         Self::Domain,

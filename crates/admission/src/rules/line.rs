@@ -31,14 +31,10 @@ pub enum Problem {
     #[error(
         "it has {found} field(s) instead of three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`"
     )]
-    Fields {
-        /// The number of fields.
-        found: usize,
-    },
+    Fields { found: usize },
     /// The first field is none of the three keywords, or is in capitals.
     #[error("it begins with none of `key`, `domain` and `public`")]
     Keyword,
-    /// The limit is invalid.
     #[error("its limit is not a decimal number from 0 to {}", Limit::MAX)]
     Limit,
     /// The item of `key` is not a hash.

@@ -146,7 +146,6 @@ fn hours(count: u64) -> Duration {
     Duration::from_secs(count * 3600)
 }
 
-/// Consecutive failures, counted independently.
 #[derive(Default)]
 struct Diary {
     failures: u32,

@@ -118,7 +118,6 @@ fn decide(about: &str) -> Markup {
     }
 }
 
-/// One group.
 pub(crate) fn group(visitor: &Visitor, page: &GroupPage) -> Response {
     let row = &page.row;
     let content = html! {

@@ -9,7 +9,6 @@ use crate::login::Visitor;
 use crate::reply::html as respond;
 use crate::wire::Outcome;
 
-/// Pages in the navigation.
 const NAVIGATION: [(&str, &str); 8] = [
     ("/", "Overview"),
     ("/groups", "Groups"),

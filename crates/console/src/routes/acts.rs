@@ -88,7 +88,6 @@ pub(super) async fn host(
     shared.act(&visitor, order, &back).await
 }
 
-/// The ticked rows.
 fn chosen(visitor: &Visitor, fields: &Fields, name: &str) -> Result<Vec<String>, Early> {
     let chosen: Vec<_> = fields.all(name).map(str::to_owned).collect();
     if chosen.is_empty() {

@@ -27,7 +27,6 @@ pub(super) fn file_name(day: &str) -> String {
     format!("{day}{DAY_FILE_END}")
 }
 
-/// The folder's content.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// Days that have a file, in order.
@@ -94,10 +93,6 @@ pub(super) struct Day {
     pub(super) sections: Vec<Section>,
 }
 
-/// Reads a day's file.
-///
-/// # Errors
-/// Why the file can't be used.
 pub(super) fn read(folder: &Path, day: &str) -> Result<Day, String> {
     let bytes = read_bounded(&path(folder, day)).map_err(|error| error.to_string())?;
     if bytes.len() > DAY_FILE_BYTES_MAX {

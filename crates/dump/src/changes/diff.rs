@@ -132,7 +132,6 @@ fn missing<E>(
     })
 }
 
-/// The changes so far.
 struct Collected {
     changes: Option<Vec<Change>>,
     counts: Counts,

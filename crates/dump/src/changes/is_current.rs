@@ -18,9 +18,6 @@ use crate::instance::Moment;
 /// Whether the published files of changes in `folder` can stay. They must name no host that has
 /// left and must not be older than the days kept at `time`. Their feed and compressed companions
 /// must match the day files. If not, [`super::write_changes`] rewrites them.
-///
-/// # Errors
-/// Fails with the error of `has_left`.
 pub fn is_current<E>(
     folder: &Path,
     about: &About,

@@ -19,9 +19,7 @@ pub struct Row {
     pub host: String,
     /// NodeInfo's software name, in lower case.
     pub software: Option<String>,
-    /// NodeInfo's software version.
     pub version: Option<String>,
-    /// Its published state.
     pub state: ListedState,
     /// When the census first saw its name.
     pub first_seen: Moment,
@@ -142,11 +140,9 @@ impl fmt::Display for Sha256Hex {
 pub struct Counts {
     /// New in the list, and not known to have been listed before.
     pub appeared: u64,
-    /// Back in the list.
     pub returned: u64,
     /// Still in the list, with another software, version or state.
     pub changed: u64,
-    /// No longer found alive.
     pub died: u64,
     /// Permanently redirected to another host.
     pub moved: u64,
@@ -155,7 +151,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Number of all changes.
     pub fn total(&self) -> u64 {
         let Self {
             appeared,
@@ -191,7 +186,6 @@ impl Counts {
 /// The first line of a section: a dump, and the dump from which the lines below lead to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
-    /// Time of the dump.
     pub time: Moment,
     /// The dump that the lines below start from. `None` if it is unknown: a mirror then has to
     /// fetch the whole list.
@@ -234,23 +228,16 @@ pub enum Change {
     /// It is still in the list, and this is its new row.
     Changed(Row),
     /// It was no longer found alive.
-    Died {
-        /// Its name.
-        host: String,
-    },
+    Died { host: String },
     /// It redirects permanently to another host.
     Moved {
-        /// Its name.
         host: String,
         /// The other host, if it is listed itself.
         to: Option<String>,
     },
     /// It is no longer in the list, or has asked since to be left out. The digest identifies it to
     /// readers who have the name, and reveals nothing to others.
-    Left {
-        /// Digest of its name.
-        host_sha256: Sha256Hex,
-    },
+    Left { host_sha256: Sha256Hex },
 }
 
 impl Change {
@@ -327,9 +314,6 @@ pub struct Damaged {
 
 impl Section {
     /// Writes the section's bytes. Sets its header's `lines` and `section_sha256`.
-    ///
-    /// # Errors
-    /// Fails on a serialisation error, which no row can cause.
     pub fn write(&mut self, to: &mut Vec<u8>) -> serde_json::Result<()> {
         let mut below = Vec::new();
         for change in &self.changes {

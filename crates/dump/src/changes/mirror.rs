@@ -31,10 +31,7 @@ pub enum Gap {
     /// A section starts from no dump or from another than the one before it, or had too many
     /// changes to list.
     #[error("the section of {time} does not go on from the one before it")]
-    Broken {
-        /// Time of the section.
-        time: Moment,
-    },
+    Broken { time: Moment },
     /// After all sections, the rows differ from the newest dump's.
     #[error("the rows are not those of {time} when all is followed")]
     Differs {

@@ -12,7 +12,6 @@ const SHARING: usize = 4;
 /// forty is lost and looked up again.
 const PLACES: usize = 1 << 19;
 
-/// Marks a free slot.
 const FREE: u64 = 0;
 
 #[derive(Debug)]

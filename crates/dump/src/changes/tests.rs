@@ -222,7 +222,6 @@ impl World {
         outcome
     }
 
-    /// Publishes only the changes.
     fn publish_on(&self, disk: &MortalDisk, seconds: i64) -> Result<Outcome, DumpError> {
         let mut standing = |host: &str| Ok::<_, DumpError>(self.standing(host));
         let has_left = |host: &str| {

@@ -26,9 +26,7 @@ use crate::swap::{self, Swap, Turn, Whose};
 pub struct ChangesFile {
     /// Its name in the folder.
     pub name: String,
-    /// Its size.
     pub bytes: u64,
-    /// Its digest.
     pub sha256: Sha256Hex,
 }
 
@@ -59,7 +57,6 @@ pub struct WrittenChanges {
 }
 
 impl WrittenChanges {
-    /// What was written.
     pub fn outcome(&self) -> &Outcome {
         &self.written.outcome
     }

@@ -21,7 +21,6 @@ pub(crate) trait Format {
     fn tail(&self) -> &'static [u8];
 }
 
-/// The whole file.
 #[cfg(test)]
 pub(crate) fn written(format: &dyn Format, rows: &[Instance]) -> Vec<u8> {
     let mut out = format.head().to_vec();

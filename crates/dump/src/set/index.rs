@@ -32,7 +32,6 @@ pub(crate) struct Index {
     pub(crate) licence: Option<String>,
     /// Number of listed instances, the same in every file.
     pub(crate) instances: u64,
-    /// Sorted by name.
     pub(crate) files: Vec<Entry>,
 }
 
@@ -43,7 +42,6 @@ pub(crate) struct Entry {
     pub(crate) name: String,
     pub(crate) media_type: String,
     pub(crate) bytes: u64,
-    /// In lower-case hex.
     pub(crate) sha256: String,
     pub(crate) made: Moment,
     /// Version of the content's format: a compressed file has that of its content.

@@ -18,7 +18,6 @@ const AT_ONCE: usize = 2;
 /// hundredths of a second.
 const WORTH_A_THREAD: u64 = 1024 * 1024;
 
-/// A file to compress.
 pub(crate) struct Job<R, F> {
     /// Its place, for error messages.
     pub(crate) place: String,
@@ -29,7 +28,6 @@ pub(crate) struct Job<R, F> {
     pub(crate) companion: Option<(String, F)>,
 }
 
-/// A compressed file.
 #[derive(Debug)]
 pub(crate) struct Packed<F> {
     pub(crate) place: String,
@@ -47,7 +45,6 @@ pub(crate) enum Failed {
         doing: &'static str,
         source: io::Error,
     },
-    /// The dump was cancelled.
     Cancelled(DumpError),
 }
 

@@ -82,7 +82,6 @@ pub(crate) fn clear(disk: &impl Disk, folder: &Path) -> Result<u32, DumpError> {
 }
 
 impl Draft {
-    /// Number of rows.
     pub fn instances(&self) -> u64 {
         self.0.instances()
     }
@@ -99,9 +98,6 @@ impl Draft {
     }
 
     /// Its rows, read back from the disk.
-    ///
-    /// # Errors
-    /// Fails if they can't be opened.
     pub fn rows(&self) -> Result<Rows, DumpError> {
         let (file, _bytes) = self.0.swap().open(ROWS_PLACE)?;
         let path = self.0.swap().temporary(ROWS_PLACE);
@@ -110,9 +106,6 @@ impl Draft {
 
     /// Adds a file that `write` writes. `name` is its path from the index's folder. The index lists
     /// it and its companion.
-    ///
-    /// # Errors
-    /// Fails if it can't be written.
     pub fn add(
         &mut self,
         name: &str,
@@ -151,9 +144,6 @@ impl Sealed {
 
     /// Adds a file that is made from the index and therefore not listed in it, such as a signature.
     /// `name` is its name in the index's folder. It is published just before the index.
-    ///
-    /// # Errors
-    /// Fails if it can't be written.
     pub fn attach(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
         self.0.attach(name, bytes)
     }

@@ -26,10 +26,8 @@ const INDEX_BYTES_MAX: u64 = 1024 * 1024;
 /// Why a row can't be returned.
 #[derive(Debug, Error)]
 pub enum RowError {
-    /// The line is damaged.
     #[error("line {line} of {} is damaged", path.display())]
     Damaged {
-        /// Path of the file.
         path: PathBuf,
         /// Number of the line, from 1.
         line: u64,
@@ -59,9 +57,6 @@ impl fmt::Debug for Rows {
 }
 
 /// The rows of the published set. `None` if there is no set.
-///
-/// # Errors
-/// Fails if the file exists and can't be opened.
 pub fn standing_rows(folder: &Path) -> Result<Option<Rows>, DumpError> {
     let path = folder.join(ROWS_PLACE);
     match File::open(&path) {
@@ -177,12 +172,10 @@ pub struct PublishedSet {
     pub files: Vec<PublishedFile>,
 }
 
-/// A published file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublishedFile {
     /// Path from the index's folder.
     pub name: String,
-    /// Its size.
     pub bytes: u64,
 }
 

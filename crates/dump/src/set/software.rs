@@ -26,7 +26,6 @@ pub const SOFTWARE_MAX: usize = 1000;
 /// take 20 MB at most.
 pub const VERSIONS_MAX: usize = 100;
 
-/// The whole file.
 #[derive(Debug, Serialize)]
 pub(crate) struct SoftwareFile {
     schema_version: u32,
@@ -53,7 +52,6 @@ struct VersionsCount {
 /// The entries that are not listed by name.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 struct Others {
-    /// Number of different entries.
     count: u64,
     /// Number of instances that run them.
     instances: u64,
@@ -159,9 +157,6 @@ pub struct SoftwareTotals {
 }
 
 /// The published totals. `None` if there are none that can be read.
-///
-/// # Errors
-/// Fails if the file exists and can't be opened.
 pub fn standing_software(folder: &Path) -> Result<Option<SoftwareTotals>, DumpError> {
     #[derive(Deserialize)]
     struct File {

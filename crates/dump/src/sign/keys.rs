@@ -62,60 +62,32 @@ const HISTORY_BYTES_MAX: usize = (FORMER_MAX + 2) * 2048;
 pub enum KeyError {
     /// The file can't be read.
     #[error("{}: can't be read ({source}); no new key is made while one exists: repair it, or put a backup in its place", path.display())]
-    Unreadable {
-        /// Path of the file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The file is empty.
+    Unreadable { path: PathBuf, source: io::Error },
     #[error("{}: is empty; put a backup in its place, or remove it for a new key, which readers must then get from you", path.display())]
-    Empty {
-        /// Path of the file.
-        path: PathBuf,
-    },
+    Empty { path: PathBuf },
     /// Other users may read or write the file.
     #[error("{}: other users can read or write it (mode {mode:o}); if nobody has read it, `chmod 600` it, otherwise make a new key", path.display())]
-    Exposed {
-        /// Path of the file.
-        path: PathBuf,
-        /// Its permissions.
-        mode: u32,
-    },
+    Exposed { path: PathBuf, mode: u32 },
     /// The file is not a valid key.
     #[error("{}: {source}; put a backup in its place, or remove it for a new key, which readers must then get from you", path.display())]
     NoKey {
-        /// Path of the file.
         path: PathBuf,
         /// What is wrong with the key.
         source: NoKey,
     },
     /// The former keys can't be read.
     #[error("{}: is damaged; put a backup in its place, or remove it: readers must then get the new key from you", path.display())]
-    History {
-        /// Path of the file.
-        path: PathBuf,
-    },
+    History { path: PathBuf },
     /// The file can't be written.
     #[error("{}: can't be written ({source}); the former key stays", path.display())]
-    Unwritable {
-        /// Path of the file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// There is no key.
+    Unwritable { path: PathBuf, source: io::Error },
     #[error("{} is missing: put a backup in its place; without a backup the next start makes a new key, which readers must then get from you", path.display())]
-    Missing {
-        /// Where it should be.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
 }
 
 /// Whether a key was there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// The key was there.
     Found,
     /// The key was created just now. The caller should log it, since readers have to learn the new
     /// key.
@@ -135,9 +107,7 @@ pub enum Handover {
 /// A file for the public folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicFile {
-    /// Its name.
     pub name: String,
-    /// Its content.
     pub content: String,
 }
 
@@ -158,9 +128,6 @@ struct Link {
 
 impl Keys {
     /// The key in the private `folder`.
-    ///
-    /// # Errors
-    /// See [`KeyError`].
     pub fn find(folder: &Path) -> Result<Self, KeyError> {
         let key = present_key(folder)?;
         let chain = read_chain(folder, &key.public())?;
@@ -169,9 +136,6 @@ impl Keys {
 
     /// The key in the private `folder`. If there is none, one is derived from `seed`, which must
     /// come from the operating system's random generator.
-    ///
-    /// # Errors
-    /// See [`KeyError`]. Existing files are unchanged then.
     pub fn open(folder: &Path, seed: &[u8; SEED_BYTES]) -> Result<(Self, Origin), KeyError> {
         if let Some(found) = none_if_missing(Self::find(folder))? {
             return Ok((found, Origin::Found));
@@ -190,9 +154,6 @@ impl Keys {
 
     /// Replaces the key in `folder` with a new one, derived from `seed`, and keeps no copy of the
     /// old one.
-    ///
-    /// # Errors
-    /// See [`KeyError`]. The old key stays in use then.
     pub fn rotate(
         folder: &Path,
         seed: &[u8; SEED_BYTES],
@@ -228,7 +189,6 @@ impl Keys {
         Ok(Self { key, chain })
     }
 
-    /// The key that signs.
     pub fn key(&self) -> &SigningKey {
         &self.key
     }
@@ -361,7 +321,6 @@ fn write_chain(folder: &Path, chain: &[Link]) -> Result<(), KeyError> {
 enum Content {
     /// Only its owner: an error if others can access it.
     Secret,
-    /// Everybody.
     Public,
 }
 

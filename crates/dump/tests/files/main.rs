@@ -40,7 +40,6 @@ fn made() -> Moment {
     Moment::from_milliseconds(1_795_000_000_000)
 }
 
-/// An alive instance.
 fn instance(host: &str) -> Instance {
     Instance {
         host: host.to_owned(),

@@ -182,9 +182,6 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Creates a file in it that every process with access to the directory can read.
-    ///
-    /// # Errors
-    /// Fails if the file can't be written.
     pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), EgressError> {
         let path = self.path.join(name);
         self.root.disk.write(&path, content)?;
@@ -193,9 +190,6 @@ impl Directory {
     }
 
     /// Creates a socket in it that every process with access to the directory can connect to.
-    ///
-    /// # Errors
-    /// Fails if the socket can't be created.
     pub(crate) fn listen(&self, name: &str) -> Result<UnixListener, EgressError> {
         let path = self.path.join(name);
         let listener = self.root.disk.listen(&path)?;

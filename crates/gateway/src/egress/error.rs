@@ -17,7 +17,6 @@ pub(crate) enum EgressError {
     /// The lab's additional root certificates could not be read.
     #[error("the further trust roots {path} can't be read")]
     ExtraCa {
-        /// The configured path.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,

@@ -32,14 +32,12 @@ pub(crate) struct Ledger {
 /// Why a relay ended before both directions had ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Broken {
-    /// This side failed.
     By(FailedSide),
     /// The check's bytes are used up.
     OverBudget,
 }
 
 impl Ledger {
-    /// An empty ledger.
     pub(crate) fn new(limits: BudgetLimits) -> Self {
         Self {
             limits,
@@ -78,7 +76,6 @@ impl Ledger {
         self.was_down.store(true, Ordering::Relaxed);
     }
 
-    /// The current account.
     pub(crate) fn account(&self) -> Account {
         Account {
             connections: self.connections.load(Ordering::Relaxed),

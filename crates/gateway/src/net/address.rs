@@ -28,16 +28,12 @@ pub enum AddressRefusal {
 /// Whether private and loopback addresses may be dialled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PrivateAddresses {
-    /// They are refused.
     Refuse,
     /// In the lab only: they are admitted. All other special addresses stay refused.
     Allow,
 }
 
 /// Checks `address`. A mapped address (`::ffff:0:0/96`) becomes its IPv4 address.
-///
-/// # Errors
-/// Returns the reason why it must not be dialled.
 pub fn admit(
     address: IpAddr,
     private: PrivateAddresses,
@@ -69,7 +65,6 @@ pub fn networks() -> impl Iterator<Item = IpNet> {
 /// How an entry of a registry affects dials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// "Globally reachable: true".
     Global,
     /// Not globally reachable, but useful in a lab.
     Local,

@@ -27,13 +27,11 @@ pub enum HelloError {
     /// It ended or broke before the hello was complete.
     #[error("the connection ended within the TLS hello")]
     Ended,
-    /// It was too slow.
     #[error("the TLS hello did not arrive in time")]
     Slow,
     /// The hello is too large.
     #[error("the TLS hello is too large")]
     TooLarge,
-    /// It is not TLS.
     #[error("these bytes are not TLS")]
     NotTls(#[source] rustls::Error),
     /// The hello has another name, or none.
@@ -58,9 +56,6 @@ impl HelloError {
 }
 
 /// Reads the ClientHello of a connection that may lead only to `host`.
-///
-/// # Errors
-/// Returns the reason for dropping the connection.
 pub async fn read<R: AsyncRead + Unpin>(
     checker: &mut R,
     host: &Host,

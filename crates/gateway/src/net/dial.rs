@@ -33,10 +33,8 @@ pub const STAGGER: Duration = Duration::from_millis(250);
 /// 1500), and where a firewall drops ICMP, a host never learns that its segments are too large.
 pub const SEGMENT_BYTES_MAX: u32 = 1220;
 
-/// The result of dialling.
 #[derive(Debug)]
 pub enum Dialled {
-    /// A connection.
     Up(TcpStream, SocketAddr),
     /// Every address failed on its own side.
     Failed {
@@ -45,7 +43,6 @@ pub enum Dialled {
         /// What went wrong, for people.
         detail: String,
     },
-    /// Undecided: before its turn.
     Late(Late),
     /// Undecided: the route disappeared in the meantime.
     NoRoute,
@@ -56,13 +53,10 @@ pub enum Dialled {
 /// The state for dialling, shared by all opens.
 #[derive(Debug)]
 pub struct Dialler<'a> {
-    /// Charged before each attempt.
     pub pace: &'a Mutex<Pace>,
     /// Queried again when an attempt failed because of a missing route.
     pub routes: &'a dyn Routes,
-    /// The timeouts.
     pub settings: &'a Settings,
-    /// Counter of attempts.
     pub dials_total: &'a AtomicU64,
 }
 
@@ -153,9 +147,6 @@ impl Dialler<'_> {
 
     /// Dials one pinned target again, for a later connection of the same check. It is not paced,
     /// because the check as a whole was charged.
-    ///
-    /// # Errors
-    /// Returns the attempt's error, which may be a timeout.
     pub async fn dial_again(&self, target: SocketAddr) -> io::Result<TcpStream> {
         self.dials_total.fetch_add(1, Ordering::Relaxed);
         connect(target, Duration::ZERO, self.settings.dial_address_timeout).await

@@ -44,7 +44,6 @@ const FAR_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0x2001, 0x503, 0xba3e, 0, 0, 0, 
 pub enum Horizon {
     /// A route to the Internet is required.
     Internet,
-    /// Lab: loopback is enough.
     Lab,
 }
 

@@ -37,14 +37,12 @@ pub enum Entry {
     NoAddress,
     /// Its servers return an error.
     ServerFailure,
-    /// Its servers don't answer.
     Silence,
 }
 
 /// Why the file can't be used now.
 #[derive(Debug, Error)]
 pub enum NamesFileError {
-    /// It can't be read.
     #[error("the names file can't be read")]
     Read(#[source] io::Error),
     /// It exceeds [`FILE_BYTES_MAX`].
@@ -103,9 +101,6 @@ impl NamesFile {
 
 impl NamesFile {
     /// The TXT records of a name.
-    ///
-    /// # Errors
-    /// Fails like [`Self::look_up`].
     pub fn texts(&mut self, name: &TextName) -> Result<Texts, NamesFileError> {
         // Reads the file if it has changed.
         self.look_up(name.domain())?;

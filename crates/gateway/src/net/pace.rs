@@ -39,16 +39,13 @@ pub const TEXT_PACE: Duration = Duration::from_millis(100);
 /// A refusal before the turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Late {
-    /// The pace that refuses.
     pub why: Deferral,
-    /// Time until its turn.
     pub retry_after: Duration,
 }
 
 /// A dial that may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Index in the candidates.
     pub index: usize,
     /// Wait before the dial, until the reserved dial slot begins. At most [`DIAL_WAIT_MAX`].
     pub wait: Duration,
@@ -62,7 +59,6 @@ pub struct Charged {
     blocks: Vec<Block>,
 }
 
-/// The tables.
 #[derive(Debug)]
 pub struct Pace {
     paces: Paces,

@@ -94,16 +94,10 @@ pub enum Resolution {
         fresh: bool,
     },
     /// There is no usable answer, which does not count against the name yet.
-    Failing {
-        /// What happened instead.
-        detail: String,
-    },
+    Failing { detail: String },
     /// There is no usable answer for at least the third time in a row, although other names are
     /// answered.
-    Broken {
-        /// What happened instead.
-        detail: String,
-    },
+    Broken { detail: String },
     /// There is no route to the resolver.
     Offline,
 }
@@ -164,9 +158,6 @@ impl Known {
 
 impl Resolver {
     /// Sets up the source in `settings`: the names file, the resolvers, or `/etc/resolv.conf`.
-    ///
-    /// # Errors
-    /// Fails if there is no usable resolver.
     pub fn new(settings: &Settings) -> Result<Self, ResolverError> {
         let source = match &settings.names_file {
             Some(path) => Source::File(Mutex::new(NamesFile::new(path.clone()))),

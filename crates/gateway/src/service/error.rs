@@ -23,7 +23,6 @@ pub enum GatewayError {
         "the egress directory {path} can't be used: it must exist and belong to the gateway's user"
     )]
     EgressRoot {
-        /// Its path.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
@@ -31,7 +30,6 @@ pub enum GatewayError {
     /// The control socket can't be bound.
     #[error("the control socket {path} can't be bound")]
     ControlSocket {
-        /// Its path.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,

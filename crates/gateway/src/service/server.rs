@@ -58,9 +58,6 @@ pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<()
 }
 
 /// [`serve`] with a given routing table, for tests that remove a family.
-///
-/// # Errors
-/// Fails like [`serve`].
 pub async fn serve_over(
     settings: Settings,
     routes: Box<dyn Routes>,

@@ -35,9 +35,6 @@ pub(crate) struct Shared {
 impl Shared {
     /// Opens the egress volume and the resolver. Removes the egress directories that an earlier
     /// process left, so only the one gateway that serves may call it.
-    ///
-    /// # Errors
-    /// Fails if the volume or the resolver can't be used.
     pub(crate) fn prepare(
         settings: Settings,
         routes: Box<dyn Routes>,

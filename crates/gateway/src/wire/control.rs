@@ -28,7 +28,6 @@ pub const REQUEST_LINE_BYTES_MAX: usize = CONTROL_LINE_BYTES_MAX + limits::ORDER
 pub enum Request {
     /// Opens an egress to port 443 of `host`. The first line of a check's connection.
     Open {
-        /// Names the egress directory.
         check: CheckId,
         /// The host to resolve and dial.
         host: Host,
@@ -52,7 +51,6 @@ pub enum Request {
     /// Asks for the TXT records of one name, on a separate connection. The socket for texts allows
     /// only this request.
     Txt {
-        /// The whole name.
         name: TextName,
         /// The registered domain that the name lies below, by which these look-ups are paced.
         group: String,
@@ -65,7 +63,6 @@ pub enum Request {
 pub enum Answer {
     /// The host has accepted a TCP connection; the egress directory is there.
     Ready {
-        /// The pinned address.
         address: IpAddr,
         /// Whether the DNS answer came from the network during this open, not from the cache. If
         /// so, an `alive` that follows proves that DNS works.
@@ -84,7 +81,6 @@ pub enum Answer {
     },
     /// Out of turn, or undecidable for now: ask again later. Not the host's failure.
     Deferred {
-        /// Why.
         why: Deferral,
         /// Shortest wait before the next try.
         retry_after_ms: u64,
@@ -118,13 +114,11 @@ pub enum Texts {
         /// not printable ASCII is U+FFFD here, so that such a record is neither a key nor a wish.
         records: Vec<String>,
     },
-    /// NXDOMAIN.
     NoSuchName {},
     /// The name exists without such records.
     NoData {},
     /// SERVFAIL, or another code that is no answer.
     ServerFailed {},
-    /// Nobody answered in time.
     TimedOut {},
 }
 
@@ -132,15 +126,12 @@ pub enum Texts {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Status {
-    /// Version of the gateway.
     pub version: String,
     /// Families that have a route out.
     pub families: Vec<Family>,
-    /// Checks that are open.
     pub open: u32,
     /// Opens answered since the start, with any answer.
     pub opens_total: u64,
-    /// Dials since the start.
     pub dials_total: u64,
     /// Lab mode: names from a file, private addresses dialled.
     pub lab: bool,

@@ -68,10 +68,6 @@ where
     parse(&local_socket::read_line(reader, limits).await?)
 }
 
-/// Parses a line.
-///
-/// # Errors
-/// When it is no such value.
 pub(crate) fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, LineError> {
     protocol::parse_line(line).map_err(LineError::NotUnderstood)
 }
@@ -94,9 +90,6 @@ where
 }
 
 /// A value as a line, without its newline.
-///
-/// # Errors
-/// When it has no JSON form.
 pub(crate) fn to_line<T: Serialize>(value: &T) -> Result<Vec<u8>, LineError> {
     serde_json::to_vec(value).map_err(LineError::NotUnderstood)
 }

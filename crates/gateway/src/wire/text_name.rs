@@ -11,16 +11,12 @@ use thiserror::Error;
 /// A label that owners publish records under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Label {
-    /// Fedicensus's label.
     Own,
-    /// Sigsum's label.
     Sigsum,
-    /// Sigsum's former label.
     SigsumOld,
 }
 
 impl Label {
-    /// All labels.
     pub const ALL: [Self; 3] = [Self::Own, Self::Sigsum, Self::SigsumOld];
 
     /// The label as it is written in a name.
@@ -66,10 +62,6 @@ pub enum TextNameError {
 }
 
 impl TextName {
-    /// Parses a whole name.
-    ///
-    /// # Errors
-    /// Why its records are not looked up.
     pub fn parse(text: &str) -> Result<Self, TextNameError> {
         let (first, rest) = text.split_once('.').ok_or(TextNameError::Label)?;
         let label = Label::ALL
@@ -88,7 +80,6 @@ impl TextName {
         Ok(Self { label, domain })
     }
 
-    /// The label.
     pub fn label(&self) -> Label {
         self.label
     }

@@ -12,7 +12,6 @@ pub const SELINUX_LEVEL: &str = "s0:c640,c641";
 pub struct Confinement {
     /// User id. Not `nobody`, which other programs use too.
     pub user: u32,
-    /// Group id.
     pub group: u32,
     /// Memory in bytes, without swap. A check needs about 10 MiB, and NodeInfo may be 2 MiB of
     /// JSON.

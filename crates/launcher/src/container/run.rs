@@ -31,13 +31,11 @@ const MESSAGE_BYTES_MAX: usize = 500;
 pub(crate) struct Signals {
     /// A `kill` request came.
     pub(crate) asked: CancellationToken,
-    /// The reader has disconnected.
     pub(crate) gone: CancellationToken,
     /// The launcher is shutting down.
     pub(crate) ending: CancellationToken,
 }
 
-/// How a launch ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     End(End),

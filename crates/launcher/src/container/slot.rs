@@ -42,7 +42,6 @@ impl Slots {
         })
     }
 
-    /// Number of running checks.
     pub(crate) fn running(&self) -> usize {
         self.checks_max
             .saturating_sub(self.running.available_permits())

@@ -35,7 +35,6 @@ pub const CRUN: &str = "crun";
 /// A container's network namespace. Either kind has only the loopback interface and no route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Network {
-    /// The container's own namespace.
     Own,
     /// A slot's namespace, which this container, its holder, keeps.
     Slot(ContainerId),
@@ -48,13 +47,10 @@ pub struct Spec {
     pub image: String,
     /// Arguments to the image's entry point.
     pub argv: Vec<String>,
-    /// Labels of the container.
     pub labels: BTreeMap<String, String>,
     /// What is mounted, read-only, at [`limits::EGRESS_MOUNT`]. The probe has no mount.
     pub egress: Option<EgressSource>,
-    /// Its limits.
     pub confinement: Confinement,
-    /// Its network namespace.
     pub network: Network,
     /// The engine's runtime that runs it. `None` for the engine's default.
     pub runtime: Option<&'static str>,

@@ -24,7 +24,6 @@ pub(crate) enum Namespaces {
     Slots,
 }
 
-/// How containers are run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
     pub(crate) namespaces: Namespaces,
@@ -98,9 +97,6 @@ impl<E: Engine> Shared<E> {
     }
 
     /// Starts a holder unless a free one exists.
-    ///
-    /// # Errors
-    /// Fails if the engine can't start it.
     pub(crate) async fn ready_holder(&self, image: &str) -> Result<(), LaunchFault> {
         let holder = self.holder(image).await?;
         self.holders.put(holder);

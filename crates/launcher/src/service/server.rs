@@ -65,14 +65,10 @@ impl<E> Clone for Launcher<E> {
 pub enum LauncherError {
     /// Another launcher listens on this socket.
     #[error("another launcher listens on {path}")]
-    Taken {
-        /// The socket's path.
-        path: PathBuf,
-    },
+    Taken { path: PathBuf },
     /// The socket can't be created.
     #[error("can't listen on {path}")]
     Listen {
-        /// The socket's path.
         path: PathBuf,
         /// The error of the system.
         source: std::io::Error,
@@ -92,9 +88,6 @@ impl From<BindError> for LauncherError {
 ///
 /// The engine need not be reachable: the supervisor retries with growing pauses, and checks are
 /// answered with the fault `EngineDown` until then.
-///
-/// # Errors
-/// Fails if the socket can't be created.
 pub async fn serve<E: Engine>(
     settings: Settings,
     engine: E,

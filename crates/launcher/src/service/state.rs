@@ -15,10 +15,8 @@ use crate::service::registry::Registry;
 use crate::settings::{STARTING_WAIT_MAX, Settings};
 use crate::wire::{FaultKind, LaunchFault};
 
-/// Whether checks can start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// Not known yet.
     Starting,
     Ready(Ready),
     /// Launches are refused for this reason.

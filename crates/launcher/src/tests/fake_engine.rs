@@ -24,11 +24,9 @@ pub(crate) enum Script {
     Print(i64),
     /// Prints after this many seconds and ends.
     Late(u64),
-    /// Prints without end.
     Flood,
     /// Closes both streams and stays.
     Stay,
-    /// Prints nothing and stays.
     Silent,
     /// Ends with this code, and its output does not end.
     Unended(i64),
@@ -191,7 +189,6 @@ impl FakeEngine {
         self.state().lasting.extend(broken);
     }
 
-    /// All calls work again.
     pub(crate) fn mend_calls(&self) {
         self.state().lasting.clear();
     }
@@ -221,7 +218,6 @@ impl FakeEngine {
         }
     }
 
-    /// Number of running holders.
     pub(crate) fn holders(&self) -> usize {
         let state = self.state();
         let holders = state.containers.values().filter(|fake| fake.is_holder());

@@ -19,7 +19,6 @@ pub(crate) struct FrameWriter<W> {
     pending: BytesMut,
 }
 
-/// The reader has disconnected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ReaderGone;
 
@@ -44,7 +43,6 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
         }
     }
 
-    /// Queues a last frame.
     pub(crate) fn push_last<T: Serialize>(&mut self, kind: FrameKind, value: &T) {
         // Serialising our own numbers and bounded texts can't fail.
         let payload = serde_json::to_vec(value).unwrap_or_default();
@@ -53,9 +51,6 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
 
     /// Writes everything to the reader, with no timeout. The future may be dropped and called again
     /// without losing or repeating a byte.
-    ///
-    /// # Errors
-    /// Fails if the reader has disconnected.
     pub(crate) async fn flush(&mut self) -> Result<(), ReaderGone> {
         while self.pending.has_remaining() {
             match self.writer.write_buf(&mut self.pending).await {

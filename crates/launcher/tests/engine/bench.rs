@@ -213,7 +213,6 @@ impl Bench {
         }
     }
 
-    /// A launcher with changed settings.
     pub(crate) fn launcher(&self, name: &str, change: impl FnOnce(&mut Settings)) -> Running {
         let mut settings = self.settings(name);
         change(&mut settings);

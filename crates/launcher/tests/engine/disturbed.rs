@@ -16,7 +16,6 @@ use crate::bench::{Bench, PATIENCE, Running, of_installation, patient};
 /// Each call of the launcher has its own connection, so a launch has six.
 const SWEPT: [usize; 6] = [2, 3, 4, 5, 6, 7];
 
-/// Number of concurrent checks.
 const PLACES: usize = 4;
 
 #[derive(Debug, Clone, Copy)]

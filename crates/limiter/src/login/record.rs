@@ -34,10 +34,7 @@ pub enum Rules {
     Original,
     /// Each ban of an address lasts twice as long as the one before, and a failure counts as soon
     /// as it is known.
-    Ours {
-        /// The longest ban.
-        longest_ban: Duration,
-    },
+    Ours { longest_ban: Duration },
 }
 
 /// The times that count, and a ban or lock.

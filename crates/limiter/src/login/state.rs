@@ -15,7 +15,6 @@ pub enum Key {
     /// A browser in which a user has logged in before: failures and locks. They are separate, so
     /// that other people's failures don't lock it.
     Device {
-        /// The user.
         user: String,
         /// The name in the browser's signed cookie.
         device: String,
@@ -28,21 +27,12 @@ pub trait State {
     type Error;
 
     /// The record of this key, or an empty one.
-    ///
-    /// # Errors
-    /// Fails if it can't be read.
     fn get(&mut self, key: &Key) -> Result<Record, Self::Error>;
 
     /// Replaces the record of this key.
-    ///
-    /// # Errors
-    /// Fails if it can't be written.
     fn put(&mut self, key: Key, record: Record) -> Result<(), Self::Error>;
 
     /// Lets `keep` change each record, and drops those for which it returns `false`.
-    ///
-    /// # Errors
-    /// Fails if they can't be read or written.
     fn retain(&mut self, keep: impl FnMut(&Key, &mut Record) -> bool) -> Result<(), Self::Error>;
 }
 
@@ -63,7 +53,6 @@ impl Memory {
         }
     }
 
-    /// Number of records.
     pub fn len(&self) -> usize {
         self.records.len()
     }

@@ -80,7 +80,6 @@ pub struct Message {
     pub topic: Topic,
     /// `Authorization` (RFC 8292), which identifies the sender.
     pub authorization: HeaderText,
-    /// The encrypted body.
     pub body: MessageBody,
 }
 
@@ -117,7 +116,6 @@ pub struct Topic(String);
 const TOPIC_CHARS_MAX: usize = 32;
 
 impl Topic {
-    /// The topic.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -146,7 +144,6 @@ impl From<Topic> for String {
 pub struct HeaderText(String);
 
 impl HeaderText {
-    /// The value.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -177,9 +174,6 @@ pub struct MessageBody(Vec<u8>);
 
 impl MessageBody {
     /// A body of these bytes.
-    ///
-    /// # Errors
-    /// If there are too many.
     pub fn new(bytes: Vec<u8>) -> Result<Self, MessageError> {
         match bytes.len() <= limits::MESSAGE_BODY_BYTES_MAX {
             true => Ok(Self(bytes)),
@@ -207,11 +201,9 @@ impl From<MessageBody> for String {
     }
 }
 
-/// The outcome of one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum MessageOutcome {
-    /// The push service answered.
     Answered {
         /// HTTP status; redirects are not followed.
         status: u16,
@@ -219,9 +211,7 @@ pub enum MessageOutcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_after_s: Option<u64>,
     },
-    /// There was no answer.
     Unposted {
-        /// Why.
         reason: UnpostedReason,
     },
 }
@@ -230,11 +220,9 @@ pub enum MessageOutcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnpostedReason {
-    /// The TLS handshake failed.
     Tls,
     /// The answer was not HTTP, or the connection broke.
     Http,
-    /// No answer in time.
     Timeout,
     /// It was not sent: the push service asked for a pause or had failed too often, or the time was
     /// over.

@@ -31,12 +31,10 @@ struct Waiting {
     last: Option<Timestamp>,
 }
 
-/// What to do next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// Post messages to this host: those after the cursor.
     Post(Host, Option<Cursor>),
-    /// Wait until this moment.
     Wait(Timestamp),
     /// There is nothing to post.
     Nothing,

@@ -22,7 +22,6 @@ impl From<Vec<Host>> for PushServices {
 /// An endpoint at another push service: `https`, the standard port, and no user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// The push service's host.
     pub host: Host,
     /// The path on it, with its query.
     pub path: ListPath,

@@ -27,34 +27,23 @@ pub const ANSWER_TIME_MAX: Duration = Duration::from_mins(10);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Post these messages.
-    Deliver {
-        /// The push service's host.
-        host: Host,
-        /// The messages.
-        messages: DeliveryOrder,
-    },
+    Deliver { host: Host, messages: DeliveryOrder },
 }
 
 /// An answer of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// A container ran.
     Delivered {
         /// An outcome for each message, in their order.
         outcomes: Vec<MessageOutcome>,
     },
     /// The host could not be reached, or the container failed. Any message may have arrived.
-    Unreachable {
-        /// The reason.
-        why: String,
-    },
+    Unreachable { why: String },
     /// The daemon's settings do not name this host, or it must not be contacted.
     NotAPushService {},
     /// There was no slot or no network, or the census's side failed.
     NotNow {
-        /// The reason.
         why: String,
         /// When to try again, in seconds.
         retry_after_s: u64,
@@ -84,10 +73,6 @@ pub async fn read<T: DeserializeOwned>(
     Ok(protocol::parse_line(&line)?)
 }
 
-/// Writes one line.
-///
-/// # Errors
-/// The connection broke, or the other side does not read.
 pub async fn write<T: Serialize + Sync>(
     mut to: impl AsyncWrite + Unpin,
     value: &T,
@@ -118,16 +103,10 @@ pub enum Away {
         "the daemon's socket {} can't be reached ({source}); is the daemon running, with the setting push_socket?",
         path.display()
     )]
-    NotThere {
-        /// The socket.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    NotThere { path: PathBuf, source: io::Error },
     /// The connection broke, or the answer is invalid.
     #[error("the daemon's answer could not be read")]
     Line(#[from] LineError),
-    /// No answer in time.
     #[error("the daemon did not answer within {ANSWER_TIME_MAX:?}")]
     Silent,
 }
@@ -138,10 +117,6 @@ impl Daemon {
         Self { path }
     }
 
-    /// Sends a request.
-    ///
-    /// # Errors
-    /// There is no answer.
     pub async fn ask(&self, request: &Request) -> Result<Answer, Away> {
         let line = serde_json::to_vec(request).map_err(LineError::from)?;
         let asked = local_socket::ask(&self.path, line, limits(ANSWER_TIME_MAX)).await;

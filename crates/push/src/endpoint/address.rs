@@ -39,9 +39,7 @@ impl Version {
 /// The content of an endpoint's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
-    /// The recipient.
     pub uaid: Uaid,
-    /// The recipient's channel.
     pub channel: ChannelId,
     /// SHA-256 of the only public key whose signatures are accepted.
     pub key_hash: Option<[u8; 32]>,
@@ -69,7 +67,6 @@ impl Address {
         })
     }
 
-    /// The endpoint's version.
     pub fn version(&self) -> Version {
         match self.key_hash {
             Some(_) => Version::V2,
@@ -125,7 +122,6 @@ pub enum MessageId {
 }
 
 impl MessageId {
-    /// The recipient.
     pub fn uaid(&self) -> Uaid {
         match self {
             Self::Topic(uaid, ..) | Self::Time(uaid, ..) => *uaid,

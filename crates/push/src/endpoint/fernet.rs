@@ -26,7 +26,6 @@ const MAC_BYTES: usize = 32;
 #[error("a key is 32 bytes in URL-safe base64, 44 characters with its padding")]
 pub struct NoKey;
 
-/// A key.
 #[derive(Clone)]
 struct Key {
     signing: [u8; 16],
@@ -81,9 +80,6 @@ impl Key {
 impl Keys {
     /// Parses keys as an operator writes them: one or several, separated by commas, with or without
     /// square brackets and quotes.
-    ///
-    /// # Errors
-    /// There is no key, or one is invalid.
     pub fn parse(text: &str) -> Result<Self, NoKey> {
         let plain = text.replace(['[', ']', '"', '\'', ' '], "");
         let mut keys = plain.split(',').map(Key::parse);

@@ -30,16 +30,11 @@ pub struct Headers<'a> {
 pub struct Sent {
     /// Longest time in storage: the requested one, at most 30 days.
     pub ttl_s: u32,
-    /// Its topic.
     pub topic: Option<Topic>,
     /// The body; `None` if it is empty, with any headers.
     pub payload: Option<Payload>,
 }
 
-/// Reads a message.
-///
-/// # Errors
-/// The first problem, in autopush-rs's order.
 pub fn read(headers: Headers<'_>, body: &[u8]) -> Result<Sent, Refusal> {
     if body.len() > BODY_BYTES_MAX {
         return Err(Refusal::TooLarge);

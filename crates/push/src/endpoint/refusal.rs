@@ -21,7 +21,6 @@ pub enum Refusal {
     /// There is no such user.
     #[error("no such user")]
     NoUser,
-    /// The body is too large.
     #[error(
         "the body is too large: at most {} bytes",
         super::message::BODY_BYTES_MAX
@@ -45,7 +44,6 @@ pub enum Refusal {
     /// There is no TTL, or it is not a whole number.
     #[error("TTL must be a whole number of seconds")]
     Ttl,
-    /// The topic is invalid.
     #[error("{0}")]
     Topic(crate::notification::NoTopic),
     /// The TTL is below 0.
@@ -57,7 +55,6 @@ pub enum Refusal {
     /// The address has registered the maximum of users.
     #[error("too many users have registered from this address; try again in an hour")]
     Newcomers,
-    /// The storage failed.
     #[error("the message could not be stored")]
     Storage,
     /// A message's id is not ours, or a request is unreadable.
@@ -96,7 +93,6 @@ impl Refusal {
         }
     }
 
-    /// The HTTP status.
     pub fn status(&self) -> u16 {
         self.numbers().0
     }

@@ -56,9 +56,6 @@ pub struct Sender {
 
 impl Sender {
     /// A new signing key, as PKCS #8.
-    ///
-    /// # Errors
-    /// There are no random numbers.
     pub fn new_key() -> Result<Vec<u8>, SealError> {
         EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &SystemRandom::new())
             .map(|document| document.as_ref().to_vec())
@@ -66,9 +63,6 @@ impl Sender {
     }
 
     /// A sender with this key.
-    ///
-    /// # Errors
-    /// The key is invalid.
     pub fn new(key: &[u8], contact: String) -> Result<Self, SealError> {
         let random = SystemRandom::new();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key, &random)
@@ -91,9 +85,6 @@ impl Sender {
     }
 
     /// The `Authorization` header for endpoints of this origin, at this time in seconds since 1970.
-    ///
-    /// # Errors
-    /// There are no random numbers.
     pub fn authorization(&self, origin: &str, now_s: i64) -> Result<String, SealError> {
         let part = |value: serde_json::Value| BASE64URL_NOPAD.encode(value.to_string().as_bytes());
         let header = part(json!({"typ": "JWT", "alg": "ES256"}));
@@ -116,9 +107,6 @@ impl Sender {
 }
 
 /// Encrypts a message for a subscription (`aes128gcm`).
-///
-/// # Errors
-/// Its keys are invalid, or the message is too long.
 pub fn seal(message: &[u8], subscription: &Subscription) -> Result<Vec<u8>, SealError> {
     if message.len() > MESSAGE_BYTES_MAX {
         return Err(SealError::Encryption);

@@ -11,7 +11,6 @@ const LINE_BYTES_MAX: u64 = 64 * 1024;
 /// Most lines of a section: more than a day's file may hold.
 const LINES_MAX: usize = 1_000_000;
 
-/// A host's change.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
@@ -19,16 +18,13 @@ pub enum Change {
     Appeared(Row),
     /// It is back in the list.
     Returned(Row),
-    /// Its row has changed.
     Changed(Row),
     /// It is no longer alive.
     Died {
-        /// The host.
         host: String,
     },
     /// It redirects to another host.
     Moved {
-        /// The host.
         host: String,
         /// The other host, if it is listed.
         #[serde(default)]
@@ -44,12 +40,9 @@ pub enum Change {
 /// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Row {
-    /// The host.
     pub host: String,
-    /// Its software.
     #[serde(default)]
     pub software: Option<String>,
-    /// The software's version.
     #[serde(default)]
     pub version: Option<String>,
     /// `alive`, or another state in which it is listed.
@@ -60,7 +53,6 @@ pub struct Row {
 /// The changes of one list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// The section's digest.
     pub sha256: String,
     /// Number of instances in the list.
     pub listed: u64,
@@ -92,7 +84,6 @@ pub enum SectionError {
     Line {
         /// The line's number, from 1.
         line: usize,
-        /// The parser's error.
         source: serde_json::Error,
     },
     /// A line is too long, or there are too many.
@@ -124,9 +115,6 @@ impl Section {
 
     /// All changes after the section `since`, as one section with the digest of the last; the last
     /// section alone if `since` is not in the file. `None` if the file holds no section.
-    ///
-    /// # Errors
-    /// See [`SectionError`].
     pub fn after(since: Option<&str>, file: impl BufRead) -> Result<Option<Self>, SectionError> {
         let mut section: Option<Self> = None;
         let mut is_later = false;

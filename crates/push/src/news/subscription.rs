@@ -11,24 +11,20 @@ use super::section::{Change, Row};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
-    /// All changes.
     All,
     /// New instances of this software.
     Software(String),
-    /// This host.
     Host(String),
 }
 
 /// A subscription. Nothing else is stored about a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subscription {
-    /// Where messages are sent.
     pub endpoint: String,
     /// The user agent's public key (RFC 8291), 65 bytes.
     pub public_key: Vec<u8>,
     /// The user agent's secret (RFC 8291), 16 bytes.
     pub secret: Vec<u8>,
-    /// Its subject.
     pub filter: Filter,
 }
 

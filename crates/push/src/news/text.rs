@@ -15,9 +15,7 @@ const NAME_CHARS_MAX: usize = 80;
 /// A message for the site's service worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Text {
-    /// The notification's title.
     pub title: String,
-    /// Its text.
     pub body: String,
     /// The page that it opens, below the site's root.
     pub page: String,

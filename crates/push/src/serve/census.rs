@@ -46,7 +46,6 @@ const NAMES_MAX: usize = 100_000;
 pub struct Census {
     /// Subscriptions, and the section of the last notification.
     pub storage: Arc<Sqlite>,
-    /// Signs messages.
     pub sender: Sender,
     /// The published folder of changes.
     pub changes: PathBuf,
@@ -62,7 +61,6 @@ impl Census {
     }
 }
 
-/// Subscribers were not notified.
 #[derive(Debug, Error)]
 pub(super) enum NewsError {
     #[error("the folder of changes {0}: {1}")]
@@ -262,7 +260,6 @@ async fn tell_all(
     Ok(())
 }
 
-/// Result of one notification.
 enum Told {
     Taken,
     /// The message is to be posted to another push service.

@@ -47,7 +47,6 @@ struct Client {
 /// Signals between a connection and the rest of the service.
 #[derive(Debug, Default)]
 pub(super) struct Reach {
-    /// Something was stored.
     pub(super) check: Notify,
     /// Whether messages may be sent straight to the client.
     pub(super) takes_direct: AtomicBool,
@@ -150,17 +149,14 @@ impl Clients {
         client.is_some()
     }
 
-    /// Ends all connections.
     pub(super) fn dismiss(&self) {
         self.by_id().clear();
     }
 
-    /// Number of connected clients.
     pub(super) fn count(&self) -> usize {
         self.by_id().len()
     }
 
-    /// Bytes of free room.
     #[cfg(test)]
     pub(super) fn free_bytes(&self) -> usize {
         self.room.available_permits()

@@ -87,7 +87,6 @@ struct Settled {
     ended: Vec<String>,
 }
 
-/// Messages for one host.
 #[derive(Default)]
 struct Batch {
     messages: Vec<Message>,

@@ -36,9 +36,6 @@ const LIMITS: Limits = Limits {
 const SOCKET_MODE: u32 = 0o666;
 
 /// Serves at a Unix socket until `shutdown`.
-///
-/// # Errors
-/// If it can't listen there.
 pub async fn listen(
     path: &Path,
     router: Router,

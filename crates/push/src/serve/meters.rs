@@ -10,11 +10,9 @@ pub(super) struct Meters {
     connections: IntGauge,
     /// Messages that went straight to a client.
     pub(super) direct: IntCounter,
-    /// Messages that were stored.
     pub(super) stored: IntCounter,
     /// Messages with a TTL of 0 to clients that were not connected.
     pub(super) dropped: IntCounter,
-    /// Messages that were refused.
     pub(super) refused: IntCounter,
     /// Notifications about a list that were accepted.
     pub(super) notified: IntCounter,

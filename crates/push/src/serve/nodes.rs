@@ -32,7 +32,6 @@ pub(super) enum Reached {
     Unreachable,
 }
 
-/// A message between nodes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct NodeMessage {
     #[serde(rename = "channelID")]

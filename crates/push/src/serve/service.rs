@@ -42,14 +42,12 @@ pub struct Settings {
     pub keys: Keys,
     /// Keys that sign the secrets of HTTP registrations. The first signs, all are accepted.
     pub registration_keys: Vec<String>,
-    /// The rules of sessions.
     pub rules: Rules,
 }
 
 /// Reads the clock: milliseconds since 1970.
 pub type Now = Arc<dyn Fn() -> i64 + Send + Sync>;
 
-/// The service.
 pub struct Service {
     pub(super) settings: Settings,
     pub(super) storage: StorageThread,
@@ -110,7 +108,6 @@ impl Service {
         })
     }
 
-    /// Replaces all broadcasts.
     pub fn broadcast(&self, versions: Versions) {
         let mut broadcasts = self.broadcasts();
         Arc::make_mut(&mut broadcasts).replace(versions);
@@ -133,7 +130,6 @@ impl Service {
         }
     }
 
-    /// Number of connected clients.
     pub fn connections(&self) -> usize {
         self.clients.count()
     }
@@ -147,9 +143,6 @@ impl Service {
     }
 
     /// The endpoint of a channel.
-    ///
-    /// # Errors
-    /// The key is invalid.
     pub(super) fn endpoint(
         &self,
         uaid: Uaid,

@@ -57,10 +57,6 @@ impl StorageThread {
         self.storage.place(now_ms)
     }
 
-    /// Carries out a call.
-    ///
-    /// # Errors
-    /// The call's errors.
     pub(super) async fn call<T: Send + 'static>(
         &self,
         call: impl FnOnce(&dyn Storage) -> Result<T, StorageError> + Send + 'static,

@@ -7,9 +7,6 @@ use super::{Answer, Call};
 
 impl Call {
     /// Carries out the call. It waits for the storage, so it must run on a separate thread.
-    ///
-    /// # Errors
-    /// The storage's errors; the session's answer is [`Answer::Failed`] then.
     pub fn run(
         self,
         storage: &dyn Storage,

@@ -129,7 +129,6 @@ impl Session {
         self.fetch(open)
     }
 
-    /// Reads the next messages.
     pub(super) fn fetch(&self, open: &mut Open) -> Vec<Action> {
         if open.delivery.topics {
             open.awaits = Some(Awaits::Topics);

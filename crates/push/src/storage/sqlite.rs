@@ -39,12 +39,10 @@ const SWEPT_AT_ONCE: u32 = 500;
 
 static MIGRATIONS: &[M<'static>] = &[M::up(include_str!("../../migrations/0001_push.sql"))];
 
-/// What may be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Channels per user. A browser has one for each site that may notify.
     pub channels: u32,
-    /// Waiting messages per user.
     pub messages: u32,
     /// Waiting messages per channel, which belongs to one sender.
     pub channel_messages: u32,
@@ -77,10 +75,8 @@ pub enum OpenError {
     /// It must exist, and can't be read.
     #[error("{0} can't be read ({1}); the push service makes it at its first start")]
     Missing(String, #[source] io::Error),
-    /// SQLite's error.
     #[error("the database {0} can't be opened: {1}")]
     Sqlite(String, #[source] rusqlite::Error),
-    /// The lock file's error.
     #[error("the lock of {0}: {1}")]
     Lock(String, #[source] io::Error),
     /// The schema can't be updated; it may be newer than this program.
@@ -88,7 +84,6 @@ pub enum OpenError {
     Schema(String, #[source] rusqlite_migration::Error),
 }
 
-/// The storage.
 #[derive(Debug)]
 pub struct Sqlite {
     connection: Mutex<Connection>,
@@ -99,9 +94,6 @@ pub struct Sqlite {
 
 impl Sqlite {
     /// Opens the file, and creates it if it is missing.
-    ///
-    /// # Errors
-    /// See [`OpenError`].
     pub fn open(path: &Path, limits: Limits) -> Result<Self, OpenError> {
         let shown = path.display().to_string();
         let failed = |error| OpenError::Sqlite(shown.clone(), error);
@@ -141,9 +133,6 @@ impl Sqlite {
 
     /// Opens a file that must be a database of the push service already. [`Sqlite::open`] also
     /// makes one of a missing or empty file.
-    ///
-    /// # Errors
-    /// See [`OpenError`].
     pub fn open_existing(path: &Path, limits: Limits) -> Result<Self, OpenError> {
         let shown = || path.display().to_string();
         path.metadata()
@@ -159,9 +148,6 @@ impl Sqlite {
 
     /// Forgets where users are connected, for a starting process that is the only node. They were
     /// connected until now.
-    ///
-    /// # Errors
-    /// SQLite's errors.
     pub fn forget_connections(&self, now_ms: i64) -> Result<(), StorageError> {
         self.write(|t| {
             let forget = "UPDATE users SET node = NULL, revision = revision + 1, \
@@ -171,9 +157,6 @@ impl Sqlite {
     }
 
     /// Copies the database into a new file while it is in use.
-    ///
-    /// # Errors
-    /// SQLite's errors, also if the file exists.
     pub fn back_up(&self, to: &Path) -> Result<(), StorageError> {
         let to = to.to_string_lossy();
         self.read(|c| c.execute("VACUUM INTO ?1", [to]).map(|_| ()))

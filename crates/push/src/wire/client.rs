@@ -12,7 +12,6 @@ use crate::ids::{ChannelId, Uaid};
 /// Some clients collect acknowledgements for half a minute, and each is some 300 bytes.
 pub const CLIENT_MESSAGE_BYTES_MAX: usize = 64 * 1024;
 
-/// A message from a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientMessage {
     /// The first message, with the client's id.
@@ -22,26 +21,20 @@ pub enum ClientMessage {
         /// Broadcasts that it subscribes to, with the versions that it has.
         broadcasts: BTreeMap<String, String>,
     },
-    /// Requests an endpoint.
     Register {
         /// The channel, in the client's spelling.
         channel: String,
         /// The public key of the only application that may send there.
         key: Option<String>,
     },
-    /// Gives a channel up.
     Unregister {
-        /// The channel.
         channel: ChannelId,
     },
-    /// Subscribes to broadcasts.
     BroadcastSubscribe {
         /// The broadcasts, with the versions that it has.
         broadcasts: BTreeMap<String, String>,
     },
-    /// Acknowledges messages.
     Ack {
-        /// Their versions.
         versions: Vec<String>,
     },
     /// Reports a message that it could not use. The message stays unacknowledged.

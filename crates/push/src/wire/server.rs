@@ -16,30 +16,23 @@ pub enum ServerMessage {
         uaid: Uaid,
         /// Broadcasts whose version differs from the client's.
         broadcasts: BTreeMap<String, String>,
-        /// Unknown broadcasts.
         unknown: BTreeSet<String>,
     },
     /// The answer to `register`.
     Register {
-        /// The channel.
         channel: ChannelId,
-        /// The result.
         outcome: Registered,
     },
     /// The answer to `unregister`.
     Unregister {
-        /// The channel.
         channel: ChannelId,
         /// Whether the storage succeeded; a missing channel counts as done.
         is_done: bool,
     },
     /// A message from an application.
     Notification(Box<Notification>),
-    /// Broadcasts that have changed.
     Broadcast {
-        /// Their versions.
         broadcasts: BTreeMap<String, String>,
-        /// Unknown broadcasts.
         unknown: BTreeSet<String>,
     },
     /// The answer to a ping.
@@ -49,11 +42,8 @@ pub enum ServerMessage {
 /// The result of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Registered {
-    /// The endpoint.
     At(String),
-    /// The key is invalid.
     BadKey,
-    /// The storage failed.
     Failed,
 }
 

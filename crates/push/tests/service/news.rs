@@ -46,7 +46,6 @@ fn head(sha256: &str) -> Value {
     json!({"change": "dump", "hosts": 10, "section_sha256": sha256})
 }
 
-/// Publishes a day's file.
 fn publish_lines(push: &Push, day: &str, lines: &[Value]) {
     let folder = push.folder.path().join("changes");
     std::fs::create_dir_all(&folder).unwrap();
@@ -54,7 +53,6 @@ fn publish_lines(push: &Push, day: &str, lines: &[Value]) {
     std::fs::write(folder.join(format!("{day}.ndjson")), text).unwrap();
 }
 
-/// Publishes a section, alone.
 pub(super) fn publish(push: &Push, sha256: &str, changes: &[Value]) {
     let lines: Vec<Value> = [head(sha256)].into_iter().chain(changes.to_vec()).collect();
     publish_lines(push, "2026-11-26", &lines);

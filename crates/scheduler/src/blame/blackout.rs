@@ -30,14 +30,11 @@ const FAMILY_SILENT_FOR: Duration = CONFIRM_WITHIN;
 /// Most kinds of failure that are distinguished. There are fewer reasons.
 const KINDS_MAX: usize = 64;
 
-/// Kinds that are reported.
 const KINDS_TOLD: usize = 3;
 
-/// Where no check succeeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Over any family.
     Anywhere,
     /// Over IPv4.
     V4,
@@ -50,7 +47,6 @@ pub enum Scope {
 /// A blackout, as `status` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoSuccess {
-    /// Where no check succeeds.
     pub scope: Scope,
     /// The first failure after the last success, in ms since 1970.
     pub since_ms: i64,
@@ -65,9 +61,7 @@ pub struct NoSuccess {
 /// A blackout that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Over {
-    /// Where no check succeeded.
     pub scope: Scope,
-    /// How long it lasted.
     pub lasted: Duration,
     /// Checks that failed during it.
     pub failures: u64,

@@ -80,7 +80,6 @@ pub struct Witness {
     pub began: Timestamp,
     /// When the check reported `alive`. Later steps, such as reading peers, show nothing.
     pub lived: Timestamp,
-    /// The host's address.
     pub address: IpAddr,
     /// Whether its name was looked up in DNS, not in the gateway's cache.
     pub fresh: bool,
@@ -283,7 +282,6 @@ impl<T> Doubts<T> {
         wishes
     }
 
-    /// Number of waiting failures.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }

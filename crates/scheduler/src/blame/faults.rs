@@ -42,7 +42,6 @@ pub enum FaultScope {
 /// A check without a result, not because of its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckFault {
-    /// How much it affects.
     pub scope: FaultScope,
     /// What was tried and what went wrong.
     pub what: String,

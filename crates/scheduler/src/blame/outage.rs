@@ -76,7 +76,6 @@ enum Phase {
 /// What a failure of ours means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begun {
-    /// An outage begins.
     News,
     /// The outage was not over.
     Relapse,

@@ -26,7 +26,6 @@ const LEARNED_PART: u32 = 32;
 /// Whether a host needs a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotDemand {
-    /// It accepted a connection.
     One,
     /// It has no name, or does not answer.
     None,
@@ -38,7 +37,6 @@ pub(crate) struct InProgress(PerClass<Counts>);
 
 #[derive(Debug, Clone, Copy)]
 struct Counts {
-    /// All checks in progress.
     all: u32,
     /// Those whose host is being resolved and dialled.
     opening: u32,

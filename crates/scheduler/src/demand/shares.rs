@@ -29,14 +29,12 @@ const WEIGHTS: PerClass<u32> = PerClass {
 /// Divisible by each of [`WEIGHTS`], so that strides are exact.
 const ROUND: u64 = 60;
 
-/// The room for checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Room {
     /// Hosts that may be taken now.
     pub free: u32,
     /// Most checks in progress at once.
     pub most: u32,
-    /// Checks in progress.
     pub in_progress: PerClass<u32>,
 }
 

@@ -49,7 +49,6 @@ const LOWER_EVERY: Duration = Duration::from_secs(1);
 /// With each measurement the bound rises by this factor, until no dial is to spare again.
 const RAISED_TO: f64 = 1.1;
 
-/// The amount of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Load {
     /// Hosts that are due already.

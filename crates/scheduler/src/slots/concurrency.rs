@@ -64,19 +64,16 @@ const FALL_PART: u32 = 8;
 /// Doublings of the number in progress, each with its own usual time: 1, 2 to 3, 4 to 7 … 64.
 const DOUBLINGS: usize = 7;
 
-/// The bounds of the number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Fewest containers at once, 1 or more.
     pub least: u32,
-    /// Most containers at once.
     pub most: u32,
 }
 
 /// How busy the machine is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pressure {
-    /// More work is possible.
     Low,
     /// The machine has as much work as it should.
     High,
@@ -91,7 +88,6 @@ pub struct Started {
     pub took: Duration,
     /// Containers in progress at its request, including itself.
     pub in_progress: u32,
-    /// When it was requested.
     pub asked: Timestamp,
 }
 
@@ -114,7 +110,6 @@ pub struct Concurrency {
     window: Vec<Sample>,
     /// Starts that were requested before this belong to an earlier limit.
     since: Timestamp,
-    /// No growth before this.
     stays_until: Timestamp,
     /// No decrease for pressure before this.
     eased_until: Timestamp,
@@ -142,7 +137,6 @@ impl Concurrency {
         self.allowed
     }
 
-    /// The bounds of that number.
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }

@@ -27,11 +27,9 @@ const KEY_BYTES: usize = 10;
 /// The public facts about one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
-    /// Its state.
     pub place: Place,
     /// Why it is listed, or is not.
     pub why: Why,
-    /// The last check's result.
     pub found: Option<Found>,
     /// When the last verdict arrived.
     pub last_checked: Option<Moment>,

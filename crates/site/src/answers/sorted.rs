@@ -19,7 +19,6 @@ const RUN_ANSWERS: usize = 65_536;
 /// answers, all buffers take 0.6 MB.
 const READ_ANSWERS: usize = 128;
 
-/// Collects the answers.
 #[derive(Debug)]
 pub(crate) struct Sorter {
     file: File,

@@ -18,7 +18,6 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$value,)*];
 
             /// The code in the shards.
@@ -34,7 +33,6 @@ macro_rules! words {
 words! {
     /// Why a host is listed or not.
     Why {
-        /// Listed: it is alive.
         Lives => "lives",
         /// Listed: it was alive recently, and refused the last request.
         LivesRefusing => "lives_refusing",
@@ -55,7 +53,6 @@ words! {
         TakenOver => "taken_over",
         /// A server is there and has refused every request so far.
         RefusesSoFar => "refuses_so_far",
-        /// It was never judged.
         NeverJudged => "never_judged",
         /// It answered 410.
         Gone => "gone",
@@ -72,7 +69,6 @@ words! {
         Stale => "stale",
         /// Its group is larger than the limit for automatic admission.
         GroupHeld => "group_held",
-        /// It waits for admission.
         Waiting => "waiting",
     }
 }
@@ -89,7 +85,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// All values.
     pub const ALL: [Self; 8] = [
         Self::Known(StateName::Discovered),
         Self::Known(StateName::Alive),

@@ -12,7 +12,6 @@ use super::why::{Found, Place, Why};
 /// What a code means, and advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Words {
-    /// What it means.
     pub says: &'static str,
     /// What the instance's owner can do; empty if nothing.
     pub advice: &'static str,
@@ -206,7 +205,6 @@ macro_rules! lets {
 macro_rules! reasons {
     (walls { $($wall:ident => ($code:literal, $name:literal, $lets:literal),)* }
      $($reason:ident => ($word:literal, $says:literal, $advice:expr),)*) => {
-        /// All findings of checks.
         pub const FOUND: &[Found] = &[
             Found::Alive,
             Found::Moved,

@@ -6,7 +6,6 @@ use super::layout::{Page, fill_in, moment};
 use crate::facts::Facts;
 use crate::text::{grouped, size};
 
-/// Path of the files.
 const FOLDER: &str = "/data/";
 
 /// The published files that are meant for programs, and their contents.

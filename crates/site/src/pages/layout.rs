@@ -6,7 +6,6 @@ use maud::{DOCTYPE, Markup, html};
 use super::assets::CONTENT_SECURITY_POLICY;
 use crate::facts::Facts;
 
-/// Pages in the navigation.
 const NAVIGATION: [(&str, &str); 5] = [
     ("/", "Instances"),
     ("/why.html", "Is mine listed?"),
@@ -31,7 +30,6 @@ pub(crate) struct Page<'a> {
 }
 
 impl Page<'_> {
-    /// The whole document.
     pub(crate) fn around(&self, facts: &Facts, content: &Markup) -> String {
         html! {
             (DOCTYPE)

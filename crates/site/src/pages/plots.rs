@@ -183,12 +183,10 @@ fn figure(caption: Markup, drawn: &Markup, table: &Markup) -> Markup {
     }
 }
 
-/// A legend entry.
 fn key(line: usize, name: &str) -> Markup {
     html! { span class=(format!("key line{line}")) { (name) } }
 }
 
-/// A line as text.
 fn says(points: &[Point]) -> String {
     match points {
         [] => "Nothing is known yet.".to_owned(),

@@ -13,7 +13,6 @@ use crate::staging::Staging;
 /// Size of a file's buffer: 400 files take 6.5 MB.
 const GATHERED_BYTES: usize = 16 * 1024;
 
-/// A file during writing.
 struct Growing {
     name: String,
     gathered: Vec<u8>,

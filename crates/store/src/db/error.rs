@@ -12,32 +12,22 @@ use thiserror::Error;
 pub enum OpenError {
     /// There is no database, and a reader does not create one.
     #[error("there is no database at {path}: check the path, or start the daemon once, which creates it", path = .path.display())]
-    Missing {
-        /// Where it should be.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// The file, its lock or its directory can't be created or written.
     #[error("can't write the database {path} or its directory: check that the directory exists, belongs to the daemon's user, and that the disk is mounted for writing and not full ({reason})", path = .path.display())]
     Unwritable {
-        /// Path of the database.
         path: PathBuf,
         /// The operating system's or SQLite's message.
         reason: String,
     },
     /// Another process writes to it.
     #[error("the database {path} is in use by another process: stop that one, or talk to it through its control socket", path = .path.display())]
-    InUse {
-        /// Path of the database.
-        path: PathBuf,
-    },
+    InUse { path: PathBuf },
     /// A newer version of this program has migrated it.
     #[error("the database {path} has schema {found}, made by a newer version; this one, {version}, knows {known} at most and leaves it as it is: use the newer version again, or {back}", path = .path.display(), version = env!("CARGO_PKG_VERSION"), back = way_back(.copy.as_deref()))]
     Newer {
-        /// Path of the database.
         path: PathBuf,
-        /// The database's schema version.
         found: i64,
-        /// This program's schema version.
         known: i64,
         /// The newest copy next to the database that this program can use.
         copy: Option<PathBuf>,
@@ -45,47 +35,33 @@ pub enum OpenError {
     /// It has not been migrated yet, and a reader does not migrate.
     #[error("the database {path} has schema {found}, this program needs {known}: start the daemon once, which migrates it", path = .path.display())]
     Older {
-        /// Path of the database.
         path: PathBuf,
-        /// The database's schema version.
         found: i64,
-        /// This program's schema version.
         known: i64,
     },
     /// The file is not an SQLite database, or belongs to another program.
     #[error("{path} is no census database: check the path; if it was one, restore a copy", path = .path.display())]
-    NotADatabase {
-        /// Path of the file.
-        path: PathBuf,
-    },
+    NotADatabase { path: PathBuf },
     /// The damage is so severe that not even the schema can be read.
     #[error("the database {path} is damaged: restore a copy", path = .path.display())]
     Damaged {
-        /// Path of the database.
         path: PathBuf,
-        /// SQLite's error.
         #[source]
         source: rusqlite::Error,
     },
     /// No copy could be kept before a migration. The database is unchanged.
     #[error("can't keep a copy of the database {path} before it is migrated from schema {from} to {to}; it is as it was", path = .path.display())]
     Copy {
-        /// Path of the database.
         path: PathBuf,
-        /// The database's schema version.
         from: i64,
-        /// This program's schema version.
         to: i64,
-        /// Why the copy failed.
         #[source]
         source: CopyError,
     },
     /// A migration failed. The database is unchanged.
     #[error("can't migrate the database {path}; it is as it was", path = .path.display())]
     Migration {
-        /// Path of the database.
         path: PathBuf,
-        /// SQLite's error.
         #[source]
         source: Box<rusqlite_migration::Error>,
     },
@@ -97,9 +73,7 @@ pub enum OpenError {
     /// Any other error from SQLite.
     #[error("can't open the database {path}", path = .path.display())]
     Sqlite {
-        /// Path of the database.
         path: PathBuf,
-        /// SQLite's error.
         #[source]
         source: rusqlite::Error,
     },
@@ -128,22 +102,13 @@ pub enum CopyError {
     Open(Box<OpenError>),
     /// The target file exists already.
     #[error("{path} is there already: name another file, or move that one away", path = .path.display())]
-    Exists {
-        /// Path of the target.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// The copy's disk is full.
     #[error("no room for the copy: it takes up to {mebibytes} MiB in {folder}; free that much, or move older copies and backups away from there", folder = .folder.display())]
-    NoRoom {
-        /// Folder of the copy.
-        folder: PathBuf,
-        /// The database's size.
-        mebibytes: i64,
-    },
+    NoRoom { folder: PathBuf, mebibytes: i64 },
     /// All names for databases that a restore replaced are in use.
     #[error("{first} to {last} are there already, databases that others took the place of: remove those that nobody needs any more, then try again", first = .first.display(), last = .last.display())]
     KeptTooMany {
-        /// The oldest of them.
         first: PathBuf,
         /// The last name that was tried.
         last: PathBuf,
@@ -151,7 +116,6 @@ pub enum CopyError {
     /// A file can't be created or written.
     #[error("can't write {path}: {reason} (in a container, only the data directory can be written)", path = .path.display())]
     Unwritable {
-        /// Path of the file.
         path: PathBuf,
         /// The operating system's or SQLite's message.
         reason: String,
@@ -169,12 +133,7 @@ pub enum CopyError {
     #[error(
         "it has schema {found}, made by a newer version; this one knows {known} at most: use the newer version, or an older copy"
     )]
-    Newer {
-        /// The source's schema version.
-        found: i64,
-        /// This program's schema version.
-        known: i64,
-    },
+    Newer { found: i64, known: i64 },
 }
 
 impl OpenError {
@@ -214,7 +173,6 @@ pub enum StoreError {
         "the database is locked by another process: end what else writes it, such as a backup or an sqlite3 shell"
     )]
     Busy(#[source] Arc<rusqlite::Error>),
-    /// The file is damaged.
     #[error("the database is damaged: stop the daemon and restore a copy")]
     Corrupt(#[source] Arc<rusqlite::Error>),
     /// The file can't be read or written: an input/output error, or it became read-only.
@@ -224,54 +182,30 @@ pub enum StoreError {
     Unwritable(#[source] Arc<rusqlite::Error>),
     /// The file was moved or removed while it was open.
     #[error("the database is no longer at {path}: put its directory back; what is learned meanwhile goes into the file that was there", path = .path.display())]
-    Away {
-        /// Where it was.
-        path: PathBuf,
-    },
+    Away { path: PathBuf },
     /// Another file replaced it while it was open.
     #[error("another database was put at {path} while this one was open: start again, to use that one", path = .path.display())]
-    Replaced {
-        /// Path of the database.
-        path: PathBuf,
-    },
+    Replaced { path: PathBuf },
     /// The store was closed, or its thread panicked.
     #[error("the database was closed")]
     Closed,
     /// The host is being checked right now (invariant I8).
     #[error("{host} is being checked already")]
-    InFlight {
-        /// The host.
-        host: Host,
-    },
+    InFlight { host: Host },
     /// The host is never checked, because its owner or a moderator opted it out, or because it is
     /// parked (invariant I7).
     #[error("{host} is never asked: it opted out, or it is parked")]
-    NeverAsked {
-        /// The host.
-        host: Host,
-    },
-    /// The operator denies the host's group.
+    NeverAsked { host: Host },
     #[error(
         "{host} is not asked: the operator denies its group; `fedicensus explain {host}` says why"
     )]
-    GroupDenied {
-        /// The host.
-        host: Host,
-    },
+    GroupDenied { host: Host },
     /// The host has no row.
     #[error("{host} is not in the database")]
-    Unknown {
-        /// The host.
-        host: Host,
-    },
+    Unknown { host: Host },
     /// A row has a value that no version of this program writes.
     #[error("row {id} of the database holds no valid {column}")]
-    BadRow {
-        /// Id of the row.
-        id: i64,
-        /// Name of the column.
-        column: &'static str,
-    },
+    BadRow { id: i64, column: &'static str },
     /// A thread could not be started.
     #[error("can't start a thread for the database: too many threads or too little memory")]
     Thread(#[source] Arc<std::io::Error>),

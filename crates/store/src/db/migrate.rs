@@ -71,11 +71,9 @@ impl Schema {
 /// What a database file contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// Nothing yet.
     Empty,
     /// A census of this schema version.
     Census(i64),
-    /// Another program's data.
     Foreign,
 }
 

@@ -43,9 +43,6 @@ impl Store {
     }
 
     /// A new connection that reads.
-    ///
-    /// # Errors
-    /// Fails if the file can't be opened.
     pub fn reader(&self) -> Result<Reader, StoreError> {
         let connection = read_only(&self.location.path)?;
         Ok(Reader::new(connection))
@@ -76,16 +73,12 @@ impl Store {
 #[derive(Debug, Clone)]
 pub struct Location {
     path: Arc<Path>,
-    /// Device and inode.
     identity: (u64, u64),
 }
 
 impl Location {
     /// Checks that the opened file is still at its path. An open file that was moved or removed
     /// still accepts writes, and they would be lost.
-    ///
-    /// # Errors
-    /// [`StoreError::Away`] or [`StoreError::Replaced`].
     pub fn check(&self) -> Result<(), StoreError> {
         match identity(&self.path) {
             Ok(found) if found == self.identity => Ok(()),

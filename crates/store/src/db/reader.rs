@@ -24,9 +24,6 @@ impl Reader {
     }
 
     /// The schema version: the number of migrations that were applied.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn schema_version(&self) -> Result<i64, StoreError> {
         Ok(migrate::version(&self.connection)?)
     }

@@ -75,7 +75,6 @@ pub enum Depth {
 /// What to do about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// Restore a backup.
     Restore,
     /// Restart the daemon, which repairs it.
     Restart,
@@ -85,7 +84,6 @@ pub enum Remedy {
     Wait,
 }
 
-/// Something that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// What is wrong, with some names.
@@ -159,9 +157,6 @@ impl fmt::Display for Remedy {
 impl Reader {
     /// SQLite's messages about damage: damaged pages, indexes that don't match their tables,
     /// verdicts of missing hosts. Empty if the file is sound. Reads all of it.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn damage(&self) -> Result<Vec<String>, StoreError> {
         let mut damage = pages(self.connection(), INTEGRITY)?;
         damage.extend(orphans(self.connection())?);
@@ -206,7 +201,6 @@ impl Reader {
     }
 }
 
-/// A check in progress.
 struct Look {
     began: Instant,
     within: Duration,

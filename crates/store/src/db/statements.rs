@@ -18,7 +18,6 @@ use crate::tables::{
 /// or sorts.
 macro_rules! statements {
     ($($path:path => [$($line:literal),* $(,)?] $(because $reason:literal)?,)*) => {
-        /// All statements.
         pub(crate) const ALL: &[&str] = &[$($path),*];
 
         #[cfg(test)]

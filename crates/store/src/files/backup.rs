@@ -23,16 +23,12 @@ use crate::files::copy::{self, TemporaryFile};
 /// automatically.
 pub(crate) const REPLACED_MAX: u32 = 9;
 
-/// A finished copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Copied {
-    /// Its schema version.
     pub schema: i64,
-    /// Its size.
     pub bytes: u64,
 }
 
-/// A finished restore.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Restored {
     /// The copy that was restored.
@@ -94,9 +90,6 @@ fn measured(
 
 /// Replaces the database with a backup. The old database is kept next to it as `.replaced`, or as
 /// `.replaced-2` to `.replaced-9` if that name is taken.
-///
-/// # Errors
-/// Each cause has its variant. The database is unchanged then.
 pub fn restore(database: &Path, from: &mut dyn Read) -> Result<Restored, CopyError> {
     restore_tuned(database, from, &Tuning::default())
 }

@@ -41,13 +41,9 @@ pub(crate) const COUNT: &str =
 /// A row, with the texts of the published files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstanceRow<'r> {
-    /// The host's name.
     pub host: &'r str,
-    /// Name of its software.
     pub software: Option<&'r str>,
-    /// The software's version.
     pub version: Option<&'r str>,
-    /// Its published state.
     pub state: &'r str,
     /// When it was first seen, as RFC 3339.
     pub first_seen: &'r str,
@@ -60,11 +56,8 @@ pub struct InstanceRow<'r> {
 /// Number of rows with this software and version. Either may be unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionCount<'r> {
-    /// Name of the software.
     pub software: Option<&'r str>,
-    /// Its version.
     pub version: Option<&'r str>,
-    /// Number of rows.
     pub instances: u64,
 }
 
@@ -128,9 +121,6 @@ impl InstancesFile {
 
     /// Finishes the file and counts its rows. `visit` gets the versions of one software after the
     /// other, sorted by bytes, unknown ones first.
-    ///
-    /// # Errors
-    /// Fails if the file can't be written or read.
     pub fn finish(self, visit: &mut dyn FnMut(VersionCount<'_>)) -> io::Result<()> {
         self.try_finish(visit).map_err(io_error)
     }

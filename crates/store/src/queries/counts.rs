@@ -7,7 +7,6 @@ use crate::db::error::StoreError;
 use crate::db::reader::Reader;
 use crate::tables::admitted;
 
-/// Counts of hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts {
     /// Hosts per state: all states, in the order of [`StateName::ALL`].
@@ -16,7 +15,6 @@ pub struct Counts {
     pub hidden: u64,
     /// Hosts that are being checked.
     pub in_flight: u64,
-    /// All hosts.
     pub hosts: u64,
 }
 
@@ -30,9 +28,6 @@ pub(crate) const COUNT_OPTED_OUT: &str =
 
 impl Reader {
     /// Counts of hosts, by state.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn counts(&self) -> Result<Counts, StoreError> {
         let snapshot = self.connection().unchecked_transaction()?;
         let mut counts = Counts {
@@ -58,9 +53,6 @@ impl Reader {
     }
 
     /// Opted-out hosts by who opted them out. A party without opt-outs is missing.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn opted_out(&self) -> Result<Vec<(OptedOutBy, u64)>, StoreError> {
         let mut found = Vec::new();
         let mut statement = self.connection().prepare_cached(COUNT_OPTED_OUT)?;
@@ -76,9 +68,6 @@ impl Reader {
     }
 
     /// Number of names that wait for room.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn waiting(&self) -> Result<u64, StoreError> {
         count(self.connection(), admitted::COUNT_WAITING, [])
     }

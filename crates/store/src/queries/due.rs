@@ -19,17 +19,11 @@ pub(crate) const NEXT_DUE: &str = "SELECT due FROM hosts WHERE in_flight = 0 AND
 
 impl Reader {
     /// Number of hosts that are due and not in flight.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn due(&self, now: Timestamp) -> Result<u64, StoreError> {
         count(self.connection(), COUNT_DUE, [now.0])
     }
 
     /// The earliest due time of a host that is not in flight. `None` if no host has one.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn next_due(&self) -> Result<Option<Timestamp>, StoreError> {
         let mut statement = self.connection().prepare_cached(NEXT_DUE)?;
         let mut next: Option<Timestamp> = None;
@@ -43,18 +37,12 @@ impl Reader {
     }
 
     /// Number of hosts of each class that are due and not in flight, counted up to `most`.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn due_by_class(&self, now: Timestamp, most: u32) -> Result<PerClass<u32>, StoreError> {
         take::due_by_class(self.connection(), now, most)
     }
 
     /// Number of hosts not in flight that come due after `after` and until `until`, counted up to
     /// `most`.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn due_between(
         &self,
         after: Timestamp,

@@ -15,7 +15,6 @@ use crate::tables::{admitted, forgotten, history};
 /// All that is known about a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Its record.
     pub record: Record,
     /// Whether it is being checked, or its verdict waits for confirmation.
     pub in_flight: bool,
@@ -40,9 +39,6 @@ pub(crate) const TARGET_IS_ALIVE: &str =
 
 impl Reader {
     /// All that is known about a host. `None` if it has no row.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn record(&self, host: &Host) -> Result<Option<Stored>, StoreError> {
         // One snapshot, so that the history belongs to the row.
         let snapshot = self.connection().unchecked_transaction()?;
@@ -77,17 +73,11 @@ impl Reader {
     }
 
     /// Whether the name was forgotten because it was never alive for a year.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn is_forgotten(&self, host: &Host) -> Result<bool, StoreError> {
         forgotten::is_forgotten(self.connection(), host)
     }
 
     /// A name that waits for room. `None` if it does not wait.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn waiter(&self, host: &Host) -> Result<Option<Waiter>, StoreError> {
         admitted::find_waiter(self.connection(), host)
     }

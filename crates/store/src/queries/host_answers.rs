@@ -34,9 +34,7 @@ pub enum HostAnswer<'r> {
 /// A host with all that decides whether it is listed.
 #[derive(Debug)]
 pub struct KnownHost {
-    /// Its record.
     pub record: Record,
-    /// Its last verdict.
     pub last: Option<Entry>,
     /// Whether it moves, or has moved, to a host that is Alive.
     pub target_is_alive: bool,

@@ -10,11 +10,8 @@ use crate::db::reader::Reader;
 /// A listed host, with everything that is published about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listed<'r> {
-    /// Its name.
     pub host: &'r str,
-    /// Name of its software.
     pub software: Option<&'r str>,
-    /// The software's version.
     pub version: Option<&'r str>,
     /// Its state: [`StateName::Alive`], [`StateName::Dying`] or [`StateName::Moving`].
     pub state: StateName,
@@ -78,9 +75,6 @@ impl Reader {
     /// Whether a name must leave an already published list (invariant I7): it is hidden, opted out,
     /// parked or marked gone, or its group keeps it off. `false` for a name without a row. Runs for
     /// every name in the change files of ninety days, and costs one look-up.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn is_withdrawn(&self, name: &str) -> Result<bool, StoreError> {
         Ok(self
             .connection()

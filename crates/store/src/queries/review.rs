@@ -57,7 +57,6 @@ pub(crate) const HOST_LOG: &str = "SELECT id, at, host, decision, reason, who, \
      NOT EXISTS (SELECT 1 FROM host_decisions AS newer WHERE newer.host = log.host AND newer.id > log.id) \
      FROM host_decisions AS log WHERE id < ?1 ORDER BY id DESC LIMIT ?2";
 
-/// Which groups are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
     /// Groups that are held, the largest first.
@@ -69,24 +68,17 @@ pub enum Which {
 /// A host of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Member {
-    /// Its name.
     pub name: String,
-    /// Its state.
     pub state: String,
-    /// When it was added.
     pub first_seen: Timestamp,
-    /// NodeInfo's software name.
     pub software: Option<String>,
-    /// Whether it is held back.
     pub held_back: bool,
 }
 
 /// The hosts of a group.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Members {
-    /// The newest hosts.
     pub newest: Vec<Member>,
-    /// Hosts by state.
     pub states: Vec<(String, u64)>,
     /// Hosts by software, the most frequent first.
     pub software: Vec<(String, u64)>,
@@ -99,13 +91,9 @@ pub struct Members {
 pub struct LoggedDecision {
     /// What was decided about what. Groups and hosts have separate id sequences.
     pub about: About,
-    /// Its id.
     pub id: i64,
-    /// When it was decided.
     pub at: Timestamp,
-    /// The reason given.
     pub reason: String,
-    /// Who decided, and how.
     pub who: String,
     /// Whether it can be undone: no later decision is about the same group or host.
     pub is_newest: bool,
@@ -114,18 +102,12 @@ pub struct LoggedDecision {
 /// What a decision is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum About {
-    /// A group.
     Group {
-        /// Its registered domain.
         domain: String,
-        /// What was decided.
         decision: Decision,
     },
-    /// A host.
     Host {
-        /// Its name.
         name: String,
-        /// What was decided.
         decision: HostDecision,
     },
 }
@@ -139,10 +121,8 @@ pub struct LogCursor {
     pub host_id: i64,
 }
 
-/// A page of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPage {
-    /// Decisions, the newest first.
     pub rows: Vec<LoggedDecision>,
     /// Where the next page begins. `None` after the last page.
     pub next: Option<LogCursor>,
@@ -150,9 +130,6 @@ pub struct LogPage {
 
 impl Reader {
     /// At most `limit` groups, after the first `skip`.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn groups_to_review(
         &self,
         which: Which,
@@ -170,9 +147,6 @@ impl Reader {
 
     /// The hosts of a group: its newest ones, at most `limit`, and counts of all. Takes time in
     /// proportion to the group's size.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn members(&self, domain: &str, limit: u32) -> Result<Members, StoreError> {
         let snapshot = self.connection().unchecked_transaction()?;
         let newest = snapshot
@@ -211,9 +185,6 @@ impl Reader {
     }
 
     /// At most `limit` names that wait for room, sorted by name, after the name `after`.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn waiting_names(
         &self,
         after: &str,
@@ -229,9 +200,6 @@ impl Reader {
     }
 
     /// At most `limit` decisions about groups and hosts, the newest first, from `cursor` on.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn decisions(&self, cursor: Option<LogCursor>, limit: u32) -> Result<LogPage, StoreError> {
         let LogCursor {
             mut group_id,

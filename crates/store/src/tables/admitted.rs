@@ -27,7 +27,6 @@ const PARAMETERS: usize = 4;
 /// What one decision of the gate writes, in one transaction.
 #[derive(Debug, Clone, Default)]
 pub struct Admission {
-    /// Names with room.
     pub candidates: Vec<Candidate>,
     /// Counters that changed, with their new values.
     pub counters: Vec<Row>,
@@ -39,7 +38,6 @@ pub struct Admission {
     pub brings_back: bool,
 }
 
-/// The gate's persistent state.
 #[derive(Debug)]
 pub struct Remembered {
     /// Key for hashing the counters' ids.
@@ -48,7 +46,6 @@ pub struct Remembered {
     pub window_start_s: Option<u64>,
     /// The counters of that window.
     pub counters: Vec<Row>,
-    /// Names that wait.
     pub waiting: Vec<(String, Waiter)>,
 }
 

@@ -43,7 +43,6 @@ pub(crate) const STATES: &str = "SELECT state, hosts FROM day_states WHERE day =
 pub(crate) const SOFTWARE: &str =
     "SELECT software, hosts FROM day_software WHERE day = ?1 ORDER BY place";
 
-/// A day's counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DayCounts {
     /// The day in UTC, as days since 1970.
@@ -68,9 +67,6 @@ pub fn day_of(at: Timestamp) -> i64 {
 impl Writer {
     /// Writes the counts of a published list. They replace the counts of the day's previous list,
     /// and the oldest day beyond [`DAYS_MAX`] is dropped.
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is written then.
     pub async fn record_day(&self, day: DayCounts) -> Result<(), StoreError> {
         self.call(move |c| record(c, &day)).await
     }
@@ -79,9 +75,6 @@ impl Writer {
 impl Reader {
     /// Counts of all days up to the day of `now`, ascending. Leaves out later days, which a fast
     /// clock has written.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn days(&self, now: Timestamp) -> Result<Vec<DayCounts>, StoreError> {
         let snapshot = self.connection().unchecked_transaction()?;
         let mut statement = snapshot.prepare_cached(DAYS)?;

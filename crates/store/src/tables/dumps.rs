@@ -10,12 +10,9 @@ use crate::db::reader::Reader;
 /// Dumps kept: about a year of them.
 const DUMPS_MAX: i64 = 1500;
 
-/// A published dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DumpRecord {
-    /// When it was published.
     pub at: Timestamp,
-    /// Number of names in it.
     pub names: u64,
 }
 
@@ -25,9 +22,6 @@ pub(crate) const LAST: &str = "SELECT at, names FROM dumps ORDER BY id DESC LIMI
 
 impl Reader {
     /// The last published dump. `None` if there is none.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn last_dump(&self) -> Result<Option<DumpRecord>, StoreError> {
         last(self.connection())
     }

@@ -12,7 +12,6 @@ use siphasher::sip::SipHasher13;
 
 use crate::db::error::StoreError;
 
-/// Key for hashing names.
 pub(crate) type Key = [u8; 16];
 
 /// Most names, about 180 MB. Half a year of a flood that exhausts the daily total of

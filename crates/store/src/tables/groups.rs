@@ -30,13 +30,11 @@ const DECISIONS_SHOWN_MAX: u32 = 20;
 /// A group with its domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredGroup {
-    /// The registered domain.
     pub domain: String,
     /// Size, decision and rate of the group.
     pub group: Group,
     /// Reason of the decision. `None` without a decision.
     pub reason: Option<String>,
-    /// Time of the decision.
     pub decided_at: Option<Timestamp>,
     /// Hosts of the group that are held back: when the group was over the threshold, they were new
     /// or had never been alive.
@@ -46,13 +44,10 @@ pub struct StoredGroup {
 /// A decision about a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
-    /// When it was made.
     pub at: Timestamp,
     /// What was decided. [`Decision::None`] takes the previous decision back.
     pub decision: Decision,
-    /// The reason given.
     pub reason: String,
-    /// Who decided, and how.
     pub who: String,
 }
 
@@ -122,9 +117,6 @@ pub(crate) const COUNT_DENIED: &str = "SELECT count(*) FROM groups WHERE decisio
 impl Writer {
     /// From now on, groups with more than `threshold` hosts are over the threshold. This includes
     /// existing groups.
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is changed then.
     pub async fn set_group_threshold(&self, threshold: u32) -> Result<(), StoreError> {
         self.call(move |c| {
             c.execute(PUT_THRESHOLD, [threshold])?;
@@ -138,9 +130,6 @@ impl Writer {
     ///
     /// - `Ok(Some(last))` if there may be more hosts after row `last`
     /// - `Ok(None)` if none was left
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is changed then.
     pub async fn group_new(
         &self,
         names: Arc<Names>,
@@ -151,9 +140,6 @@ impl Writer {
 
     /// As [`Writer::group_new`] for all hosts: hosts whose registered domain is different according
     /// to `names` change their group.
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is changed then.
     pub async fn group_again(
         &self,
         names: Arc<Names>,
@@ -164,9 +150,6 @@ impl Writer {
 
     /// Decides about a registered domain, with or without hosts, and keeps the decision
     /// permanently. Returns the number of its hosts.
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is decided then.
     pub async fn decide_group(
         &self,
         domain: String,
@@ -179,9 +162,6 @@ impl Writer {
 
     /// Undoes the newest decision about a group, by its id. The decision before it is in force
     /// again, with its original reason. Returns the domain and the decision in force.
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is undone then.
     pub async fn undo_group_decision(
         &self,
         id: i64,
@@ -195,17 +175,11 @@ impl Writer {
 
 impl Reader {
     /// The group of this registered domain. `None` if it has neither hosts nor a decision.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn group(&self, domain: &str) -> Result<Option<StoredGroup>, StoreError> {
         find(self.connection(), BY_DOMAIN, domain)
     }
 
     /// At most `limit` groups by size, the largest first: all groups, or only held ones.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn largest_groups(
         &self,
         held_only: bool,
@@ -217,9 +191,6 @@ impl Reader {
     }
 
     /// The decisions about a registered domain, the newest first, at most twenty.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn group_decisions(&self, domain: &str) -> Result<Vec<Decided>, StoreError> {
         let mut statement = self.connection().prepare_cached(DECISIONS)?;
         let rows = statement.query_map(params![domain, DECISIONS_SHOWN_MAX], |row| {
@@ -234,9 +205,6 @@ impl Reader {
     }
 
     /// Counts of held groups and hosts.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn held(&self) -> Result<HeldCounts, StoreError> {
         let count = |sql: &str| -> rusqlite::Result<u64> {
             let count: i64 = self.connection().query_row(sql, [], |row| row.get(0))?;

@@ -56,11 +56,9 @@ impl HostDecision {
 /// Who decides, when and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// Time of the decision.
     pub at: Timestamp,
     /// Who decides, and how: `moderator ada`, `operator, by command`.
     pub who: String,
-    /// The reason given.
     pub reason: String,
 }
 
@@ -98,9 +96,6 @@ pub enum Undone<T> {
 impl Writer {
     /// Takes a host out, or puts it back, for a moderator. The decision is recorded if it has an
     /// effect.
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is decided then.
     pub async fn decide_host(
         &self,
         host: &Host,
@@ -117,9 +112,6 @@ impl Writer {
 
     /// Undoes the newest decision about a host, by its id. If that takes the host out again, the
     /// reason is the original one; otherwise it is `ruling`'s.
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is undone then.
     pub async fn undo_host_decision(
         &self,
         id: i64,

@@ -103,7 +103,6 @@ impl KnownNames {
         self.put(self.hash(host.as_str()));
     }
 
-    /// Number of names.
     pub(crate) fn names(&self) -> usize {
         self.names.load(Ordering::Relaxed)
     }

@@ -35,9 +35,6 @@ impl Writer {
 
     /// Ends the pause of a source: it is due, and its names are accepted at its next reading.
     /// Returns what was remembered before, or `None` for a source that was never read.
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is changed then.
     pub async fn resume_source(&self, name: &str) -> Result<Option<Memory>, StoreError> {
         let name = name.to_owned();
         self.call(move |c| {
@@ -51,9 +48,6 @@ impl Writer {
     }
 
     /// Forgets all sources except those of these names.
-    ///
-    /// # Errors
-    /// Fails on a database error; nothing is changed then.
     pub async fn forget_other_sources(&self, names: Vec<String>) -> Result<(), StoreError> {
         self.call(move |c| {
             for name in all(c)?.keys().filter(|name| !names.contains(name)) {
@@ -65,9 +59,6 @@ impl Writer {
     }
 
     /// What is remembered about every source.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn sources(&self) -> Result<Memories, StoreError> {
         self.call(all).await
     }
@@ -75,9 +66,6 @@ impl Writer {
 
 impl Reader {
     /// What is remembered about every source.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn sources(&self) -> Result<Memories, StoreError> {
         all(self.connection())
     }

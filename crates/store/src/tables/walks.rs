@@ -73,13 +73,9 @@ pub(crate) const IS_LATE: &str = "SELECT EXISTS (SELECT 1 FROM hosts WHERE class
 /// The last walk through a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastWalk {
-    /// When it ended.
     pub at: Timestamp,
-    /// How it ended.
     pub outcome: WalkOutcome,
-    /// Number of requests.
     pub requests: u32,
-    /// Number of posts examined.
     pub posts: u32,
     /// Number of hosts that it found, including known ones.
     pub named: u32,
@@ -90,7 +86,6 @@ pub struct LastWalk {
 /// Times that decide whether a walk may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalkTimes {
-    /// Now.
     pub now: Timestamp,
     /// Hosts that were walked after this time are not eligible yet.
     pub walked_before: Timestamp,
@@ -141,9 +136,6 @@ impl Writer {
     }
 
     /// The last walk through a host. `None` if there was none.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn last_walk(&self, host: &Host) -> Result<Option<LastWalk>, StoreError> {
         let host = host.clone();
         self.call(move |c| find(c, &host)).await
@@ -152,9 +144,6 @@ impl Writer {
     /// The host to walk next, drawn by `start`. Hosts whose peers list was refused or does not
     /// exist come first. `None` if no host may be walked now, or if responding hosts wait to be
     /// checked.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn next_walk(
         &self,
         start: Jitter,
@@ -164,9 +153,6 @@ impl Writer {
     }
 
     /// Whether a host may be walked now.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub async fn may_be_walked(&self, host: &Host, times: WalkTimes) -> Result<bool, StoreError> {
         let host = host.clone();
         self.call(move |c| {
@@ -180,17 +166,11 @@ impl Writer {
 
 impl Reader {
     /// The last walk through a host. `None` if there was none.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn last_walk(&self, host: &Host) -> Result<Option<LastWalk>, StoreError> {
         find(self.connection(), host)
     }
 
     /// How reading a host's last peers list ended. `None` if there was none.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn peers_outcome(&self, host: &Host) -> Result<Option<String>, StoreError> {
         let mut statement = self.connection().prepare_cached(PEERS)?;
         let outcome = statement.query_row([host.as_str()], |row| row.get(0));
@@ -198,17 +178,11 @@ impl Reader {
     }
 
     /// Number of hosts by how reading their last peers list ended.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn peers_outcomes(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         counts(self.connection(), COUNT_PEERS)
     }
 
     /// Number of hosts by how the last walk through them ended.
-    ///
-    /// # Errors
-    /// Fails on a database error.
     pub fn walk_outcomes(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         counts(self.connection(), COUNT)
     }

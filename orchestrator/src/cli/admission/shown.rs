@@ -4,7 +4,6 @@ use admission::rules::{LineError, ListPlace, RulesError};
 use admission::{DomainName, Rules, Suffixes};
 use serde::Serialize;
 
-/// Rules as JSON.
 #[derive(Serialize)]
 pub(super) struct Parsed {
     keys: Vec<ParsedKey>,

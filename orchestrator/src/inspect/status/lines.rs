@@ -29,7 +29,6 @@ struct Line {
 #[derive(Clone, Copy)]
 enum Tone {
     Plain,
-    /// Checks go on.
     Warning,
     /// Checks or the list have stopped, or a part is missing.
     Alarm,

@@ -123,9 +123,6 @@ impl NameGate {
 
     /// One round over all waiting names, batch by batch, so that names that arrive meanwhile are
     /// decided on in between. Returns the number of names admitted.
-    ///
-    /// # Errors
-    /// A fault of ours; some names may be admitted already.
     pub async fn try_waiting(
         &self,
         now: Timestamp,

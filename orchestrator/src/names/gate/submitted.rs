@@ -21,11 +21,8 @@ pub enum Submitted {
     New,
     /// It was known before, which costs nothing.
     Known,
-    /// It may not enter.
     Refused(Refusal),
-    /// It has no room.
     NoRoom {
-        /// Why, as text.
         refusal: Refusal,
         /// Seconds until the next window.
         retry_after_s: u64,
@@ -40,9 +37,6 @@ struct Proved {
 impl NameGate {
     /// Admits a submitted host by the rule for the key and domain that vouch for it, or by its own
     /// name if none does.
-    ///
-    /// # Errors
-    /// A fault of ours; nothing is counted then.
     pub async fn submitted(
         &self,
         host: &Host,

@@ -62,14 +62,12 @@ pub enum SourcesError {
     /// Some of its entries are wrong.
     #[error("{}", Problems(.path, .problems))]
     Wrong {
-        /// The file.
         path: PathBuf,
         /// All problems, in the file's order.
         problems: Vec<Problem>,
     },
 }
 
-/// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The line, counted from 1.

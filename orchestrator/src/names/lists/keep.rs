@@ -189,9 +189,6 @@ async fn turn(
 }
 
 /// Why the host of a list is not asked, if it must not be.
-///
-/// # Errors
-/// The database can't be read.
 pub(super) async fn refusal(
     host: &Host,
     services: &Services,

@@ -15,10 +15,8 @@ use crate::check::fault::Fault;
 pub use crate::names::reading::Ways;
 use crate::names::reading::{self, Errand, Ran, Went};
 
-/// How a reading ended.
 #[derive(Debug)]
 pub enum Ended {
-    /// The host was asked.
     Read(Outcome),
     /// The host could not be reached. Whether it is alive is for its own check to find.
     Unreachable {
@@ -29,14 +27,10 @@ pub enum Ended {
     },
     /// The host can't be asked now.
     Deferred {
-        /// Why.
         why: Deferral,
-        /// Least time to wait.
         retry_after: Duration,
     },
-    /// We have no network.
     Offline,
-    /// A fault of ours.
     Fault(Fault),
 }
 

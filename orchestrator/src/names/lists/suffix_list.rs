@@ -39,7 +39,6 @@ const BEGIN_PRIVATE: &str = "===BEGIN PRIVATE DOMAINS===";
 /// Rules of a list, by section.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rules {
-    /// Rules for ICANN's domains.
     pub icann: usize,
     /// Rules for the domains of companies that hand out names below them.
     pub private: usize,
@@ -51,12 +50,10 @@ pub enum Refusal {
     /// It is not the whole list.
     #[error(transparent)]
     NotTheList(#[from] SuffixError),
-    /// A section shrank.
     #[error(
         "public suffix list: its {section} section has {found} rules, and the one in force {before}: it lost more than a tenth; inspect it, and install it by hand if it is right"
     )]
     Shrank {
-        /// The section that shrank.
         section: &'static str,
         /// Rules in the new section.
         found: usize,
@@ -78,16 +75,11 @@ pub struct SwapError {
 #[derive(Debug)]
 pub struct Accepted {
     text: String,
-    /// The list itself.
     pub suffixes: Suffixes,
-    /// The number of its rules.
     pub rules: Rules,
 }
 
 /// The text of the list that was read before; `None` if none was. Blocks.
-///
-/// # Errors
-/// The file exists and can't be read.
 pub fn in_force(path: &Path) -> Result<Option<String>, SwapError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),

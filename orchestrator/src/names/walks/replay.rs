@@ -62,9 +62,6 @@ struct Said<'a> {
 }
 
 /// Answers each line. `jitter` gives a random number for each answer, or `None` for none.
-///
-/// # Errors
-/// A line is malformed, or reading or writing fails.
 pub fn replay(
     mut lines: impl BufRead,
     mut out: impl Write,

@@ -30,7 +30,6 @@ const LATE_AFTER: Duration = Duration::from_hours(1);
 pub enum Visit {
     /// The host was walked, however the walk ended.
     Walked {
-        /// The container's report.
         walk: Walk,
         /// Hosts named in the walk that no one had named before.
         new: Vec<Host>,
@@ -39,14 +38,10 @@ pub enum Visit {
     Left(String),
     /// The host is walked later.
     Deferred {
-        /// Why.
         why: Deferral,
-        /// Least time to wait.
         retry_after: Duration,
     },
-    /// We have no network.
     Offline,
-    /// A fault of ours.
     Fault(Fault),
 }
 

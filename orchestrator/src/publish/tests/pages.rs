@@ -17,7 +17,6 @@ use crate::services::clock::Random;
 use scheduler::publication::Extent;
 
 impl Stage {
-    /// A full dump.
     pub(super) fn round(&self, deny: &str, force: Force) -> Result<u64, PublishError> {
         self.make(deny, force, Extent::Full).names
     }

@@ -16,9 +16,6 @@ pub(super) struct DayBudget {
 
 impl DayBudget {
     /// Takes `decisions` from the day's budget.
-    ///
-    /// # Errors
-    /// Too few are left, as text.
     pub(super) fn take(&mut self, decisions: usize, now: Instant) -> Result<(), String> {
         let is_over = |began: Instant| now.saturating_duration_since(began) >= DAY;
         if self.began.is_none_or(is_over) {

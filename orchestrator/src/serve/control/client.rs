@@ -28,9 +28,6 @@ const ANSWER_LIMITS: LineLimits = LineLimits {
 pub struct Conversation(Connection);
 
 /// Asks the daemon; `None` if none runs.
-///
-/// # Errors
-/// The socket exists but does not work.
 pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<Option<Conversation>> {
     let mut connection = match Connection::open(path).await {
         Ok(connection) => connection,
@@ -58,9 +55,6 @@ pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<Option<Conver
 
 impl Conversation {
     /// The next line of the answer.
-    ///
-    /// # Errors
-    /// The daemon closed the connection too early.
     pub async fn next(&mut self) -> anyhow::Result<Answer> {
         let line = match local_socket::read_line(&mut self.0.reader, ANSWER_LIMITS).await {
             Err(LineError::Ended) => anyhow::bail!("the daemon closed the connection"),

@@ -6,43 +6,34 @@ use serde::{Deserialize, Serialize};
 use crate::daemon::LiveState;
 use crate::names::groups::Verb;
 
-/// A command's request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Admit names.
     Add {
-        /// The names as typed.
         names: Vec<String>,
     },
     /// Opt a host out for its owner or a moderator, or undo that.
     OptOut {
         /// The host to leave alone.
         host: Host,
-        /// Who requests it.
         by: By,
         /// Whether to undo the opt-out.
         undo: bool,
         /// Why, for the log of decisions; only a moderator's reason is recorded.
         reason: Option<String>,
     },
-    /// Check a host now.
     Check {
-        /// The host to check.
         host: Host,
     },
-    /// Publish now.
     Dump {
         /// Publish even if too many names were lost.
         force: bool,
     },
     /// Read the admission rules and the operator's lists again.
     ReloadAdmission {},
-    /// Decide about a group.
     DecideGroup {
         /// Its registered domain, as typed.
         domain: String,
-        /// The decision.
         verb: Verb,
         /// Why, for the log of decisions.
         reason: String,
@@ -57,9 +48,7 @@ pub enum Request {
         /// The id of the decision.
         id: i64,
     },
-    /// Resume a paused source.
     ResumeSource {
-        /// The source's name.
         name: String,
     },
     /// Read a source now, only to show its names.
@@ -69,10 +58,8 @@ pub enum Request {
     },
     /// Walk through a host's public conversations now.
     Discover {
-        /// The host to walk.
         host: Host,
     },
-    /// Get the loop's state.
     Live {},
 }
 
@@ -99,17 +86,14 @@ impl By {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// A step in progress.
     Step(String),
     /// Some names of a list; `done` follows the last ones.
     Names(Vec<Host>),
     /// The result of `add`.
     Added(AddReport),
-    /// The loop's state.
     Live(LiveState),
     /// Success of any other request, as text.
     Done(String),
-    /// Failure, and why.
     Failed(String),
 }
 
@@ -118,7 +102,6 @@ pub enum Answer {
 pub struct AddReport {
     /// Admitted now, and due at once.
     pub taken: Vec<Host>,
-    /// Known before.
     pub known: Vec<Host>,
     /// Names that the census refuses, and why.
     pub refused: Vec<(String, String)>,

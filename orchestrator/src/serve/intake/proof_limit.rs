@@ -64,7 +64,6 @@ pub(super) struct Turn {
 pub(super) enum Busy {
     /// The limit of this registered domain.
     Domain(Duration),
-    /// The limit in total.
     All(Duration),
 }
 

@@ -26,7 +26,6 @@ pub type Reading<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
 /// Whether the census has ever found a host alive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// It has.
     Alive,
     /// It has not, or does not know the host.
     Never,
@@ -47,7 +46,6 @@ pub struct Visits {
 }
 
 impl Visits {
-    /// Uses these services.
     pub fn new(services: Services) -> Self {
         Self {
             services,

@@ -21,7 +21,6 @@ use tokio_util::sync::CancellationToken;
 use super::page::Source;
 use crate::serve::socket;
 
-/// Path of the page.
 pub const PATH: &str = "/metrics";
 
 /// Connections at once: two Prometheus servers, an operator, and some room.
@@ -60,10 +59,6 @@ pub struct MetricsServer {
 }
 
 impl MetricsServer {
-    /// Creates the socket.
-    ///
-    /// # Errors
-    /// The socket can't be created.
     pub fn open(path: &Path, source: Source) -> anyhow::Result<Self> {
         Ok(Self {
             listener: socket::listen(path, SOCKET_MODE)?,

@@ -32,23 +32,17 @@ pub const WAIT_MAX: Duration = Duration::from_secs(4);
 /// The figures of one reading.
 #[derive(Debug, Clone)]
 pub struct Survey {
-    /// Hosts by state.
     pub counts: Counts,
     /// Hosts that opted out, by who requested it.
     pub opted_out: Vec<(OptedOutBy, u64)>,
-    /// Hosts that are due.
     pub due: u64,
     /// How long the longest-waiting of them has been due.
     pub overdue: Duration,
-    /// Groups that are held.
     pub held: HeldCounts,
     /// Public lists that were read at least once.
     pub sources: u64,
-    /// Paused public lists.
     pub paused: u64,
-    /// The last dump.
     pub last_dump: Option<DumpRecord>,
-    /// Bytes of the database.
     pub database_bytes: u64,
     /// Bytes of its write-ahead log.
     pub wal_bytes: u64,
@@ -61,20 +55,15 @@ pub struct Survey {
 pub struct Told {
     /// The survey, its age, and how long it took; `None` until one succeeds.
     pub survey: Option<(Arc<Survey>, Duration, Duration)>,
-    /// Readings that failed.
     pub failures: u64,
 }
 
-/// The files to measure.
 #[derive(Debug, Clone)]
 pub struct Places {
-    /// The database.
     pub database: PathBuf,
-    /// The published files.
     pub public: PathBuf,
 }
 
-/// Keeps the last survey.
 #[derive(Debug, Clone)]
 pub struct Surveyor(Arc<Shared>);
 
@@ -96,7 +85,6 @@ struct State {
 }
 
 impl Surveyor {
-    /// Uses a separate reader.
     pub fn new(reader: Reader, places: Places, clock: Arc<dyn Clock>) -> Self {
         Self(Arc::new(Shared {
             reader: Mutex::new(reader),

@@ -23,7 +23,6 @@ const JUMP_MIN: Duration = Duration::from_secs(120);
 /// minds.
 const BELIEVED_AFTER: Duration = Duration::from_secs(3600);
 
-/// The daemon's clock.
 #[derive(Debug)]
 pub struct SteadyClock {
     /// In the time of [`awake_or_asleep`].

@@ -141,7 +141,6 @@ impl Meters {
         self.faults.with_label_values(&[labels::fault(fault)]).inc();
     }
 
-    /// Counts a deferred check.
     pub fn deferral(&self, why: Deferral) {
         self.deferrals
             .with_label_values(&[labels::deferral(why)])

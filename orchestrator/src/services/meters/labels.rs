@@ -18,10 +18,8 @@ pub const KNOWN: [&str; 2] = ["yes", "no"];
 /// The verdict that has a reason.
 pub const DEAD: &str = "dead";
 
-/// All other verdicts.
 pub const VERDICTS: [&str; 5] = ["alive", "moved", "opted_out", "gone", "refused"];
 
-/// A verdict's word.
 pub fn verdict(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Alive { .. } => "alive",
@@ -71,7 +69,6 @@ pub const REASONS: [DeadReason; 33] = [
     DeadReason::Budget,
 ];
 
-/// A verdict's reason.
 pub fn reason(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Dead { reason, .. } => reason.as_str().to_owned(),
@@ -83,7 +80,6 @@ pub fn reason(verdict: &Verdict) -> String {
     }
 }
 
-/// Why checks are deferred.
 pub const DEFERRALS: [Deferral; 7] = [
     Deferral::GroupPace,
     Deferral::AddressPace,
@@ -107,7 +103,6 @@ pub fn deferral(why: Deferral) -> &'static str {
     }
 }
 
-/// Kinds of faults.
 pub const FAULTS: [&str; 15] = [
     "gateway",
     "gateway_lost",
@@ -126,7 +121,6 @@ pub const FAULTS: [&str; 15] = [
     "store",
 ];
 
-/// A fault's kind.
 pub fn fault(fault: &Fault) -> &'static str {
     match fault {
         Fault::Gateway(_) => "gateway",
@@ -160,7 +154,6 @@ pub fn killed(why: Killed) -> &'static str {
     }
 }
 
-/// Address families.
 pub const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 
 /// The word of a family.
@@ -171,7 +164,6 @@ pub fn family(family: Family) -> &'static str {
     }
 }
 
-/// Who opts hosts out.
 pub const OPTED_OUT_BY: [OptedOutBy; 3] =
     [OptedOutBy::Robots, OptedOutBy::Owner, OptedOutBy::Moderator];
 
@@ -195,7 +187,6 @@ impl Phase {
     /// All phases, in their order.
     pub const ALL: [Self; 4] = [Self::Opening, Self::Waiting, Self::Launching, Self::Running];
 
-    /// The phase's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Opening => "opening",
@@ -209,21 +200,16 @@ impl Phase {
 /// How a check ended, without what it found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EndedAs {
-    /// In a verdict.
     Verdict,
-    /// The check was deferred.
     Deferred,
-    /// Without a network.
     Offline,
     /// In a fault of ours.
     Fault,
 }
 
 impl EndedAs {
-    /// All ends.
     pub const ALL: [Self; 4] = [Self::Verdict, Self::Deferred, Self::Offline, Self::Fault];
 
-    /// The end's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Verdict => "verdict",
@@ -234,10 +220,8 @@ impl EndedAs {
     }
 }
 
-/// How a dump ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dumped {
-    /// The list is published.
     Published,
     /// It lost too many names.
     HeldBack,
@@ -248,7 +232,6 @@ pub enum Dumped {
 }
 
 impl Dumped {
-    /// All ends.
     pub const ALL: [Self; 4] = [
         Self::Published,
         Self::HeldBack,
@@ -256,7 +239,6 @@ impl Dumped {
         Self::Failed,
     ];
 
-    /// The end's word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Published => "published",

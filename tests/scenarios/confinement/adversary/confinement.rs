@@ -42,7 +42,6 @@ const OTHER_HOST: &str = "mastodon.lab.test";
 /// Accepts everything it is sent, and counts the bytes.
 const SINK: &str = "sink.standin.test";
 
-/// Sends without end.
 const SPRING: &str = "spring.standin.test";
 
 /// More stdout than any attacker's list of attempts, in bytes.

@@ -25,7 +25,6 @@ const PODMAN_WAY_TO_ITS_HOST: &str = "169.254.1.2";
 pub(super) struct Targets {
     /// A port of this machine, on all its addresses.
     pub(super) port: u16,
-    /// The bridge's own address.
     pub(super) bridge: String,
     pub(super) other: SocketAddr,
     pub(super) abstract_name: String,

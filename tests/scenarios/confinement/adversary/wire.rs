@@ -84,7 +84,6 @@ const CPU_A_CHECK_MAX: Duration = Duration::from_millis(500);
 /// Memory of any part, in bytes, however much is sent (invariant I9).
 const MEMORY_BYTES_MAX: u64 = 256 << 20;
 
-/// The attackers, as data.
 const ROWS: &str = include_str!("../../../fixtures/adversary/wire.toml");
 
 #[derive(Clone)]

@@ -10,7 +10,6 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use tokio::task::JoinHandle;
 
-/// Interval between visits.
 const VISIT_EVERY: Duration = Duration::from_millis(5);
 
 /// Both published files; `None` before the first dump.

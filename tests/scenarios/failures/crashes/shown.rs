@@ -63,7 +63,6 @@ impl Shown {
             .collect()
     }
 
-    /// Number of verdicts seen.
     pub(crate) fn verdicts(&self) -> u64 {
         self.hosts
             .values()

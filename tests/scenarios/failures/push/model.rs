@@ -35,7 +35,6 @@ pub(super) struct Model(Arc<Mutex<Inner>>);
 struct Inner {
     /// All tries, in the order of their begins.
     tries: Vec<Try>,
-    /// By version.
     promises: BTreeMap<String, Promise>,
     seen: BTreeSet<String>,
     /// Acknowledged, and the service has said so.
@@ -46,7 +45,6 @@ struct Inner {
     redelivered: usize,
 }
 
-/// Totals.
 #[derive(Debug)]
 pub(super) struct Totals {
     pub(super) promised: usize,

@@ -22,7 +22,6 @@ use crate::world::truth::{How, Now};
 const PEERS_NEW: usize = 8;
 
 impl Census {
-    /// A host was taken.
     pub(super) fn taken(
         &mut self,
         mut taken: store::Taken,
@@ -145,7 +144,6 @@ impl Census {
         );
     }
 
-    /// Ends a check.
     pub(super) fn conclude(&mut self, number: CheckNumber, now: Timestamp) -> Result<(), Failure> {
         let Some(check) = self.checks.remove(&number) else {
             return Ok(());

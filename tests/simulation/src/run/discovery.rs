@@ -49,7 +49,6 @@ struct Ways {
     label: &'static str,
     /// The fraction of servers that show their peers list.
     lists: f64,
-    /// Whether walks are on.
     walks: bool,
 }
 
@@ -76,7 +75,6 @@ pub struct Course {
     pub label: &'static str,
     /// The fraction of reachable servers that it knew at its start and after each round.
     pub known: Vec<f64>,
-    /// Total number of walks.
     pub walks: u64,
 }
 
@@ -88,9 +86,6 @@ impl Course {
 }
 
 /// Runs each kind of census on the same Fediverse of `servers`, with databases below `below`.
-///
-/// # Errors
-/// Fails if a part fails.
 pub fn discover(servers: u32, seed: u64, below: &Path) -> anyhow::Result<Vec<Course>> {
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let talk = Talk::new(servers, &mut StdRng::seed_from_u64(seed))?;

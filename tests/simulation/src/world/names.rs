@@ -22,10 +22,6 @@ pub(crate) enum Name {
 }
 
 impl Name {
-    /// The name itself.
-    ///
-    /// # Errors
-    /// Never fails for names that this module generates.
     pub(crate) fn host(self) -> Result<Host, HostError> {
         Host::parse(&match self {
             Self::Host(number) => format!("h{number}.net"),

@@ -9,7 +9,6 @@ use rand::{Rng as _, SeedableRng as _};
 
 use crate::world::Outages;
 
-/// How an outage shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shows {
     /// The gateway has no network and reports it.

@@ -44,7 +44,6 @@ const PEOPLE_PER_ACCOUNT: usize = 4;
 const REPLIES_MAX: usize = 6;
 const FAVOURITES_MAX: usize = 10;
 
-/// The simulated conversations.
 #[derive(Debug)]
 pub(crate) struct Talk {
     servers: Vec<Server>,
@@ -63,9 +62,6 @@ struct Server {
 
 impl Talk {
     /// Draws this number of servers, the largest first.
-    ///
-    /// # Errors
-    /// Fails if the number is zero.
     pub(crate) fn new(count: u32, chance: &mut StdRng) -> anyhow::Result<Self> {
         let weights: Vec<f64> = (1..=count).map(|rank| 1.0 / f64::from(rank)).collect();
         let by_size = WeightedIndex::new(&weights)?;
@@ -105,12 +101,10 @@ impl Talk {
         Ok(talk)
     }
 
-    /// Number of servers.
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.servers.len()).unwrap_or(u32::MAX)
     }
 
-    /// A server's peers list.
     pub(crate) fn peers(&self, number: u32) -> &[u32] {
         self.server(number).map_or(&[], |server| &server.peers)
     }

@@ -28,7 +28,6 @@ pub(crate) const CANARIES: u32 = 3;
 /// An entry of the queue. The number keeps the order of equal times.
 type Entry = Reverse<(Timestamp, u64, Ahead)>;
 
-/// A future event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Ahead {
     Host(u32),
@@ -58,9 +57,7 @@ pub(crate) enum How {
 pub(crate) enum Now {
     /// It responds and may be checked.
     Up,
-    /// It is down temporarily.
     Down(How),
-    /// It is down permanently.
     Dead(How),
     /// It responds, and its robots.txt forbids checks.
     Robots,
@@ -71,9 +68,7 @@ pub(crate) enum Now {
 /// A host of the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Being {
-    /// Its state.
     pub(crate) now: Now,
-    /// Since when.
     pub(crate) since: Timestamp,
     /// Whether it goes down now and then.
     flaps: bool,
@@ -127,7 +122,6 @@ impl Truth {
         truth
     }
 
-    /// Number of hosts.
     pub(crate) fn count(&self) -> u32 {
         u32::try_from(self.beings.len()).unwrap_or(u32::MAX)
     }

@@ -50,9 +50,7 @@ const ELSEWHERE_EVERY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behaviour {
-    /// It responds.
     Responds,
-    /// It accepts no connection.
     Silent,
     /// It makes the checker misbehave.
     Faults,
@@ -62,7 +60,6 @@ pub(crate) enum Behaviour {
 #[derive(Debug, Clone)]
 pub(crate) struct Name {
     pub(crate) host: Host,
-    /// Its registered domain.
     pub(crate) group: String,
     pub(crate) address: IpAddr,
     pub(crate) behaviour: Behaviour,
@@ -75,7 +72,6 @@ pub(crate) struct Name {
 /// What happened to a name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fate {
-    /// When it was dialled.
     pub(crate) visits: Vec<Timestamp>,
     /// How often the gateway deferred it.
     pub(crate) deferrals: usize,
@@ -97,7 +93,6 @@ pub(crate) enum Elsewhere {
 /// shell withholds what the controller needs, or reverts its decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Off {
-    /// All controllers work.
     Nothing,
     /// The gateway never learns that an instance responded at an address.
     Proofs,
@@ -138,7 +133,6 @@ pub(crate) struct Crowd {
     pace: Pace,
     random: Random,
     off: Off,
-    /// The latest measured load.
     load: Load,
     scheduler: Scheduler,
     ids: HashMap<Host, usize>,
@@ -209,7 +203,6 @@ impl Crowd {
         self
     }
 
-    /// Adds names.
     pub(crate) fn learn(&mut self, names: Vec<Name>) {
         for name in names {
             let id = self.names.len();
@@ -230,7 +223,6 @@ impl Crowd {
         self.pace = Pace::new(Paces::default(), 1);
     }
 
-    /// Runs until that time.
     pub(crate) fn run_until(&mut self, end: Timestamp) {
         self.on(Event::Tick);
         loop {

@@ -42,7 +42,6 @@ const LIST: Duration = Duration::from_secs(20);
 /// A controller that is switched off: this shell withholds the event that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Off {
-    /// All controllers work.
     Nothing,
     /// The machine's pressure is not reported.
     Pressure,
@@ -54,7 +53,6 @@ pub(crate) enum Off {
 pub(crate) struct Machine {
     /// Containers that the engine failed to run.
     pub(crate) faults: u32,
-    /// Successful checks.
     pub(crate) checks: u32,
     /// Time for the list. `None` until it is finished.
     pub(crate) list_took: Option<Duration>,
@@ -102,7 +100,6 @@ impl Machine {
         }
     }
 
-    /// Runs for this long.
     pub(crate) fn run(&mut self, span: Duration) {
         let end = self.now.plus(span);
         while self.now < end {

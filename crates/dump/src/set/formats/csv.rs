@@ -19,7 +19,6 @@ use std::io;
 use crate::instance::Instance;
 use crate::set::formats::Format;
 
-/// One line per row.
 #[derive(Debug)]
 pub(crate) struct Csv;
 
@@ -63,7 +62,6 @@ impl Format for Csv {
     }
 }
 
-/// As in JSON.
 fn word(truth: bool) -> &'static str {
     if truth { "true" } else { "false" }
 }

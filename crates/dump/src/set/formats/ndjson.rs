@@ -6,7 +6,6 @@ use std::io;
 use crate::instance::Instance;
 use crate::set::formats::Format;
 
-/// One line per row.
 #[derive(Debug)]
 pub(crate) struct Ndjson;
 

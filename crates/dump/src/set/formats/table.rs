@@ -43,7 +43,6 @@ impl TableDisk for SystemDisk {
 #[derive(Debug)]
 pub(crate) struct SystemTable {
     rows: InstancesFile,
-    /// To sync the file.
     file: File,
 }
 

@@ -20,7 +20,6 @@ const FORGOTTEN_SHIFT: u32 = 4;
 #[derive(Debug, Clone, Copy)]
 struct Visits {
     last: Instant,
-    /// The latest promised slot.
     promised: Option<Instant>,
 }
 

@@ -25,7 +25,6 @@ use tokio::time::timeout;
 /// costs a second, and a question without an answer is sent four times in 15 s.
 const SEND_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Makes connections to resolvers.
 #[derive(Clone, Default)]
 pub(super) struct Connections(TokioRuntimeProvider);
 

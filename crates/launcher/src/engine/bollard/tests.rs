@@ -24,7 +24,6 @@ const UPGRADED: &[u8] = b"HTTP/1.1 101 UPGRADED\r\nContent-Type: application/vnd
 
 const JSON: &str = "application/json";
 
-/// What follows an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     End,

@@ -23,7 +23,6 @@ const ADDRESSES_MAX: usize = 100_000;
 /// Bytes of an IPv6 address that count: the rest is a customer's own choice (RFC 6177).
 const PREFIX_BYTES: usize = 8;
 
-/// Counts by address.
 #[derive(Debug, Default)]
 pub(in crate::serve) struct Newcomers {
     counts: Mutex<Counts>,

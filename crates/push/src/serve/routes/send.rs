@@ -85,7 +85,6 @@ async fn answer(
 pub(in crate::serve) struct Request<'a> {
     /// The endpoint's version, as its path has it.
     pub(in crate::serve) version: &'a str,
-    /// The endpoint's token.
     pub(in crate::serve) token: &'a str,
     /// `Authorization`.
     pub(in crate::serve) authorization: Option<&'a str>,

@@ -53,11 +53,8 @@ struct Ended {
 /// Why a subscription was refused.
 #[derive(Debug)]
 pub(super) enum Problem {
-    /// The request is invalid.
     Bad(&'static str),
-    /// There is no room.
     Full,
-    /// The storage failed.
     Storage(StorageError),
     /// This service has no census.
     NoCensus,

@@ -17,7 +17,6 @@ pub(super) struct Service {
     pub(super) uaid: Option<Uaid>,
 }
 
-/// A connected client.
 struct Client {
     session: Session,
     /// Unacknowledged messages, in order of arrival.

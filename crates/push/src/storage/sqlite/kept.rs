@@ -18,9 +18,6 @@ const PAGE: u32 = 500;
 
 impl Sqlite {
     /// A named secret, which is made and stored at the first call.
-    ///
-    /// # Errors
-    /// The storage's errors.
     pub fn secret(&self, name: &str, new: &[u8]) -> Result<Vec<u8>, StorageError> {
         self.write(|t| {
             t.prepare_cached(
@@ -32,10 +29,6 @@ impl Sqlite {
         })
     }
 
-    /// Replaces a secret's value.
-    ///
-    /// # Errors
-    /// The storage's errors.
     pub fn replace_secret(&self, name: &str, value: &[u8]) -> Result<(), StorageError> {
         self.write(|t| {
             t.prepare_cached("INSERT OR REPLACE INTO secrets (name, value) VALUES (?1, ?2)")?
@@ -46,9 +39,6 @@ impl Sqlite {
 
     /// Adds a subscription, or replaces the keys of the one with its endpoint and filter; false if
     /// there are too many others, in total or of this endpoint.
-    ///
-    /// # Errors
-    /// The storage's errors.
     pub fn subscribe(&self, subscription: &Subscription) -> Result<bool, StorageError> {
         let filter = serde_json::to_string(&subscription.filter).map_err(StorageError::new)?;
         self.write(|t| {
@@ -74,9 +64,6 @@ impl Sqlite {
     }
 
     /// Removes an endpoint's subscription with this filter, or all of its subscriptions.
-    ///
-    /// # Errors
-    /// The storage's errors.
     pub fn unsubscribe(
         &self,
         endpoint: &str,
@@ -95,9 +82,6 @@ impl Sqlite {
     }
 
     /// Some subscriptions after an id, with their ids, in order.
-    ///
-    /// # Errors
-    /// The storage's errors.
     pub fn subscriptions_after(
         &self,
         after: i64,
@@ -114,9 +98,6 @@ impl Sqlite {
     }
 
     /// The section of the last notification.
-    ///
-    /// # Errors
-    /// The storage's errors.
     pub fn last_told(&self) -> Result<Option<String>, StorageError> {
         self.read(|c| {
             c.prepare_cached("SELECT value FROM secrets WHERE name = 'last_told'")?

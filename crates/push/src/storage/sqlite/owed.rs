@@ -9,15 +9,12 @@ use crate::storage::StorageError;
 use super::Sqlite;
 use super::kept;
 
-/// Endpoints in one read.
 const PAGE: u32 = 500;
 
 /// A subscription with an unsent message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owed {
-    /// The subscription's id.
     pub id: i64,
-    /// The subscription.
     pub subscription: Subscription,
     /// When the message expires, in seconds since 1970.
     pub until_s: i64,
@@ -26,9 +23,6 @@ pub struct Owed {
 impl Sqlite {
     /// Records that these subscriptions are owed a message about a section, until a time in seconds
     /// since 1970, and none about another section.
-    ///
-    /// # Errors
-    /// The storage's errors.
     pub fn owe(&self, ids: &[i64], section: &str, until_s: i64) -> Result<(), StorageError> {
         self.write(|t| {
             let mut statement = t.prepare_cached(
@@ -43,9 +37,6 @@ impl Sqlite {
 
     /// Some endpoints after a cursor that are owed a message about a section, with their positions,
     /// in order.
-    ///
-    /// # Errors
-    /// The storage's errors.
     pub fn owed_endpoints(
         &self,
         section: &str,
@@ -68,9 +59,6 @@ impl Sqlite {
 
     /// Some subscriptions after a cursor that are owed a message about a section and whose
     /// endpoints begin with an origin, in order.
-    ///
-    /// # Errors
-    /// The storage's errors.
     pub fn owed(
         &self,
         section: &str,
@@ -104,9 +92,6 @@ impl Sqlite {
 
     /// Records that these subscriptions are no longer owed a message about a section, and removes
     /// all subscriptions of these endpoints.
-    ///
-    /// # Errors
-    /// The storage's errors.
     pub fn settle(
         &self,
         section: &str,

@@ -168,7 +168,6 @@ impl Addresses {
 }
 
 impl Run {
-    /// Nothing was shown yet.
     const NONE: Self = Self {
         since: Timestamp(i64::MAX),
         last: Timestamp(i64::MIN),

@@ -2,7 +2,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Sum of all weights.
 const SUM: u32 = 19;
 
 fn counts(most: u32) -> impl Strategy<Value = PerClass<u32>> {

@@ -25,7 +25,6 @@ const COSTLY: [&str; 2] = ["SCAN ", "TEMP B-TREE"];
 /// file.
 const OTHERS: [&str; 2] = ["files/instances_file.rs", "db/migrate.rs"];
 
-/// First words of statements.
 const VERBS: [&str; 5] = ["SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH "];
 
 fn census() -> Connection {

@@ -13,10 +13,8 @@ use crate::db::open::{open_read_only_tuned, open_tuned};
 
 const HOSTS: usize = 40;
 
-/// The program's own schema.
 const OLD: i64 = SCHEMA_VERSION;
 
-/// A future version.
 const NEW: i64 = OLD + 2;
 
 /// A future schema: two more migrations.

@@ -19,14 +19,11 @@ use crate::tables::hosts::{opt_out, row};
 /// other writes for long.
 pub(crate) const ADD_MAX: usize = 500;
 
-/// A newly learned name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// The name.
     pub host: Host,
     /// When it is first checked.
     pub due: Timestamp,
-    /// When it was learned.
     pub first_seen: Timestamp,
 }
 

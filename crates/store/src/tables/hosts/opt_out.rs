@@ -40,10 +40,7 @@ pub enum OptOut {
     DoneListed,
     /// `by` opted the host out before, and the call changes nothing: only that party can take the
     /// opt-out back.
-    Stands {
-        /// Who opted it out.
-        by: OptedOutBy,
-    },
+    Stands { by: OptedOutBy },
     /// `by` opted the host out before. From now on it stays out until both parties take their
     /// opt-outs back.
     Joins {
@@ -58,15 +55,9 @@ pub enum OptIn {
     /// The host is in the state Discovered again and due at once.
     Done,
     /// Another party opted it out, and only that party can take the opt-out back.
-    NotTheirs {
-        /// Who opted it out.
-        by: OptedOutBy,
-    },
+    NotTheirs { by: OptedOutBy },
     /// This opt-out is taken back. The opt-out of another party remains, so the host stays out.
-    StillOut {
-        /// Whose opt-out remains.
-        by: OptedOutBy,
-    },
+    StillOut { by: OptedOutBy },
     /// It was not opted out.
     NotOptedOut,
     /// The host has no row.
@@ -80,10 +71,7 @@ pub enum Park {
     Done,
     /// An owner or a moderator opted it out, which remains: it is never checked anyway, and a hold
     /// would overwrite the opt-out.
-    OptedOut {
-        /// Who opted it out.
-        by: OptedOutBy,
-    },
+    OptedOut { by: OptedOutBy },
 }
 
 /// Opts a host out.

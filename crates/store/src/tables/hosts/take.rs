@@ -95,7 +95,6 @@ pub(crate) fn due_by_class(
     Ok(waiting)
 }
 
-/// Progress of one request.
 struct Taking<'c, J: Iterator> {
     connection: &'c Connection,
     now: Timestamp,

@@ -11,7 +11,6 @@ use super::*;
 /// How the model disk fails at its n-th call, with the system's error number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fails {
-    /// Only that call fails.
     Once(i32),
     /// That call and all later ones fail, until the disk is repaired, or because the process is
     /// dead.

@@ -6,7 +6,6 @@
 
 use super::*;
 
-/// Length of a story.
 const SECONDS: i64 = 2400;
 
 /// Least time from the end of an outage to the beginning of the next, so that no two hit the same
@@ -37,21 +36,17 @@ const SET_BACK_BY: i64 = 120 + DROPPED_FOR + 9 + WITNESSED_WITHIN;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attack {
-    /// Responds whenever it can.
     Steadily,
     /// Responds only in the seconds after an outage.
     RightAfter,
     /// Responds only in the seconds before an outage, and late.
     RightBefore,
-    /// Never responds.
     Never,
-    /// Responds at random.
     Flapping,
 }
 
 #[derive(Debug, Clone)]
 struct Story {
-    /// Begin and end.
     outages: Vec<(i64, i64)>,
     attack: Attack,
     /// Random numbers, one per second.
