@@ -1,5 +1,5 @@
-//! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz`, `cargo xtask seccomp`, `cargo
-//! xtask bench [--quick|--soak]`.
+//! The project's own chores: `cargo xtask ci […]`, `cargo xtask fuzz`, `cargo xtask seccomp`,
+//! `cargo xtask bench [--quick|--soak]`.
 //!
 //! The exit code is 0 if the chore succeeded. Unknown names and arguments are rejected.
 

@@ -1,8 +1,8 @@
 //! Adds new hosts.
 //!
-//! The caller passes canonical names that were admitted, or whole records of a simulated census. New
-//! rows are in the state Discovered or in the record's. A known row stays unchanged, so that nobody
-//! can cause an earlier check by naming a host (invariant I8).
+//! The caller passes canonical names that were admitted, or whole records of a simulated census.
+//! New rows are in the state Discovered or in the record's. A known row stays unchanged, so that
+//! nobody can cause an earlier check by naming a host (invariant I8).
 
 use std::collections::HashSet;
 
