@@ -120,11 +120,22 @@ impl StorageError {
     }
 }
 
+/// The condition of a storage that can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// The disk is full: no message, user or channel is added.
+    pub is_short: bool,
+    /// Messages that wait for their users.
+    pub messages: i64,
+    /// Size of the database.
+    pub bytes: i64,
+}
+
 /// The contract of every storage. Each call is done entirely or not at all, and its result survives
 /// the process.
 pub trait Storage: Send + Sync {
-    /// Checks that it can be read.
-    fn health(&self) -> Result<(), StorageError>;
+    /// Writes something for a trial.
+    fn try_write(&self, now_ms: i64) -> Result<Condition, StorageError>;
 
     fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError>;
 

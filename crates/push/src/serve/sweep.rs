@@ -25,11 +25,7 @@ pub async fn sweep(service: &Arc<Service>, every: Duration, shutdown: &Cancellat
                 .await
             {
                 Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => {
-                    tracing::error!(%error, "expired messages could not be removed");
-                    break;
-                }
+                Ok(false) | Err(_) => break,
             }
         }
     }

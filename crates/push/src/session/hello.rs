@@ -55,10 +55,6 @@ impl Session {
     ) -> Result<(Phase, Vec<Action>), End> {
         match event {
             Event::Answer(Answer::User(None)) => Ok(self.greeted(greeting, surroundings)),
-            // It has a later connection elsewhere.
-            Event::Answer(Answer::User(Some(user))) if user.connected_ms > surroundings.now_ms => {
-                Err(Close::OutOfPlace.into())
-            }
             Event::Answer(Answer::User(Some(user))) => {
                 let user = User {
                     connected_ms: surroundings.now_ms,
@@ -115,6 +111,7 @@ impl Session {
             Action::Wait(self.rules.ping_every),
         ];
         if is_stored {
+            open.delivery.begin_drain();
             actions.extend(self.check_storage(&mut open));
         }
         (Phase::Open(Box::new(open)), actions)

@@ -2,6 +2,7 @@
 
 mod kept;
 mod owed;
+mod reserve;
 mod room;
 
 use std::fs::File;
@@ -20,8 +21,9 @@ use thiserror::Error;
 use crate::ids::{ChannelId, Uaid};
 use crate::notification::{Notification, Payload, Topic};
 
+use self::reserve::{Reserve, is_lack_of_space};
 use super::{
-    Key, MESSAGES_AT_ONCE, Room, Saved, Storage, StorageError, Stored, TOPICS_AT_ONCE,
+    Condition, Key, MESSAGES_AT_ONCE, Room, Saved, Storage, StorageError, Stored, TOPICS_AT_ONCE,
     USER_SECONDS_MAX, User,
 };
 
@@ -36,6 +38,12 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Most rows that one call of `sweep` removes, so that others never wait for long.
 const SWEPT_AT_ONCE: u32 = 500;
+
+/// Most bytes of messages in one read: a client that reads slowly may have little more unsent.
+const BATCH_BYTES_MAX: usize = 24 * 1024;
+
+/// What a message's frame has in addition to its body, in bytes.
+const FRAME_BYTES: usize = 512;
 
 static MIGRATIONS: &[M<'static>] = &[M::up(include_str!("../../migrations/0001_push.sql"))];
 
@@ -87,6 +95,7 @@ pub enum OpenError {
 #[derive(Debug)]
 pub struct Sqlite {
     connection: Mutex<Connection>,
+    reserve: Reserve,
     limits: Limits,
     /// The last place given to a message.
     last_place: AtomicI64,
@@ -126,6 +135,7 @@ impl Sqlite {
             .map_err(failed)?;
         Ok(Self {
             connection: Mutex::new(connection),
+            reserve: Reserve::of(path),
             limits,
             last_place: AtomicI64::new(last),
         })
@@ -154,6 +164,11 @@ impl Sqlite {
                  expires_s = max(expires_s, ?1) WHERE node IS NOT NULL";
             t.execute(forget, [expires_s(now_ms)]).map(|_| ())
         })
+    }
+
+    /// Keeps space on the disk for the day when it is full.
+    pub fn hold_reserve(&self) {
+        self.reserve.hold();
     }
 
     /// Copies the database into a new file while it is in use.
@@ -188,7 +203,12 @@ impl Sqlite {
             transaction.commit()?;
             Ok(written)
         };
-        written().map_err(StorageError::new)
+        let first = written();
+        match first {
+            Err(error) if is_lack_of_space(&error) && self.reserve.give_back() => written(),
+            done => done,
+        }
+        .map_err(StorageError::new)
     }
 }
 
@@ -235,6 +255,24 @@ fn message(row: &Row<'_>) -> rusqlite::Result<Notification> {
     })
 }
 
+/// The first of these messages that take no more than [`BATCH_BYTES_MAX`] together.
+fn batch(
+    rows: impl Iterator<Item = rusqlite::Result<Notification>>,
+) -> rusqlite::Result<Vec<Notification>> {
+    let (mut batch, mut bytes) = (Vec::new(), 0_usize);
+    for message in rows {
+        let message = message?;
+        bytes = bytes
+            .saturating_add(message.payload_bytes())
+            .saturating_add(FRAME_BYTES);
+        if bytes > BATCH_BYTES_MAX && !batch.is_empty() {
+            break;
+        }
+        batch.push(message);
+    }
+    Ok(batch)
+}
+
 fn insert(
     transaction: &Transaction<'_>,
     uaid: Uaid,
@@ -274,12 +312,24 @@ fn insert(
 }
 
 impl Storage for Sqlite {
-    fn health(&self) -> Result<(), StorageError> {
-        self.read(|c| {
-            c.query_row("SELECT 1 FROM users LIMIT 1", [], |_| Ok(()))
-                .optional()
+    fn try_write(&self, now_ms: i64) -> Result<Condition, StorageError> {
+        self.reserve.hold();
+        let (messages, bytes) = self.write(|t| {
+            t.prepare_cached(
+                "INSERT INTO secrets (name, value) VALUES ('trial', CAST(?1 AS BLOB)) \
+                 ON CONFLICT DO UPDATE SET value = excluded.value",
+            )?
+            .execute([now_ms])?;
+            let messages = t
+                .prepare_cached("SELECT coalesce(sum(messages), 0) FROM users")?
+                .query_row([], |row| row.get(0))?;
+            Ok((messages, room::used_bytes(t)?))
         })?;
-        Ok(())
+        Ok(Condition {
+            is_short: self.reserve.is_short(),
+            messages,
+            bytes,
+        })
     }
 
     fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError> {
@@ -301,6 +351,9 @@ impl Storage for Sqlite {
     }
 
     fn add_user(&self, user: &User) -> Result<bool, StorageError> {
+        if self.reserve.is_short() {
+            return Ok(false);
+        }
         self.write(|t| {
             if room::is_full(t, self.limits)? {
                 return Ok(false);
@@ -365,6 +418,9 @@ impl Storage for Sqlite {
     }
 
     fn add_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
+        if self.reserve.is_short() {
+            return Ok(false);
+        }
         let most = self.limits.channels;
         self.write(|t| {
             if room::is_full(t, self.limits)? {
@@ -434,6 +490,9 @@ impl Storage for Sqlite {
         messages: &[Notification],
         room: Room,
     ) -> Result<Saved, StorageError> {
+        if self.reserve.is_short() && room == Room::Limited {
+            return Ok(Saved::Full);
+        }
         let limits = self.limits;
         self.write(|t| {
             let is_user: bool = t
@@ -469,7 +528,7 @@ impl Storage for Sqlite {
                 "{MESSAGE} WHERE uaid = ?1 AND sort_ms = 0 AND expires_s > ?2 LIMIT {TOPICS_AT_ONCE}"
             ))?;
             let rows = statement.query_map(params![uaid.as_bytes(), now_s], message)?;
-            rows.collect()
+            batch(rows)
         })
     }
 
@@ -485,7 +544,7 @@ impl Storage for Sqlite {
             ))?;
             let after = after_ms.max(0);
             let rows = statement.query_map(params![uaid.as_bytes(), after, now_s], message)?;
-            rows.collect()
+            batch(rows)
         })
     }
 

@@ -1,14 +1,15 @@
 use axum::Router;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncWriteExt as _, DuplexStream};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Frame;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
 use crate::endpoint::fernet::Keys;
 use crate::ids::ChannelId;
-use crate::serve::{Settings, converse, public};
+use crate::serve::{Bounds, Settings, converse, public};
 use crate::session::Rules;
 use crate::storage::sqlite::{Limits, Sqlite};
 
@@ -19,6 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 type Socket = WebSocketStream<DuplexStream>;
 
 fn service(folder: &tempfile::TempDir) -> Arc<Service> {
+    bounded(folder, Bounds::within(768 * 1024 * 1024))
+}
+
+fn bounded(folder: &tempfile::TempDir, bounds: Bounds) -> Arc<Service> {
     let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
     let settings = Settings {
         origin: "https://push.example".to_owned(),
@@ -26,6 +31,7 @@ fn service(folder: &tempfile::TempDir) -> Arc<Service> {
         keys: Keys::parse(&Keys::text_of(&[1; 32])).unwrap(),
         registration_keys: vec!["key".to_owned()],
         rules: Rules::AUTOPUSH,
+        bounds,
     };
     let now = Arc::new(|| 1_800_000_000_000);
     Arc::new(Service::new(settings, Arc::new(storage), None, now).unwrap())
@@ -116,4 +122,120 @@ async fn the_end_of_a_former_connection_leaves_the_current_one() {
     let user = service.storage.call(move |storage| storage.get_user(uaid));
     let node = user.await.unwrap().unwrap().node;
     assert_eq!(node.as_deref(), Some("http://127.0.0.1:1"));
+}
+
+/// A client that has said hello.
+async fn greeted(service: &Arc<Service>) -> Socket {
+    let mut socket = connect(public(Arc::clone(service))).await;
+    say(&mut socket, json!({"messageType": "hello"})).await;
+    assert_eq!(heard(&mut socket).await["status"], 200);
+    socket
+}
+
+/// How many connections ended for this reason.
+fn closed(service: &Service, code: &str) -> u64 {
+    service.meters.closes(code)
+}
+
+#[tokio::test]
+async fn requests_that_do_not_wait_for_answers_are_answered_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut socket = greeted(&service(&folder)).await;
+    let channels: Vec<String> = (10..30)
+        .map(|n| format!("d9b74644-4f97-46aa-b8fa-9393985cd6{n}"))
+        .collect();
+    for channel in &channels {
+        let register = json!({"messageType": "register", "channelID": channel});
+        say(&mut socket, register).await;
+    }
+    for channel in channels {
+        let answer = heard(&mut socket).await;
+        assert_eq!(
+            (&answer["channelID"], &answer["status"]),
+            (&json!(channel), &json!(200))
+        );
+    }
+}
+
+/// What it sends would lie in the web server's memory.
+#[tokio::test]
+async fn who_reads_no_answers_is_read_and_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder);
+    let mut socket = greeted(&service).await;
+    let register = json!({"messageType": "register", "channelID": CHANNEL}).to_string();
+    let sending = async { while socket.send(Frame::text(register.as_str())).await.is_ok() {} };
+    timeout(PATIENCE, sending).await.unwrap();
+    assert_eq!(closed(&service, "1008"), 1);
+}
+
+#[tokio::test]
+async fn who_sends_without_end_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder);
+    let mut socket = greeted(&service).await;
+    let pings = async {
+        while socket.send(Frame::Ping(vec![1].into())).await.is_ok() {
+            // Pongs are read, so that it is the number that counts.
+            let _pong = socket.next().await;
+        }
+    };
+    timeout(PATIENCE, pings).await.unwrap();
+    assert_eq!(closed(&service, "1008"), 1);
+}
+
+/// The beginning of a text of 30 000 bytes, as a client sends it.
+fn part_of_a_frame(bytes: usize) -> Vec<u8> {
+    let mut frame = vec![0x81, 0xfe, 0x75, 0x30, 0, 0, 0, 0];
+    frame.resize(bytes, b' ');
+    frame
+}
+
+#[tokio::test]
+async fn of_all_clients_together_the_one_that_holds_most_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let bounds = Bounds {
+        clients: 10,
+        held_bytes: 40_000,
+    };
+    let service = bounded(&folder, bounds);
+    let mut sockets = [
+        greeted(&service).await,
+        greeted(&service).await,
+        greeted(&service).await,
+    ];
+    for (socket, bytes) in sockets.iter_mut().zip([5000, 25_000, 20_000]) {
+        let part = part_of_a_frame(bytes);
+        let held = service.held.total();
+        socket.get_mut().write_all(&part).await.unwrap();
+        until(|| service.held.total() > held + bytes - 4096 || closed(&service, "1008") > 0).await;
+    }
+    let [small, large, middle] = &mut sockets;
+    assert!(large.next().await.unwrap().unwrap().is_close());
+    assert_eq!(closed(&service, "1008"), 1);
+    for socket in [small, middle] {
+        let rest = vec![b' '; 30_008 - 5000];
+        socket.get_mut().write_all(&rest).await.ok();
+        // Spaces are no message: it was read to its end.
+        let frame = socket.next().await.unwrap().unwrap();
+        assert!(frame.is_close(), "{frame:?}");
+    }
+    assert_eq!(closed(&service, "1011"), 2);
+}
+
+#[tokio::test]
+async fn a_service_that_stops_tells_its_clients_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder);
+    let mut socket = greeted(&service).await;
+    let told = async {
+        let Frame::Close(Some(frame)) = socket.next().await.unwrap().unwrap() else {
+            panic!("no close frame");
+        };
+        assert_eq!(u16::from(frame.code), 1012);
+        while let Some(Ok(_)) = socket.next().await {}
+    };
+    timeout(PATIENCE, async { tokio::join!(service.dismiss(), told) })
+        .await
+        .unwrap();
 }

@@ -74,7 +74,7 @@ async fn answer(
             (StatusCode::CREATED, told).into_response()
         }
         Err(refusal) => {
-            service.meters.refused.inc();
+            service.meters.refused_messages.inc();
             refusal.into_response()
         }
     }

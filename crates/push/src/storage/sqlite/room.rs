@@ -14,13 +14,17 @@ const PROMISED_TIMES: i64 = 2;
 
 /// Whether the file has reached its size limit.
 pub(super) fn is_full(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Result<bool> {
-    let bytes: i64 = transaction
+    Ok(used_bytes(transaction)? >= limits.file_bytes)
+}
+
+/// Bytes of the file that hold data.
+pub(super) fn used_bytes(transaction: &Transaction<'_>) -> rusqlite::Result<i64> {
+    transaction
         .prepare_cached(
             "SELECT (page_count - freelist_count) * page_size \
              FROM pragma_page_count, pragma_freelist_count, pragma_page_size",
         )?
-        .query_row([], |row| row.get(0))?;
-    Ok(bytes >= limits.file_bytes)
+        .query_row([], |row| row.get(0))
 }
 
 /// Whether a user has room for these messages.

@@ -517,7 +517,7 @@ fn several_nodes_may_make_the_file_at_once() {
     std::thread::scope(|scope| {
         let opened: Vec<_> = (0..8).map(|_| scope.spawn(|| place.open())).collect();
         for storage in opened {
-            storage.join().unwrap().health().unwrap();
+            storage.join().unwrap().try_write(1).unwrap();
         }
     });
 }
