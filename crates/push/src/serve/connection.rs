@@ -247,10 +247,12 @@ impl Connection {
     }
 }
 
-async fn ask(service: &Arc<Service>, address: Option<IpAddr>, call: Call) -> Answer {
-    let is_new = matches!(call, Call::AddUser(_));
-    if is_new && !service.newcomers.admit(address, service.now_ms()) {
-        return Answer::Done(false);
+async fn ask(service: &Arc<Service>, address: Option<IpAddr>, mut call: Call) -> Answer {
+    if let Call::AddUser(user) = &mut call {
+        if !service.newcomers.admit(address, service.now_ms()) {
+            return Answer::Done(false);
+        }
+        user.made_at = address;
     }
     let maker = Arc::clone(service);
     let now_ms = service.now_ms();

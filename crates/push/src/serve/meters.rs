@@ -14,6 +14,8 @@ pub(super) struct Meters {
     /// Messages with a TTL of 0 to clients that were not connected.
     pub(super) dropped: IntCounter,
     pub(super) refused: IntCounter,
+    /// Waiting messages that were removed because newer ones needed their room.
+    displaced: IntCounter,
     /// Notifications about a list that were accepted.
     pub(super) notified: IntCounter,
     /// Subscriptions to a list that ended because their endpoint is gone.
@@ -51,6 +53,7 @@ impl Default for Meters {
             stored: messages.with_label_values(&["stored"]),
             dropped: messages.with_label_values(&["dropped"]),
             refused: messages.with_label_values(&["refused"]),
+            displaced: messages.with_label_values(&["displaced"]),
             notified: notifications.with_label_values(&["accepted"]),
             ended: notifications.with_label_values(&["ended"]),
             failed: notifications.with_label_values(&["failed"]),
@@ -61,8 +64,11 @@ impl Default for Meters {
 }
 
 impl Meters {
-    /// All metrics as text, including the number of connected clients.
-    pub(super) fn page(&self, connections: usize) -> String {
+    /// All metrics as text, including the number of connected clients, and of messages that the
+    /// storage has displaced so far.
+    pub(super) fn page(&self, connections: usize, displaced: u64) -> String {
+        self.displaced
+            .inc_by(displaced.saturating_sub(self.displaced.get()));
         let connections = i64::try_from(connections).unwrap_or(i64::MAX);
         self.connections.set(connections);
         made(TextEncoder::new().encode_to_string(&self.registry.gather()))

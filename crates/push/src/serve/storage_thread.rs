@@ -52,6 +52,16 @@ impl StorageThread {
         })
     }
 
+    /// See [`Storage::ttl_max_s`]. Does not wait.
+    pub(super) fn ttl_max_s(&self) -> u32 {
+        self.storage.ttl_max_s()
+    }
+
+    /// See [`Storage::displaced`]. Does not wait.
+    pub(super) fn displaced(&self) -> u64 {
+        self.storage.displaced()
+    }
+
     /// A place for a message that arrives now. Does not wait.
     pub(super) fn place(&self, now_ms: i64) -> i64 {
         self.storage.place(now_ms)

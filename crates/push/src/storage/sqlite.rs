@@ -37,7 +37,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most rows that one call of `sweep` removes, so that others never wait for long.
 const SWEPT_AT_ONCE: u32 = 500;
 
-static MIGRATIONS: &[M<'static>] = &[M::up(include_str!("../../migrations/0001_push.sql"))];
+static MIGRATIONS: &[M<'static>] = &[
+    M::up(include_str!("../../migrations/0001_push.sql")),
+    M::up(include_str!("../../migrations/0002_room.sql")),
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -48,7 +51,7 @@ pub struct Limits {
     pub channel_messages: u32,
     /// Bytes of the bodies of a user's messages, as they are stored.
     pub bytes: i64,
-    /// Size of the file in bytes. Beyond it, new users, channels and messages are refused.
+    /// Size of the file in bytes. The nearer it comes, the less is accepted.
     pub file_bytes: i64,
 }
 
@@ -88,6 +91,7 @@ pub enum OpenError {
 pub struct Sqlite {
     connection: Mutex<Connection>,
     limits: Limits,
+    room: room::FileRoom,
     /// The last place given to a message.
     last_place: AtomicI64,
 }
@@ -124,8 +128,10 @@ impl Sqlite {
                 |row| row.get(0),
             )
             .map_err(failed)?;
+        let room = room::FileRoom::new(&connection, limits).map_err(failed)?;
         Ok(Self {
             connection: Mutex::new(connection),
+            room,
             limits,
             last_place: AtomicI64::new(last),
         })
@@ -268,7 +274,7 @@ fn insert(
             stored_bytes(message),
             message.payload.as_ref().map(|payload| &payload.data),
             headers,
-            room == Room::Limited,
+            room != Room::Promised,
         ])?;
     Ok(())
 }
@@ -285,11 +291,13 @@ impl Storage for Sqlite {
     fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError> {
         self.read(|c| {
             c.prepare_cached(
-                "SELECT connected_ms, node, read_to_ms, revision FROM users WHERE uaid = ?1",
+                "SELECT connected_ms, node, read_to_ms, revision, made_ms FROM users WHERE uaid = ?1",
             )?
             .query_row([uaid.as_bytes()], |row| {
                 Ok(User {
                     uaid,
+                    made_ms: row.get(4)?,
+                    made_at: None,
                     connected_ms: row.get(0)?,
                     node: row.get(1)?,
                     read_to_ms: row.get(2)?,
@@ -301,14 +309,15 @@ impl Storage for Sqlite {
     }
 
     fn add_user(&self, user: &User) -> Result<bool, StorageError> {
+        let network = self.room.network(user.made_at, user.made_ms);
         self.write(|t| {
-            if room::is_full(t, self.limits)? {
+            if !self.room.takes_user(t, &network)? {
                 return Ok(false);
             }
             let added = t
                 .prepare_cached(
-                    "INSERT INTO users (uaid, connected_ms, node, read_to_ms, expires_s) VALUES (?1, ?2, ?3, ?4, ?5) \
-                     ON CONFLICT DO NOTHING",
+                    "INSERT INTO users (uaid, connected_ms, node, read_to_ms, expires_s, made_ms, network, has_connected) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?3 IS NOT NULL) ON CONFLICT DO NOTHING",
                 )?
                 .execute(params![
                     user.uaid.as_bytes(),
@@ -316,6 +325,8 @@ impl Storage for Sqlite {
                     user.node,
                     user.read_to_ms,
                     expires_s(user.connected_ms),
+                    user.made_ms,
+                    network,
                 ])?;
             Ok(added > 0)
         })
@@ -325,7 +336,7 @@ impl Storage for Sqlite {
         self.write(|t| {
             let updated = t
                 .prepare_cached(
-                    "UPDATE users SET connected_ms = ?3, node = ?4, expires_s = ?5, revision = revision + 1 \
+                    "UPDATE users SET connected_ms = ?3, node = ?4, expires_s = ?5, has_connected = 1, revision = revision + 1 \
                      WHERE uaid = ?1 AND (revision = ?2 OR node IS NULL)",
                 )?
                 .execute(params![
@@ -367,7 +378,7 @@ impl Storage for Sqlite {
     fn add_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
         let most = self.limits.channels;
         self.write(|t| {
-            if room::is_full(t, self.limits)? {
+            if !self.room.takes_channel(t, uaid)? {
                 return Ok(false);
             }
             let added = t
@@ -418,6 +429,14 @@ impl Storage for Sqlite {
         })
     }
 
+    fn ttl_max_s(&self) -> u32 {
+        self.room.ttl_max_s()
+    }
+
+    fn displaced(&self) -> u64 {
+        self.room.displaced.load(Ordering::Relaxed)
+    }
+
     fn place(&self, now_ms: i64) -> i64 {
         let next = |last: i64| Some(now_ms.max(last.saturating_add(1)));
         match self
@@ -434,23 +453,20 @@ impl Storage for Sqlite {
         messages: &[Notification],
         room: Room,
     ) -> Result<Saved, StorageError> {
-        let limits = self.limits;
-        self.write(|t| {
-            let is_user: bool = t
-                .prepare_cached("SELECT EXISTS (SELECT 1 FROM users WHERE uaid = ?1)")?
-                .query_row([uaid.as_bytes()], |row| row.get(0))?;
-            if !is_user {
-                return Ok(Saved::NoUser);
-            }
-            if !room::takes(t, limits, uaid, messages, room)? {
-                return Ok(Saved::Full);
+        let (saved, displaced) = self.write(|t| {
+            let user: Option<(Vec<u8>, i64)> = t
+                .prepare_cached("SELECT network, last_place_ms FROM users WHERE uaid = ?1")?
+                .query_row([uaid.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let Some((network, mut last)) = user else {
+                return Ok((Saved::NoUser, 0));
+            };
+            if !self.room.takes(t, (uaid, &network), messages, room)? {
+                return Ok((Saved::Full, 0));
             }
             // Requests overtake each other, and other nodes with other clocks give places too.
             // Within a user each place must be later than all former ones: a client that has
             // acknowledged a later message would never get this one.
-            let mut last: i64 = t
-                .prepare_cached("SELECT last_place_ms FROM users WHERE uaid = ?1")?
-                .query_row([uaid.as_bytes()], |row| row.get(0))?;
             for message in messages {
                 let mut place_ms = message.place_ms;
                 if message.topic.is_none() {
@@ -459,8 +475,11 @@ impl Storage for Sqlite {
                 }
                 insert(t, uaid, message, place_ms, room)?;
             }
-            Ok(Saved::Stored)
-        })
+            let displaced = self.room.displace(t, uaid, messages.first())?;
+            Ok((Saved::Stored, displaced))
+        })?;
+        self.room.displaced.fetch_add(displaced, Ordering::Relaxed);
+        Ok(saved)
     }
 
     fn fetch_topics(&self, uaid: Uaid, now_s: i64) -> Result<Vec<Notification>, StorageError> {
@@ -552,7 +571,7 @@ impl Storage for Sqlite {
     }
 
     fn sweep(&self, now_s: i64) -> Result<bool, StorageError> {
-        self.write(|t| {
+        let (displaced, is_more) = self.write(|t| {
             let messages = t
                 .prepare_cached(
                     "DELETE FROM messages WHERE (uaid, sort_ms, channel, topic) IN \
@@ -567,8 +586,11 @@ impl Storage for Sqlite {
                 )?
                 .execute(params![now_s, SWEPT_AT_ONCE])?;
             let most = usize::try_from(SWEPT_AT_ONCE).unwrap_or(usize::MAX);
-            Ok(messages >= most || users >= most)
-        })
+            let (displaced, is_more) = self.room.free(t, now_s)?;
+            Ok((displaced, is_more || messages >= most || users >= most))
+        })?;
+        self.room.displaced.fetch_add(displaced, Ordering::Relaxed);
+        Ok(is_more)
     }
 }
 

@@ -61,7 +61,9 @@ async fn health(State(service): State<Arc<Service>>) -> Json<Value> {
 /// For Prometheus. The web server in front hides it from others.
 async fn metrics(State(service): State<Arc<Service>>) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
-    let page = service.meters.page(service.connections());
+    let page = service
+        .meters
+        .page(service.connections(), service.storage.displaced());
     ([(header::CONTENT_TYPE, kind)], page)
 }
 
