@@ -160,7 +160,8 @@ pub enum Answer {
     Failed,
 }
 
-/// Reasons to close a connection. Codes and reason texts are those of autopush-rs.
+/// Reasons to close a connection. Codes and reason texts are those of autopush-rs, except for
+/// [`Close::Crowded`], which it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {
     /// The user was removed, and gets a new id at the next hello.
@@ -176,6 +177,9 @@ pub enum Close {
     HandshakeTimeout,
     /// No answer to a ping in time.
     PongTimeout,
+    /// The last places are for others. The code is not the 4774 that Firefox knows for this, since
+    /// Firefox would then not try again by itself.
+    Crowded,
 }
 
 impl Close {
@@ -185,6 +189,7 @@ impl Close {
             Self::Reset => 1000,
             Self::Protocol => 1002,
             Self::UnsupportedMessage => 1003,
+            Self::Crowded => 1013,
             Self::OutOfPlace | Self::Json | Self::HandshakeTimeout | Self::PongTimeout => 1011,
         }
     }
@@ -197,6 +202,7 @@ impl Close {
             Self::Json => "Json",
             Self::HandshakeTimeout => "HandshakeTimeout",
             Self::PongTimeout => "PongTimeout",
+            Self::Crowded => "TryAgainLater",
         }
     }
 }

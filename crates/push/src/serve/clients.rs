@@ -1,6 +1,7 @@
 //! The clients connected here, and how messages reach them.
 
 pub(super) mod newcomers;
+pub(super) mod places;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,6 +12,9 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use crate::ids::Uaid;
 use crate::notification::Notification;
 use crate::session::Direct;
+
+/// Most connected clients: each takes some 20 KiB, and the container has 768 MiB.
+pub(super) const CLIENTS_MAX: usize = 25_000;
 
 /// Most messages in transit to one client. Further ones are stored instead.
 const QUEUE_MAX: usize = 25;
@@ -147,6 +151,11 @@ impl Clients {
             client.reach.check.notify_one();
         }
         client.is_some()
+    }
+
+    /// Whether a client is connected here.
+    pub(super) fn has(&self, uaid: Uaid) -> bool {
+        self.by_id().contains_key(&uaid)
     }
 
     pub(super) fn dismiss(&self) {

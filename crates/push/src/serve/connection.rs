@@ -17,6 +17,7 @@ use crate::notification::Notification;
 use crate::session::{Action, Answer, Call, Close, Event, Leaving, Session, Surroundings};
 use crate::storage::{Room, Saved, Storage, StorageError, User};
 
+use super::clients::places::Place;
 use super::clients::{Entry, OnItsWay, direct_bytes};
 use super::service::Service;
 
@@ -28,7 +29,12 @@ const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
 const SEND_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Serves a client at an address until either side ends the connection.
-pub(super) async fn serve(socket: WebSocket, service: Arc<Service>, address: Option<IpAddr>) {
+pub(super) async fn serve(
+    socket: WebSocket,
+    service: Arc<Service>,
+    address: Option<IpAddr>,
+    place: Place,
+) {
     let _connected = service.connected.token();
     let candidate = match service.new_uaid() {
         Ok(candidate) => candidate,
@@ -43,6 +49,7 @@ pub(super) async fn serve(socket: WebSocket, service: Arc<Service>, address: Opt
         wake: Box::pin(sleep(settings.rules.hello_within)),
         service: Arc::clone(&service),
         address,
+        place,
         held: None,
     };
     if connection.act(actions).await.is_continue() {
@@ -59,6 +66,7 @@ struct Connection {
     wake: Pin<Box<Sleep>>,
     service: Arc<Service>,
     address: Option<IpAddr>,
+    place: Place,
     /// Room in memory for messages that went straight to the client.
     held: Option<OwnedSemaphorePermit>,
 }
@@ -128,6 +136,14 @@ impl Connection {
                         self.wake.as_mut().reset(due.unwrap_or_else(Instant::now));
                     }
                     Action::Enter(uaid) => {
+                        let (storage, now_ms) = (&self.service.storage, self.service.now_ms());
+                        // A former connection's place is taken over.
+                        if !self.service.clients.has(uaid)
+                            && !self.place.is_for(uaid, storage, now_ms).await
+                        {
+                            self.close(Close::Crowded).await;
+                            return ControlFlow::Break(());
+                        }
                         let direct = self.service.settings.rules.direct;
                         self.entry = Some((uaid, self.service.clients.enter(uaid, direct)));
                     }

@@ -37,9 +37,6 @@ const READ_BUFFER_BYTES: usize = 4096;
 /// Size of the queue of frames for one client, in bytes: some hundred messages of the largest size.
 const WRITE_BUFFER_BYTES_MAX: usize = 1024 * 1024;
 
-/// Most connected clients: each takes some 20 KiB, and the container has 768 MiB.
-const CLIENTS_MAX: usize = 25_000;
-
 /// Seconds after which a refused client tries again.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("120");
 
@@ -92,18 +89,18 @@ async fn connect(
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if service.connected.len() >= CLIENTS_MAX {
+    let address = address(&headers);
+    let Some(place) = service.places.take(address) else {
         let later = [(header::RETRY_AFTER, RETRY_AFTER)];
         return (StatusCode::SERVICE_UNAVAILABLE, later).into_response();
-    }
-    let address = address(&headers);
+    };
     upgrade
         .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(0)
         .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
         .max_message_size(CLIENT_MESSAGE_BYTES_MAX)
         .max_frame_size(CLIENT_MESSAGE_BYTES_MAX)
-        .on_upgrade(move |socket| connection::serve(socket, service, address))
+        .on_upgrade(move |socket| connection::serve(socket, service, address, place))
 }
 
 async fn cross_origin(request: axum::extract::Request, next: Next) -> Response {

@@ -19,8 +19,9 @@ use crate::session::Rules;
 use crate::storage::Storage;
 
 use super::census::{BROADCAST, Census};
-use super::clients::Clients;
 use super::clients::newcomers::Newcomers;
+use super::clients::places::Places;
+use super::clients::{CLIENTS_MAX, Clients};
 use super::meters::Meters;
 use super::storage_thread::StorageThread;
 
@@ -55,6 +56,7 @@ pub struct Service {
     pub(super) census: Option<Arc<Census>>,
     pub(super) clients: Clients,
     pub(super) newcomers: Newcomers,
+    pub(super) places: Arc<Places>,
     pub(super) leaving: Semaphore,
     /// Has a token for each client connection.
     pub(super) connected: TaskTracker,
@@ -99,6 +101,7 @@ impl Service {
             storage: StorageThread::start(storage)?,
             clients: Clients::default(),
             newcomers: Newcomers::default(),
+            places: Places::new(CLIENTS_MAX),
             leaving: Semaphore::new(LEAVING_MAX),
             connected: TaskTracker::new(),
             meters: Meters::default(),
