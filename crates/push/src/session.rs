@@ -171,7 +171,8 @@ pub enum Answer {
     Failed,
 }
 
-/// Reasons to close a connection. Codes and reason texts are those of autopush-rs.
+/// Reasons to close a connection. Codes and reason texts are those of autopush-rs, except for
+/// [`Close::Crowded`], which it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {
     /// The user was removed, and gets a new id at the next hello.
@@ -191,6 +192,9 @@ pub enum Close {
     TooMuch,
     /// The service restarts.
     Restart,
+    /// The last places are for others. The code is not the 4774 that Firefox knows for this, since
+    /// Firefox would then not try again by itself.
+    Crowded,
 }
 
 impl Close {
@@ -201,6 +205,7 @@ impl Close {
             Self::Protocol => 1002,
             Self::UnsupportedMessage => 1003,
             Self::TooMuch => 1008,
+            Self::Crowded => 1013,
             Self::OutOfPlace | Self::Json | Self::HandshakeTimeout | Self::PongTimeout => 1011,
             Self::Restart => 1012,
         }
@@ -216,6 +221,7 @@ impl Close {
             Self::PongTimeout => "PongTimeout",
             Self::TooMuch => "TooMuch",
             Self::Restart => "Restart",
+            Self::Crowded => "TryAgainLater",
         }
     }
 }
@@ -266,6 +272,7 @@ enum Phase {
 struct Open {
     uaid: Uaid,
     connected_ms: i64,
+    made_ms: Option<i64>,
     /// Whether the storage has a record. A client that registers nothing leaves none.
     is_stored: bool,
     subscriptions: Subscriptions,
@@ -317,6 +324,15 @@ impl Session {
         match &self.phase {
             Phase::Open(open) => open.awaits.is_none() && open.delivery.wants_check(),
             Phase::AwaitsHello | Phase::Greeting(_) | Phase::Closed(_) => false,
+        }
+    }
+
+    /// When the client's record was made, in milliseconds since 1970; `None` if there was none at
+    /// its hello.
+    pub fn made_ms(&self) -> Option<i64> {
+        match &self.phase {
+            Phase::Open(open) => open.made_ms,
+            Phase::AwaitsHello | Phase::Greeting(_) | Phase::Closed(_) => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The clients connected here, and how messages reach them.
 
 pub(super) mod newcomers;
+pub(super) mod places;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -147,6 +148,11 @@ impl Clients {
             client.reach.check.notify_one();
         }
         client.is_some()
+    }
+
+    /// Whether a client is connected here.
+    pub(super) fn has(&self, uaid: Uaid) -> bool {
+        self.by_id().contains_key(&uaid)
     }
 
     /// Ends the connections of this many clients at most. Returns how many are left.

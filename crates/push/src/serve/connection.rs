@@ -23,6 +23,7 @@ use crate::session::{Action, Answer, Call, Close, Event, Leaving, Session, Surro
 use crate::storage::{Room, Saved, Storage, StorageError, User};
 
 use self::frames::{Frames, Moved};
+use super::clients::places::Place;
 use super::clients::{Entry, OnItsWay, direct_bytes};
 use super::held::Share;
 use super::listen::BytesRead;
@@ -51,6 +52,7 @@ pub(super) async fn serve(
     service: Arc<Service>,
     address: Option<IpAddr>,
     read: BytesRead,
+    place: Place,
 ) {
     let _connected = service.connected.token();
     let candidate = match service.new_uaid() {
@@ -69,6 +71,7 @@ pub(super) async fn serve(
         share: Share::new(Arc::clone(&service.held)),
         service: Arc::clone(&service),
         address,
+        place,
         held: None,
     };
     let end = match connection.act(actions) {
@@ -119,6 +122,7 @@ struct Connection {
     share: Share,
     service: Arc<Service>,
     address: Option<IpAddr>,
+    place: Place,
     /// Room in memory for messages that went straight to the client.
     held: Option<OwnedSemaphorePermit>,
 }
@@ -234,8 +238,14 @@ impl Connection {
                     self.wake.as_mut().reset(due.unwrap_or_else(Instant::now));
                 }
                 Action::Enter(uaid) => {
+                    // A former connection's place is taken over.
+                    let is_for = self.service.clients.has(uaid)
+                        || (self.place).is_for(self.session.made_ms(), self.service.now_ms());
                     let direct = self.service.settings.rules.direct;
                     self.entry = Some((uaid, self.service.clients.enter(uaid, direct)));
+                    if !is_for {
+                        return Some(Close::Crowded);
+                    }
                 }
                 Action::Call(call) => {
                     let service = Arc::clone(&self.service);
@@ -341,10 +351,12 @@ impl Connection {
     }
 }
 
-async fn ask(service: Arc<Service>, address: Option<IpAddr>, call: Call) -> Answer {
-    let is_new = matches!(call, Call::AddUser(_));
-    if is_new && !service.newcomers.admit(address, service.now_ms()) {
-        return Answer::Done(false);
+async fn ask(service: Arc<Service>, address: Option<IpAddr>, mut call: Call) -> Answer {
+    if let Call::AddUser(user) = &mut call {
+        if !service.newcomers.admit(address, service.now_ms()) {
+            return Answer::Done(false);
+        }
+        user.made_at = address;
     }
     let maker = Arc::clone(&service);
     let now_ms = service.now_ms();

@@ -19,6 +19,7 @@ impl Service {
         user: User,
         message: Notification,
         may_be_direct: bool,
+        room: Room,
     ) -> Result<(), Refusal> {
         let uaid = user.uaid;
         let is_direct = may_be_direct || message.ttl_s == 0;
@@ -36,7 +37,7 @@ impl Service {
             self.meters.dropped.inc();
             return Ok(());
         }
-        let save = move |s: &dyn Storage| s.save(uaid, &[message], Room::Limited);
+        let save = move |s: &dyn Storage| s.save(uaid, &[message], room);
         let saved = self.storage.call(save).await;
         match self.or_refused(saved)? {
             Saved::Stored => self.meters.stored.inc(),

@@ -27,6 +27,8 @@ pub(super) struct Meters {
     /// Messages with a TTL of 0 to clients that were not connected.
     pub(super) dropped: IntCounter,
     pub(super) refused_messages: IntCounter,
+    /// Waiting messages that were removed because newer ones needed their room.
+    displaced: IntCounter,
     /// Notifications about a list that were accepted.
     pub(super) notified: IntCounter,
     /// Subscriptions to a list that ended because their endpoint is gone.
@@ -94,6 +96,7 @@ impl Default for Meters {
             stored: messages.with_label_values(&["stored"]),
             dropped: messages.with_label_values(&["dropped"]),
             refused_messages: messages.with_label_values(&["refused"]),
+            displaced: messages.with_label_values(&["displaced"]),
             notified: notifications.with_label_values(&["accepted"]),
             ended: notifications.with_label_values(&["ended"]),
             failed: notifications.with_label_values(&["failed"]),
@@ -139,6 +142,8 @@ impl Meters {
     /// All metrics as text, including the number of connected clients and the storage's condition.
     pub(super) fn page(&self, connections: usize, condition: Option<Condition>) -> String {
         if let Some(condition) = condition {
+            let displaced = condition.displaced.saturating_sub(self.displaced.get());
+            self.displaced.inc_by(displaced);
             self.waiting.set(condition.messages);
             self.database_bytes.set(condition.bytes);
         }

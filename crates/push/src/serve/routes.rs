@@ -95,18 +95,18 @@ async fn connect(
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if service.connected.len() >= service.settings.bounds.clients {
+    let address = address(&headers);
+    let Some(place) = service.places.take(address) else {
         let later = [(header::RETRY_AFTER, RETRY_AFTER)];
         return (StatusCode::SERVICE_UNAVAILABLE, later).into_response();
-    }
-    let address = address(&headers);
+    };
     upgrade
         .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(0)
         .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
         .max_message_size(CLIENT_MESSAGE_BYTES_MAX)
         .max_frame_size(CLIENT_MESSAGE_BYTES_MAX)
-        .on_upgrade(move |socket| connection::serve(socket, service, address, read))
+        .on_upgrade(move |socket| connection::serve(socket, service, address, read, place))
 }
 
 async fn cross_origin(request: axum::extract::Request, next: Next) -> Response {

@@ -21,6 +21,7 @@ use crate::storage::Storage;
 use super::census::{BROADCAST, Census};
 use super::clients::Clients;
 use super::clients::newcomers::Newcomers;
+use super::clients::places::Places;
 use super::held::{Bounds, Held};
 use super::meters::Meters;
 use super::storage_thread::StorageThread;
@@ -65,6 +66,7 @@ pub struct Service {
     pub(super) clients: Clients,
     pub(super) newcomers: Newcomers,
     pub(super) held: Arc<Held>,
+    pub(super) places: Arc<Places>,
     pub(super) leaving: Semaphore,
     /// Has a token for each client connection.
     pub(super) connected: TaskTracker,
@@ -111,6 +113,7 @@ impl Service {
             clients: Clients::default(),
             held: Arc::new(Held::new(settings.bounds.held_bytes)),
             newcomers: Newcomers::default(),
+            places: Places::new(settings.bounds.clients),
             leaving: Semaphore::new(LEAVING_MAX),
             connected: TaskTracker::new(),
             meters,

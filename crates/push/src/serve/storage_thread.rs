@@ -56,6 +56,11 @@ impl StorageThread {
         })
     }
 
+    /// See [`Storage::ttl_max_s`]. Does not wait.
+    pub(super) fn ttl_max_s(&self) -> u32 {
+        self.storage.ttl_max_s()
+    }
+
     /// A place for a message that arrives now. Does not wait.
     pub(super) fn place(&self, now_ms: i64) -> i64 {
         self.storage.place(now_ms)

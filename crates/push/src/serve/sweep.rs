@@ -1,4 +1,4 @@
-//! Removes expired data.
+//! Removes expired data, and makes room in a file that is nearly full.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -85,6 +85,7 @@ impl Session {
             .broadcasts
             .subscribe(&mut subscriptions, broadcasts);
         let is_stored = user.is_some();
+        let made_ms = user.as_ref().map(|user| user.made_ms);
         let (uaid, connected_ms, read_to_ms) = match user {
             Some(user) => (user.uaid, user.connected_ms, user.read_to_ms),
             None => (self.candidate, surroundings.now_ms, 0),
@@ -92,6 +93,7 @@ impl Session {
         let mut open = Open {
             uaid,
             connected_ms,
+            made_ms,
             is_stored,
             subscriptions,
             delivery: Delivery::new(read_to_ms),

@@ -4,11 +4,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncWriteExt as _, DuplexStream};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Frame;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
 use crate::endpoint::fernet::Keys;
 use crate::ids::ChannelId;
+use crate::serve::clients::places::Places;
 use crate::serve::{Bounds, Settings, converse, public};
 use crate::session::Rules;
 use crate::storage::sqlite::{Limits, Sqlite};
@@ -16,6 +18,11 @@ use crate::storage::sqlite::{Limits, Sqlite};
 const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
 
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Places of the service: 10 for each network.
+const PLACES: usize = 160;
+
+const NOW_MS: i64 = 1_800_000_000_000;
 
 type Socket = WebSocketStream<DuplexStream>;
 
@@ -33,15 +40,25 @@ fn bounded(folder: &tempfile::TempDir, bounds: Bounds) -> Arc<Service> {
         rules: Rules::AUTOPUSH,
         bounds,
     };
-    let now = Arc::new(|| 1_800_000_000_000);
-    Arc::new(Service::new(settings, Arc::new(storage), None, now).unwrap())
+    let now = Arc::new(|| NOW_MS);
+    let mut service = Service::new(settings, Arc::new(storage), None, now).unwrap();
+    service.places = Places::new(PLACES);
+    Arc::new(service)
 }
 
 async fn connect(router: Router) -> Socket {
+    connect_from("", router).await.unwrap()
+}
+
+/// Connects from an address; `None` if it is refused.
+async fn connect_from(address: &str, router: Router) -> Option<Socket> {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     tokio::spawn(converse(theirs, router));
-    let (socket, _) = client_async("ws://push.example/", ours).await.unwrap();
-    socket
+    let mut request = "ws://push.example/".into_client_request().unwrap();
+    let address = address.parse().unwrap();
+    request.headers_mut().insert("x-real-ip", address);
+    let (socket, _) = client_async(request, ours).await.ok()?;
+    Some(socket)
 }
 
 async fn say(socket: &mut Socket, message: Value) {
@@ -238,4 +255,69 @@ async fn a_service_that_stops_tells_its_clients_so() {
     timeout(PATIENCE, async { tokio::join!(service.dismiss(), told) })
         .await
         .unwrap();
+}
+
+/// Each client says hello and stays.
+#[tokio::test]
+async fn strangers_do_not_get_the_last_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder);
+    let [old, young] = [1, 2].map(|byte| Uaid::from_random([byte; 16]));
+    for (uaid, made_ms) in [(old, NOW_MS - 24 * 60 * 60 * 1000), (young, NOW_MS - 1)] {
+        let user = User {
+            made_ms,
+            ..User::connected(uaid, service.settings.node.clone(), made_ms)
+        };
+        let added = service.storage.call(move |s| s.add_user(&user)).await;
+        assert!(added.unwrap());
+    }
+    let hello = async |address: &str, uaid: Option<Uaid>| {
+        let mut socket = connect_from(address, public(Arc::clone(&service))).await?;
+        let uaid = uaid.map(|uaid| uaid.to_string());
+        say(&mut socket, json!({"messageType": "hello", "uaid": uaid})).await;
+        let frame = timeout(PATIENCE, socket.next()).await.unwrap();
+        match frame.unwrap().unwrap() {
+            Frame::Close(frame) => Some(Err(u16::from(frame.unwrap().code))),
+            Frame::Text(_)
+            | Frame::Binary(_)
+            | Frame::Ping(_)
+            | Frame::Pong(_)
+            | Frame::Frame(_) => Some(Ok(socket)),
+        }
+    };
+    let mut clients = Vec::new();
+    // The last of its share are not for a network's strangers, and there is nothing beyond it.
+    for number in 0..9 {
+        let address = format!("2001:db8:0:{number}::1");
+        clients.push(hello(&address, None).await.unwrap().unwrap());
+    }
+    for uaid in [None, Some(young)] {
+        assert_eq!(hello("2001:db8::1", uaid).await.unwrap().unwrap_err(), 1013);
+        until(|| service.connected.len() == clients.len()).await;
+    }
+    clients.push(hello("2001:db8::1", Some(old)).await.unwrap().unwrap());
+    assert!(hello("2001:db8::1", Some(old)).await.is_none());
+    let node = service.storage.call(move |s| s.get_user(young)).await;
+    assert_eq!(node.unwrap().unwrap().node, None, "it is not connected");
+    // Neither are the last of all.
+    for number in 10..144 {
+        let address = format!("10.{}.0.1", number % 16);
+        clients.push(hello(&address, None).await.unwrap().unwrap());
+    }
+    assert_eq!(hello("192.0.2.1", None).await.unwrap().unwrap_err(), 1013);
+    clients.push(hello("192.0.2.1", Some(old)).await.unwrap().unwrap());
+    // Each place is given back.
+    drop(clients);
+    until(|| service.connected.is_empty()).await;
+    hello("2001:db8::1", None).await.unwrap().unwrap();
+}
+
+/// Behind a TLS proxy that the web server does not know, all clients have its address.
+#[test]
+fn one_address_for_all_may_have_all_places() {
+    let places = Places::new(PLACES);
+    let address = Some([172, 18, 0, 1].into());
+    let taken: Vec<_> = (0..PLACES).map_while(|_| places.take(address)).collect();
+    assert_eq!(taken.len(), PLACES);
+    assert!(places.take(address).is_none());
 }
