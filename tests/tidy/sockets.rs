@@ -21,21 +21,20 @@ const WEB_SERVER_KIB: u64 = 16 * 1024;
 /// The part of its memory that a service may lose to unread answers: one third.
 const SERVICE_SHARE: u64 = 3;
 
-/// The number that follows `before` for the first time.
-fn number(text: &str, before: &str) -> u64 {
-    let (_, rest) = text
-        .split_once(before)
-        .unwrap_or_else(|| panic!("no `{before}`"));
-    let digits = rest.split(|next: char| !next.is_ascii_digit()).next();
-    digits
-        .and_then(|digits| digits.parse().ok())
-        .unwrap_or_else(|| panic!("`{before}` has no number"))
+/// The numbers that follow `before`.
+fn numbers(text: &str, before: &str) -> Vec<u64> {
+    let number = |rest: &str| {
+        let digits = rest.split(|next: char| !next.is_ascii_digit()).next();
+        digits.and_then(|digits| digits.parse().ok())
+    };
+    text.split(before).skip(1).filter_map(number).collect()
 }
 
-/// All numbers in KiB that follow `before`.
-fn sizes_kib(text: &str, before: &str) -> Vec<u64> {
-    let found = text.match_indices(before);
-    found.map(|(at, _)| number(&text[at..], before)).collect()
+/// The only number that follows `before`.
+fn number(text: &str, before: &str) -> u64 {
+    let found = numbers(text, before);
+    assert_eq!(found.len(), 1, "`{before}`: {found:?}");
+    found[0]
 }
 
 /// A service's limit, the same in Compose and Quadlet.
@@ -57,7 +56,7 @@ fn client_kib() -> u64 {
         .iter()
         .map(|file| read(file))
         .collect();
-    let [receive, send] = ["rcvbuf=", "sndbuf="].map(|name| sizes_kib(&confs, name));
+    let [receive, send] = ["rcvbuf=", "sndbuf="].map(|name| numbers(&confs, name));
     for sizes in [&receive, &send] {
         assert_eq!(sizes.len(), confs.matches("\n    listen ").count());
     }
@@ -71,9 +70,7 @@ fn all_that_the_sites_sockets_hold_fits_into_its_web_servers_memory() {
     let connections = number(&read("deploy/nginx/start"), "\n    connections=");
     // A request that a part has not read is in two connections, and takes twice its size.
     let bodies = read("deploy/nginx/site.conf") + &read("deploy/nginx/console.conf");
-    let body = sizes_kib(&bodies, "client_max_body_size ")
-        .into_iter()
-        .max();
+    let body = numbers(&bodies, "client_max_body_size ").into_iter().max();
     assert!(CONNECTION_KIB + body.expect("a limit of bodies") < client_kib());
     let needed = connections * (CONNECTION_KIB + client_kib()) + WEB_SERVER_KIB;
     assert!(needed <= limit, "{needed} of {limit} KiB");
