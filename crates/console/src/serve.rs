@@ -19,7 +19,7 @@ use crate::settings::Settings;
 use crate::wire::{Census, WORK_TIME_MAX};
 
 /// Most connections: sleeping logins, and room for logged-in moderators.
-const CONNECTIONS_MAX: usize = LOGINS_MAX * 2 + 200;
+pub const CONNECTIONS_MAX: usize = LOGINS_MAX * 2 + 200;
 
 const LIMITS: Limits = Limits {
     connections_max: CONNECTIONS_MAX,
@@ -87,6 +87,7 @@ pub async fn serve(
 }
 
 async fn converse(stream: UnixStream, router: Router) {
+    http::bound_send_buffer(&stream);
     let service = TowerToHyperService::new(router);
     if let Err(error) = http::answer_one(stream, service, HTTP_LIMITS).await {
         tracing::debug!(%error, "a connection ended early");

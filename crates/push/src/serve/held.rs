@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Memory of a connected client, in bytes: 18 KiB if it sends and receives nothing, and 20 KiB in
-/// the kernel if it does not read, with the send buffer of [`super::listen`].
+/// the kernel if it does not read, where its send buffer is bounded.
 const CLIENT_BYTES: u64 = (18 + 20) * 1024;
 
 /// Memory that is not clients': the program, its storage, and messages on their way.

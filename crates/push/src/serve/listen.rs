@@ -13,8 +13,8 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use local_socket::http::bound_send_buffer;
 use local_socket::{BindError, Limits};
-use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -43,10 +43,6 @@ const LIMITS: Limits = Limits {
 /// Mode of the socket: the web server in front is another user, and only it shares the volume.
 const SOCKET_MODE: u32 = 0o666;
 
-/// Bytes of a connection's send buffer. The kernel doubles it: a message of the largest size fits,
-/// and little of this process's memory waits in sockets of clients that don't read.
-pub(super) const SEND_BUFFER_BYTES: usize = 8 * 1024;
-
 /// How many bytes a connection has read, as a request's extension.
 #[derive(Debug, Clone, Default)]
 pub(super) struct BytesRead(Arc<AtomicU64>);
@@ -65,9 +61,7 @@ pub async fn listen(
 ) -> Result<(), BindError> {
     let listener = local_socket::bind(path, SOCKET_MODE)?;
     let handle = |stream: UnixStream| {
-        if let Err(error) = set_socket_send_buffer_size(&stream, SEND_BUFFER_BYTES) {
-            tracing::warn!(%error, "a connection keeps the kernel's send buffer");
-        }
+        bound_send_buffer(&stream);
         converse(stream, router.clone())
     };
     local_socket::serve(listener, LIMITS, shutdown, handle).await;
