@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use ::push::storage::sqlite::{Limits, Sqlite};
 
 use anyhow::{Context as _, bail};
+use files::{Disk as _, Mode, SystemDisk};
 use store::Copied;
 
 use super::{OK, input_name, say};
@@ -92,7 +93,10 @@ pub(super) async fn restore_push(config: &Config, file: &Path) -> anyhow::Result
 fn put_back(database: &Path, file: &Path) -> anyhow::Result<Option<PathBuf>> {
     let new = database.with_extension("new");
     remove_with_log(database, "new")?;
-    io::copy(&mut source(file)?, &mut File::create_new(&new)?)?;
+    io::copy(
+        &mut source(file)?,
+        &mut SystemDisk.create(&new, Mode::Private)?,
+    )?;
     if let Err(error) = Sqlite::open_existing(&new, Limits::ORDINARY) {
         remove_with_log(database, "new")?;
         return Err(error.into());
