@@ -86,6 +86,8 @@ pub async fn run(
     now: Now,
     shutdown: CancellationToken,
 ) -> Result<(), ProcessError> {
+    // First of all: while another process listens here, recorded connections are its own.
+    let listener = serve::bind(&settings.socket)?;
     let storage = Arc::new(Sqlite::open(&settings.database, Limits::ORDINARY)?);
     // A killed process's connections are gone.
     storage.forget_connections(now())?;
@@ -93,23 +95,13 @@ pub async fn run(
     let router = serve::public(Arc::clone(&service));
     let (socket, database) = (settings.socket.display(), settings.database.display());
     tracing::info!(%socket, %database, origin = settings.origin, "the push service runs");
-    let keeping = async {
-        tokio::join!(
-            serve::tell(Arc::clone(&service), LOOK_EVERY, shutdown.clone()),
-            serve::sweep(&service, SWEEP_EVERY, &shutdown),
-        );
-    };
-    let (listened, ()) = tokio::join!(
-        async {
-            let listened = serve::listen(&settings.socket, router, &shutdown).await;
-            // No data is written for a service that can't listen.
-            shutdown.cancel();
-            listened
-        },
-        keeping,
+    tokio::join!(
+        serve::listen(listener, router, &shutdown),
+        serve::tell(Arc::clone(&service), LOOK_EVERY, shutdown.clone()),
+        serve::sweep(&service, SWEEP_EVERY, &shutdown),
     );
     service.dismiss().await;
-    Ok(listened?)
+    Ok(())
 }
 
 fn service(

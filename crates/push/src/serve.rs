@@ -14,7 +14,7 @@ mod storage_thread;
 mod sweep;
 
 pub use census::{BROADCAST, Census, LOOK_EVERY};
-pub use listen::{converse, listen};
+pub use listen::{bind, converse, listen};
 #[cfg(feature = "fuzzing")]
 pub use routes::fuzzing;
 pub use routes::{internal, public};

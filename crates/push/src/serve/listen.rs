@@ -8,7 +8,7 @@ use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use local_socket::{BindError, Limits};
+use local_socket::{BindError, Limits, Listener};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -35,21 +35,21 @@ const LIMITS: Limits = Limits {
 /// Mode of the socket: the web server in front is another user, and only it shares the volume.
 const SOCKET_MODE: u32 = 0o666;
 
-/// Serves at a Unix socket until `shutdown`.
-pub async fn listen(
-    path: &Path,
-    router: Router,
-    shutdown: &CancellationToken,
-) -> Result<(), BindError> {
-    let listener = local_socket::bind(path, SOCKET_MODE)?;
+/// Creates the Unix socket. Clients wait there until [`listen`] serves them.
+pub fn bind(path: &Path) -> Result<Listener, BindError> {
+    local_socket::bind(path, SOCKET_MODE)
+}
+
+/// Serves at a Unix socket until `shutdown`, and then removes it.
+pub async fn listen(listener: Listener, router: Router, shutdown: &CancellationToken) {
+    let path = listener.path().to_owned();
     let handle = |stream| converse(stream, router.clone());
     local_socket::serve(listener, LIMITS, shutdown, handle).await;
-    if let Err(error) = std::fs::remove_file(path)
+    if let Err(error) = std::fs::remove_file(&path)
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(socket = %path.display(), %error, "the socket could not be removed");
     }
-    Ok(())
 }
 
 /// Answers one request. A WebSocket continues in a separate task.

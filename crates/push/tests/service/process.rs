@@ -18,18 +18,8 @@ struct Process {
 
 impl Process {
     async fn start(folder: TempDir) -> Self {
-        let settings = Settings {
-            socket: folder.path().join("http.sock"),
-            database: database(&folder),
-            origin: ORIGIN.to_owned(),
-            rules: Rules::AUTOPUSH,
-            contact: "mailto:census@example".to_owned(),
-            changes: folder.path().join("changes"),
-            services: PushServices::default(),
-            daemon: folder.path().join("nobody.sock"),
-        };
         let shutdown = CancellationToken::new();
-        let until = shutdown.clone();
+        let (settings, until) = (settings(&folder), shutdown.clone());
         let running = tokio::spawn(async move { run(settings, now(), until).await.unwrap() });
         let process = Self {
             folder,
@@ -72,6 +62,19 @@ impl Process {
     }
 }
 
+fn settings(folder: &TempDir) -> Settings {
+    Settings {
+        socket: folder.path().join("http.sock"),
+        database: database(folder),
+        origin: ORIGIN.to_owned(),
+        rules: Rules::AUTOPUSH,
+        contact: "mailto:census@example".to_owned(),
+        changes: folder.path().join("changes"),
+        services: PushServices::default(),
+        daemon: folder.path().join("nobody.sock"),
+    }
+}
+
 fn database(folder: &TempDir) -> PathBuf {
     folder.path().join("push.db")
 }
@@ -96,6 +99,19 @@ async fn a_stop_loses_neither_what_was_sent_nor_keys_nor_users() {
     again.acknowledge(&sent).await;
     assert_eq!(process.send(&endpoint).await, StatusCode::CREATED);
     assert_ne!(again.heard().await, sent);
+}
+
+#[tokio::test]
+async fn a_second_start_that_fails_leaves_connected_clients_their_messages() {
+    let process = Process::start(tempfile::tempdir().unwrap()).await;
+    let mut client = process.client().await;
+    client.hello("").await;
+    let endpoint = client.register(None).await;
+    let second = run(settings(&process.folder), now(), CancellationToken::new());
+    let refused = second.await.unwrap_err().to_string();
+    assert!(refused.contains("another process listens"), "{refused}");
+    assert_eq!(process.send(&endpoint).await, StatusCode::CREATED);
+    assert_eq!(client.heard().await["channelID"], CHANNEL);
 }
 
 #[tokio::test]
