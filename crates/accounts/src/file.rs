@@ -43,6 +43,20 @@ pub(crate) struct Keys {
     pub(crate) csrf: Key,
 }
 
+impl Keys {
+    /// Creates the missing ones.
+    pub(crate) fn open(
+        connection: &Connection,
+        random: &mut impl CryptoRng,
+    ) -> Result<Self, AccountsError> {
+        Ok(Self {
+            hold: key(connection, "hold", random)?,
+            device: key(connection, "device", random)?,
+            csrf: key(connection, "csrf", random)?,
+        })
+    }
+}
+
 impl Accounts {
     /// Opens the file, and creates it if it does not exist.
     ///
@@ -87,15 +101,10 @@ impl Accounts {
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "secure_delete", true)?;
         Migrations::from_slice(STEPS).to_latest(&mut connection)?;
-        let keys = Keys {
-            hold: key(&connection, "hold", random)?,
-            device: key(&connection, "device", random)?,
-            csrf: key(&connection, "csrf", random)?,
-        };
         let mut accounts = Self {
             nobody: Hashed::of_nobody(random)?,
+            keys: Keys::open(&connection, random)?,
             connection,
-            keys,
             holds: 0,
             holds_max: HOLDS_MAX,
         };

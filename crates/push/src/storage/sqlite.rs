@@ -3,6 +3,7 @@
 mod error;
 mod kept;
 mod owed;
+mod renew;
 mod room;
 
 use std::path::Path;

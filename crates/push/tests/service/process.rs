@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use push::process::{OldKeys, Settings, rotate, run};
+use push::process::{ENDPOINT_KEYS_MAX, Settings, renew, rotate, run};
 use push::storage::sqlite::{Limits, Sqlite};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
@@ -115,32 +115,41 @@ async fn a_second_start_that_fails_leaves_connected_clients_their_messages() {
 }
 
 #[tokio::test]
-async fn new_keys_keep_old_endpoints_until_they_are_given_up() {
+async fn new_keys_keep_old_endpoints_until_all_keys_are_renewed() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
     let mut client = process.client().await;
     client.hello("").await;
     let endpoint = client.register(None).await;
 
     let folder = process.stop().await;
-    assert_eq!(rotate(&database(&folder), OldKeys::Keep).unwrap(), 2);
+    assert_eq!(rotate(&database(&folder)).unwrap(), 2);
     let process = Process::start(folder).await;
     assert_eq!(process.send(&endpoint).await, StatusCode::CREATED);
 
     let folder = process.stop().await;
-    assert_eq!(rotate(&database(&folder), OldKeys::Forget).unwrap(), 1);
+    let removed = renew(&database(&folder)).unwrap();
+    assert_eq!((removed.users, removed.messages), (1, 1));
     let process = Process::start(folder).await;
     assert_eq!(process.send(&endpoint).await, StatusCode::NOT_FOUND);
+    let mut again = process.client().await;
+    again.hello(&client.uaid).await;
+    assert_ne!(again.uaid, client.uaid, "a browser subscribes again then");
 }
 
 /// Every incoming token is tried with each key.
 #[test]
-fn there_is_a_bound_on_keys() {
+fn a_further_key_takes_the_place_of_the_oldest() {
     let folder = tempfile::tempdir().unwrap();
     let database = database(&folder);
-    drop(Sqlite::open(&database, Limits::ORDINARY).unwrap());
-    let refused = (0..100).find_map(|_| rotate(&database, OldKeys::Keep).err());
-    assert!(refused.unwrap().to_string().contains("--stolen"));
-    assert_eq!(rotate(&database, OldKeys::Forget).unwrap(), 1);
+    let storage = Sqlite::open(&database, Limits::ORDINARY).unwrap();
+    for keys in 1..=ENDPOINT_KEYS_MAX {
+        assert_eq!(rotate(&database).unwrap(), keys);
+    }
+    let former = storage.secret("endpoint_keys", b"").unwrap();
+    assert_eq!(rotate(&database).unwrap(), ENDPOINT_KEYS_MAX);
+    let keys = storage.secret("endpoint_keys", b"").unwrap();
+    let (_new, kept) = keys.split_at(1 + keys.iter().position(|byte| *byte == b',').unwrap());
+    assert!(former.starts_with(kept) && keys.len() == former.len());
 }
 
 /// The engine restarts nothing, but reports a part that fails its check as unhealthy.
