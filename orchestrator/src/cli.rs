@@ -418,7 +418,7 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Backup { file, push: false } => copies::backup(config, &file),
         Command::Backup { file, push: true } => copies::backup_push(config, &file),
         Command::Restore { file, push: false } => copies::restore(config, &file),
-        Command::Restore { file, push: true } => copies::restore_push(config, &file).await,
+        Command::Restore { file, push: true } => copies::restore_push(config, &file),
         Command::Db(command) => db::obey(&command, config),
         Command::Groups(command) => groups::obey(command, config).await,
         Command::Waiting { output } => show::waiting(config, output.json),

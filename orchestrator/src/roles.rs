@@ -3,9 +3,12 @@
 
 mod open_files;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
+use census::time::rfc3339;
+use files::{Lock, ServeError};
 use launcher::BollardEngine;
 use scheduler::slots::concurrency::Bounds;
 use store::Store;
@@ -29,10 +32,16 @@ use crate::serve::push::{PushHandler, PushServer};
 use crate::services::Services;
 use crate::services::clock::{Clock, Random, SteadyClock, SystemClock};
 
+/// Takes the lock of the one process that serves the database or socket at `path`.
+pub(crate) fn serve_alone(role: &str, path: &Path) -> Result<Lock, ServeError> {
+    Lock::serve(path, role, &rfc3339(SystemClock.now()))
+}
+
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     config.require_contact()?;
     warn_lab_mode(config);
     let sources = config.sources()?;
+    let _serving = serve_alone("run", &config.database())?;
     let shutdown = until_signal()?;
     open_files::raise();
     let store = store::open(&config.database())?;
@@ -53,6 +62,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let console = console_server(config, &store, &services, &handler)?;
     let push = push_server(config, &services)?;
     let metrics = metrics_server(config, &store, &services, &handler)?;
+    let control = ControlSocket::open(&config.control_socket())?;
     let waiting = gate::retry::keep(services.clone(), shutdown.clone());
     let grouped = groups::keep(services.clone(), config.group_threshold, shutdown.clone());
     let lists = lists::keep::keep(
@@ -77,7 +87,6 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
         signals,
     )
     .await?;
-    let control = ControlSocket::open(&config.control_socket())?;
     let control = control.serve(handler, shutdown.clone());
     let Bounds { least, most } = config.checks;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs, {least} to {most} checks at once");
@@ -182,8 +191,9 @@ fn reload_on_hangup(
 }
 
 pub(crate) async fn launcher(config: &Config) -> anyhow::Result<()> {
-    let shutdown = until_signal()?;
     let settings = config.launcher_settings.clone();
+    let _serving = serve_alone("launcher", &settings.socket)?;
+    let shutdown = until_signal()?;
     let engine = BollardEngine::new(config.engine_socket.clone());
     launcher::serve(settings, engine, shutdown)
         .await
@@ -192,15 +202,18 @@ pub(crate) async fn launcher(config: &Config) -> anyhow::Result<()> {
 }
 
 pub(crate) async fn gateway(config: &Config) -> anyhow::Result<()> {
+    let settings = config.gateway_settings.clone();
+    let _serving = serve_alone("gateway", &settings.control_socket)?;
     let shutdown = until_signal()?;
     open_files::raise();
-    gateway::serve(config.gateway_settings.clone(), shutdown)
+    gateway::serve(settings, shutdown)
         .await
         .context("gateway")?;
     Ok(())
 }
 
 pub(crate) async fn intake(config: &Config) -> anyhow::Result<()> {
+    let _serving = serve_alone("intake", &config.intake_settings.socket)?;
     let shutdown = until_signal()?;
     let clock = SystemClock;
     let now =
@@ -215,6 +228,8 @@ pub(crate) async fn intake(config: &Config) -> anyhow::Result<()> {
 pub(crate) async fn push(config: &Config) -> anyhow::Result<()> {
     config.require_contact()?;
     config.require_push_address()?;
+    let _serving = serve_alone("push", &config.push_settings.database)?;
+    let _listening = serve_alone("push", &config.push_settings.socket)?;
     let shutdown = until_signal()?;
     open_files::raise();
     let now = Arc::new(|| SystemClock.now().0);
@@ -225,6 +240,8 @@ pub(crate) async fn push(config: &Config) -> anyhow::Result<()> {
 }
 
 pub(crate) async fn console(config: &Config) -> anyhow::Result<()> {
+    let _serving = serve_alone("console", &config.console_settings.accounts)?;
+    let _listening = serve_alone("console", &config.console_settings.socket)?;
     let shutdown = until_signal()?;
     open_files::raise();
     let now = Arc::new(|| since_epoch(SystemClock.now()));

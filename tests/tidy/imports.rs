@@ -50,7 +50,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     // A separate file, which the census never opens.
     (
         "accounts",
-        &["limiter"],
+        &["files", "limiter"],
         &["tokio", "axum", "reqwest", "bollard", "jiff"],
     ),
     // Neither the census's database nor a network.
@@ -62,7 +62,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     // Of the census only names, messages and pure rules: it reads published files only.
     (
         "push",
-        &["protocol", "census", "local-socket"],
+        &["protocol", "census", "files", "local-socket"],
         &["reqwest", "bollard", "rand", "jiff"],
     ),
     // Only tokio's locks and timer, and counters.

@@ -19,6 +19,14 @@ pub enum AccountsError {
     /// The schema could not be brought up to date.
     #[error("the file of moderators' accounts can't be brought up to date")]
     Migration(#[from] rusqlite_migration::Error),
+    #[error(
+        "{path} has schema {found}, made by a newer version; this one knows {known} at most and leaves it as it is: use the newer version again, or put back a backup that was made before the upgrade"
+    )]
+    Newer {
+        path: PathBuf,
+        found: i64,
+        known: usize,
+    },
     /// A copy's path is not UTF-8, which SQLite needs.
     #[error("{path}: the path of a copy must be UTF-8")]
     NotText { path: PathBuf },

@@ -1,12 +1,10 @@
 //! Creates, opens and copies the file.
 
-use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::File;
 use std::path::Path;
-use std::sync::LazyLock;
 use std::time::Duration;
 
+use files::{Disk as _, Mode, SystemDisk, create_private, make_private};
 use limiter::login::record::Timestamp;
 use rand::CryptoRng;
 use rusqlite::{Connection, TransactionBehavior, params};
@@ -17,19 +15,13 @@ use crate::holds::HOLDS_MAX;
 use crate::mac::Key;
 use crate::password::{Hashed, Password};
 
-static STEPS: LazyLock<Migrations<'static>> = LazyLock::new(|| {
-    let first = include_str!("../migrations/0001_accounts.sql");
-    Migrations::new(vec![M::up(first)])
-});
+const STEPS: &[M<'static>] = &[M::up(include_str!("../migrations/0001_accounts.sql"))];
 
 /// "`FedA`" in ASCII. The first migration writes it.
 const APPLICATION_ID: i64 = 0x4665_6441;
 
 /// A command and the console may have the file open at the same time, each for milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Only the file's owner may read it.
-const MODE: u32 = 0o600;
 
 /// Moderators' accounts, sessions, bans and locks.
 #[derive(Debug)]
@@ -51,34 +43,42 @@ pub(crate) struct Keys {
     pub(crate) csrf: Key,
 }
 
+impl Keys {
+    /// Creates the missing ones.
+    pub(crate) fn open(
+        connection: &Connection,
+        random: &mut impl CryptoRng,
+    ) -> Result<Self, AccountsError> {
+        Ok(Self {
+            hold: key(connection, "hold", random)?,
+            device: key(connection, "device", random)?,
+            csrf: key(connection, "csrf", random)?,
+        })
+    }
+}
+
 impl Accounts {
     /// Opens the file, and creates it if it does not exist.
     ///
     /// # Errors
     /// Fails if it can't be created or read, or belongs to another program.
     pub fn open(path: &Path, random: &mut impl CryptoRng) -> Result<Self, AccountsError> {
-        // SQLite would create it with the usual permissions. An existing file is not opened here,
-        // because closing it would release this process's locks on it.
-        match create(path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(source) => {
-                return Err(AccountsError::Open {
-                    path: path.to_owned(),
-                    source,
-                });
-            }
-        }
+        let failed = |source| AccountsError::Open {
+            path: path.to_owned(),
+            source,
+        };
+        create_private(path).map_err(failed)?;
         let mut connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         // A transaction that reads first could not write after another process has written.
         connection.set_transaction_behavior(TransactionBehavior::Immediate);
-        let (application, tables) = {
+        let (application, tables, found) = {
             let transaction = connection.transaction()?;
             let tables = "SELECT count(*) FROM sqlite_schema";
             (
                 number(&transaction, "PRAGMA application_id")?,
                 number(&transaction, tables)?,
+                number(&transaction, "PRAGMA user_version")?,
             )
         };
         if application != APPLICATION_ID && (application, tables) != (0, 0) {
@@ -86,22 +86,25 @@ impl Accounts {
                 path: path.to_owned(),
             });
         }
+        if usize::try_from(found).is_ok_and(|found| found > STEPS.len()) {
+            return Err(AccountsError::Newer {
+                path: path.to_owned(),
+                found,
+                known: STEPS.len(),
+            });
+        }
+        make_private(path).map_err(failed)?;
         // Written data survives the process. A power cut may lose the last second, but no attempt
         // of a flood has to wait for the disk.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "secure_delete", true)?;
-        STEPS.to_latest(&mut connection)?;
-        let keys = Keys {
-            hold: key(&connection, "hold", random)?,
-            device: key(&connection, "device", random)?,
-            csrf: key(&connection, "csrf", random)?,
-        };
+        Migrations::from_slice(STEPS).to_latest(&mut connection)?;
         let mut accounts = Self {
             nobody: Hashed::of_nobody(random)?,
+            keys: Keys::open(&connection, random)?,
             connection,
-            keys,
             holds: 0,
             holds_max: HOLDS_MAX,
         };
@@ -122,7 +125,7 @@ impl Accounts {
             path: path.to_owned(),
             source,
         };
-        create(path).map_err(open)?;
+        SystemDisk.create(path, Mode::Private).map_err(open)?;
         let copied = self.connection.execute("VACUUM INTO ?1", [text]);
         let synced = copied.map_err(AccountsError::from).and_then(|_| {
             File::open(path)
@@ -157,13 +160,6 @@ impl Accounts {
         }
         Ok(slowest)
     }
-}
-
-/// Creates a file that only its owner can read.
-fn create(path: &Path) -> std::io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true).mode(MODE).open(path)?;
-    Ok(())
 }
 
 /// The key of this name. The first call creates it.
@@ -223,7 +219,7 @@ pub(crate) mod tests {
 
     #[test]
     fn every_step_applies_to_an_empty_file() {
-        STEPS.validate().unwrap();
+        Migrations::from_slice(STEPS).validate().unwrap();
     }
 
     #[test]
@@ -232,6 +228,7 @@ pub(crate) mod tests {
         let hash = accounts.keys.device.hash(&[b"a"]);
         drop(accounts);
         let path = folder.path().join("console.db");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         let mut other = StdRng::seed_from_u64(2);
         let again = Accounts::open(&path, &mut other).unwrap();
         assert_eq!(again.keys.device.hash(&[b"a"]), hash);
@@ -243,6 +240,20 @@ pub(crate) mod tests {
         assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         let copied = Accounts::open(&copy, &mut other).unwrap();
         assert_eq!(copied.keys.device.hash(&[b"a"]), hash);
+    }
+
+    #[test]
+    fn a_file_of_a_newer_version_is_left_alone() {
+        let (accounts, folder) = accounts();
+        let newer = accounts.connection.pragma_update(None, "user_version", 99);
+        newer.unwrap();
+        drop(accounts);
+        let refused = Accounts::open(&folder.path().join("console.db"), &mut random());
+        let refused = refused.unwrap_err().to_string();
+        assert!(
+            refused.contains("schema 99, made by a newer version"),
+            "{refused}"
+        );
     }
 
     #[test]

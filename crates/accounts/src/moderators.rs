@@ -6,7 +6,7 @@ use rand::CryptoRng;
 use rusqlite::{OptionalExtension as _, Transaction, params};
 
 use crate::error::AccountsError;
-use crate::file::{Accounts, millis, timestamp};
+use crate::file::{Accounts, Keys, millis, timestamp};
 use crate::password::{Hashed, Password};
 use crate::second_factor::{RECOVERY_CODES, SECRET_BYTES, Secret, recovery_code, recovery_hash};
 
@@ -114,26 +114,46 @@ impl Accounts {
         password: &Password,
         random: &mut impl CryptoRng,
     ) -> Result<Enrolled, AccountsError> {
-        let (hashed, secret) = (password.hash(random)?, Secret::draw(random));
+        let hashed = password.hash(random)?;
         let user = self.user_hash(name);
         let transaction = self.connection.transaction()?;
-        let reset = transaction.execute(
-            "UPDATE moderators SET password = ?2, totp_secret = ?3, totp_step = 0, \
-             epoch = ?4 WHERE name = ?1",
-            params![name, hashed.0, secret.bytes(), epoch(random)],
-        )?;
-        if reset == 0 {
-            return Err(AccountsError::Unknown(name.to_owned()));
-        }
+        let enrolled = replace_factors(&transaction, name, &hashed, random)?;
         transaction.execute("DELETE FROM sessions WHERE moderator = ?1", [name])?;
         forget_failures(&transaction, &user, name)?;
-        let recovery_codes = draw_codes(&transaction, name, random)?;
         transaction.commit()?;
         self.empty_log()?;
-        Ok(Enrolled {
-            secret,
-            recovery_codes,
-        })
+        Ok(enrolled)
+    }
+
+    /// Gives every account a new password, second factor and recovery codes, and makes the file's
+    /// keys again. Ends all sessions, and forgets known browsers, bans and locks. For a stolen
+    /// file; another process that has it open would keep the former keys.
+    ///
+    /// Returns names and passwords, with what else the moderators need.
+    pub fn renew(
+        &mut self,
+        random: &mut impl CryptoRng,
+    ) -> Result<Vec<(String, String, Enrolled)>, AccountsError> {
+        let mut passwords = Vec::new();
+        for moderator in self.moderators()? {
+            // As hard to guess as a recovery code, and as easy to type.
+            let (password, _) = recovery_code(random);
+            let hashed = Password::new(password.clone()).hash(random)?;
+            passwords.push((moderator.name, password, hashed));
+        }
+        let transaction = self.connection.transaction()?;
+        transaction.execute_batch("DELETE FROM sessions; DELETE FROM holds; DELETE FROM keys")?;
+        let keys = Keys::open(&transaction, random)?;
+        let mut renewed = Vec::new();
+        for (name, password, hashed) in passwords {
+            let enrolled = replace_factors(&transaction, &name, &hashed, random)?;
+            renewed.push((name, password, enrolled));
+        }
+        transaction.commit()?;
+        self.keys = keys;
+        self.count_holds()?;
+        self.empty_log()?;
+        Ok(renewed)
     }
 
     /// Removes an account and its sessions.
@@ -235,6 +255,28 @@ fn epoch(random: &mut impl CryptoRng) -> [u8; EPOCH_BYTES] {
     let mut epoch = [0; EPOCH_BYTES];
     random.fill_bytes(&mut epoch);
     epoch
+}
+
+fn replace_factors(
+    transaction: &Transaction<'_>,
+    name: &str,
+    password: &Hashed,
+    random: &mut impl CryptoRng,
+) -> Result<Enrolled, AccountsError> {
+    let secret = Secret::draw(random);
+    let replaced = transaction.execute(
+        "UPDATE moderators SET password = ?2, totp_secret = ?3, totp_step = 0, epoch = ?4 \
+         WHERE name = ?1",
+        params![name, password.0, secret.bytes(), epoch(random)],
+    )?;
+    if replaced == 0 {
+        return Err(AccountsError::Unknown(name.to_owned()));
+    }
+    let recovery_codes = draw_codes(transaction, name, random)?;
+    Ok(Enrolled {
+        secret,
+        recovery_codes,
+    })
 }
 
 /// Deletes failures and locks: the user's, which may be older than the account, and those of the

@@ -124,7 +124,7 @@ impl Shared {
             Ok(answer) => Ok(answer),
             Err(error @ WireError::Message(_)) => Err(out_of_turn(visitor, &error)),
             Err(error) => {
-                tracing::error!(error = %with_cause(&error), "no answer from the daemon: check that it runs and that its setting `console_socket` is true");
+                tracing::error!(error = %with_causes(&error), "no answer from the daemon: check that it runs and that its setting `console_socket` is true");
                 let text = "See that its daemon runs and that its setting `console_socket` is true, then load the page again.";
                 let status = StatusCode::SERVICE_UNAVAILABLE;
                 Err(pages::of_visitor(visitor, "The census does not answer", text, status).into())
@@ -167,16 +167,16 @@ fn out_of_turn(visitor: &Visitor, answer: &dyn std::fmt::Debug) -> Early {
 }
 
 fn trouble(error: &(dyn std::error::Error + 'static)) -> Early {
-    tracing::error!(error = %with_cause(error), "accounts can't be read or written");
+    tracing::error!(error = %with_causes(error), "accounts can't be read or written");
     let text = "The console can't read or write its accounts. Its log says why.";
     page(StatusCode::INTERNAL_SERVER_ERROR, text).into()
 }
 
-fn with_cause(error: &dyn std::error::Error) -> String {
-    match error.source() {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    }
+/// The error and its causes. SQLite's last one has the extended code.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    let texts: Vec<String> = causes.map(ToString::to_string).collect();
+    texts.join(": ")
 }
 
 /// A page for visitors without a session.

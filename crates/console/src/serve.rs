@@ -1,7 +1,5 @@
 //! The console's server, with the limits on each connection.
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,29 +39,10 @@ const SOCKET_MODE: u32 = 0o666;
 /// Why the console can't start.
 #[derive(Debug, Error)]
 pub enum ConsoleError {
-    #[error("can't listen at {at}")]
-    Listen {
-        at: String,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// Another console already answers on this socket.
-    #[error("another console answers at {}", .0.display())]
-    AlreadyRunning(PathBuf),
+    #[error(transparent)]
+    Listen(#[from] BindError),
     #[error(transparent)]
     Open(#[from] OpenError),
-}
-
-impl From<BindError> for ConsoleError {
-    fn from(error: BindError) -> Self {
-        match error {
-            BindError::InUse(path) => Self::AlreadyRunning(path),
-            BindError::Io { path, source } => Self::Listen {
-                at: path.display().to_string(),
-                source,
-            },
-        }
-    }
 }
 
 /// Serves until `shutdown`.

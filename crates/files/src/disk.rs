@@ -20,7 +20,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    fn bits(self) -> u32 {
+    pub(crate) fn bits(self) -> u32 {
         match self {
             Self::Public => 0o644,
             Self::Private => 0o600,
@@ -84,6 +84,7 @@ impl Disk for SystemDisk {
 
     fn create(&self, path: &Path, mode: Mode) -> io::Result<File> {
         let file = OpenOptions::new()
+            .read(true)
             .write(true)
             .create_new(true)
             .mode(mode.bits())

@@ -7,11 +7,15 @@
 
 mod clear;
 mod disk;
+mod lock;
+mod private;
 mod replace;
 mod waiting;
 
 pub use clear::{ClearError, clear};
 pub use disk::{Disk, Mode, SystemDisk, folder_of, sync_folder};
+pub use lock::{Lock, ServeError};
+pub use private::{create_private, make_private};
 pub use replace::{Written, replace, write};
 pub use waiting::{Put, Waiting};
 

@@ -35,5 +35,5 @@ pub mod problem;
 pub mod wire;
 
 pub use routes::Now;
-pub use serve::{IntakeError, serve};
+pub use serve::serve;
 pub use settings::Settings;

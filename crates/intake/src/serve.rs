@@ -5,8 +5,6 @@
 //! [`HEADERS_MAX`], and heads that take longer than [`HEAD_TIME_MAX`]. Connections over
 //! [`CONNECTIONS_MAX`] wait.
 
-use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +14,6 @@ use gateway::GatewayClient;
 use hyper_util::service::TowerToHyperService;
 use local_socket::http::{self, HttpLimits};
 use local_socket::{BindError, Limits};
-use thiserror::Error;
 use token::TestDomain;
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
@@ -59,32 +56,6 @@ const LIMITS: Limits = Limits {
     accept_pause: Duration::from_millis(200),
 };
 
-/// Why the intake can't start.
-#[derive(Debug, Error)]
-pub enum IntakeError {
-    #[error("can't listen at {at}")]
-    Listen {
-        at: String,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// Another intake already answers on this socket.
-    #[error("another intake answers at {}", .0.display())]
-    AlreadyRunning(PathBuf),
-}
-
-impl From<BindError> for IntakeError {
-    fn from(error: BindError) -> Self {
-        match error {
-            BindError::InUse(path) => Self::AlreadyRunning(path),
-            BindError::Io { path, source } => Self::Listen {
-                at: path.display().to_string(),
-                source,
-            },
-        }
-    }
-}
-
 /// Serves until `shutdown`.
 ///
 /// # Errors
@@ -94,7 +65,7 @@ pub async fn serve(
     names: Arc<Names>,
     now: Now,
     shutdown: CancellationToken,
-) -> Result<(), IntakeError> {
+) -> Result<(), BindError> {
     if settings.test_domain == TestDomain::Allow {
         tracing::warn!(
             "tokens of `test.sigsum.org` are accepted, and anyone can make them: remove `test_domain` from the settings file's `[lab]` and restart"

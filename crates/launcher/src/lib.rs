@@ -31,5 +31,5 @@ pub use client::{ClientError, Container, Frame, LauncherClient};
 pub use container::{seccomp, spec};
 pub use engine::bollard::BollardEngine;
 pub use engine::{Engine, EngineError};
-pub use service::server::{Launcher, LauncherError, serve};
+pub use service::server::{Launcher, serve};
 pub use settings::{EgressSource, Settings, SlotMode};

@@ -17,7 +17,7 @@ use crate::news::seal::{SealError, Sender};
 use crate::serve::{self, Bounds, Census, LOOK_EVERY, Now, Service};
 use crate::session::Rules;
 use crate::storage::sqlite::{Limits, OpenError, Sqlite};
-use crate::storage::{Storage, StorageError};
+use crate::storage::{Removed, Storage, StorageError};
 
 /// Names of the keys in the database. Endpoint keys are separated by commas, and the first one
 /// encrypts.
@@ -25,8 +25,9 @@ const ENDPOINT_KEYS: &str = "endpoint_keys";
 const REGISTRATION_KEY: &str = "registration_key";
 const SIGNING_KEY: &str = "signing_key";
 
-/// Most endpoint keys. A foreign token is tried with every key.
-const ENDPOINT_KEYS_MAX: usize = 8;
+/// Most endpoint keys. A foreign token is tried with every key. A further key replaces the oldest,
+/// whose endpoints end.
+pub const ENDPOINT_KEYS_MAX: usize = 8;
 
 /// Expired messages and users take room until they are removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -73,11 +74,6 @@ pub enum ProcessError {
     /// There is no thread for the database, or it can't be read.
     #[error("the database can't be used: {0}")]
     Database(std::io::Error),
-    /// There are too many endpoint keys.
-    #[error(
-        "there are {ENDPOINT_KEYS_MAX} endpoint keys already: `fedicensus key rotate --push --stolen` discards the old ones, and ends all endpoints made with them"
-    )]
-    ManyKeys,
 }
 
 /// Serves until `shutdown`. Then disconnects all clients and stores what they have not
@@ -87,6 +83,8 @@ pub async fn run(
     now: Now,
     shutdown: CancellationToken,
 ) -> Result<(), ProcessError> {
+    // First of all: while another process listens here, recorded connections are its own.
+    let listener = serve::bind(&settings.socket)?;
     let storage = Arc::new(Sqlite::open(&settings.database, Limits::ORDINARY)?);
     storage.hold_reserve();
     // A killed process's connections are gone.
@@ -95,23 +93,13 @@ pub async fn run(
     let router = serve::public(Arc::clone(&service));
     let (socket, database) = (settings.socket.display(), settings.database.display());
     tracing::info!(%socket, %database, origin = settings.origin, "the push service runs");
-    let keeping = async {
-        tokio::join!(
-            serve::tell(Arc::clone(&service), LOOK_EVERY, shutdown.clone()),
-            serve::sweep(&service, SWEEP_EVERY, &shutdown),
-        );
-    };
-    let (listened, ()) = tokio::join!(
-        async {
-            let listened = serve::listen(&settings.socket, router, &shutdown).await;
-            // No data is written for a service that can't listen.
-            shutdown.cancel();
-            listened
-        },
-        keeping,
+    tokio::join!(
+        serve::listen(listener, router, &shutdown),
+        serve::tell(Arc::clone(&service), LOOK_EVERY, shutdown.clone()),
+        serve::sweep(&service, SWEEP_EVERY, &shutdown),
     );
     service.dismiss().await;
-    Ok(listened?)
+    Ok(())
 }
 
 fn service(
@@ -146,32 +134,34 @@ fn service(
     Ok(Arc::new(service.map_err(ProcessError::Database)?))
 }
 
-/// What happens to the former endpoint keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OldKeys {
-    Keep,
-    /// Their endpoints are gone: clients register again.
-    Forget,
-}
-
 /// Makes a new key for endpoints, which the process uses from its next start. Returns the number of
-/// keys.
+/// keys, up to [`ENDPOINT_KEYS_MAX`].
 ///
 /// # Errors
-/// There is no database, it can't be written, or it has as many keys as are allowed.
-pub fn rotate(database: &Path, old: OldKeys) -> Result<usize, ProcessError> {
+/// There is no database, or it can't be written.
+pub fn rotate(database: &Path) -> Result<usize, ProcessError> {
     let storage = Sqlite::open_existing(database, Limits::ORDINARY)?;
+    let former = text(ENDPOINT_KEYS, storage.secret(ENDPOINT_KEYS, b"")?)?;
     let mut keys = vec![new_endpoint_key()?];
-    if old == OldKeys::Keep {
-        let kept = text(ENDPOINT_KEYS, storage.secret(ENDPOINT_KEYS, b"")?)?;
-        let kept = kept.split(',').filter(|key| !key.is_empty());
-        keys.extend(kept.map(str::to_owned));
-    }
-    if keys.len() > ENDPOINT_KEYS_MAX {
-        return Err(ProcessError::ManyKeys);
-    }
+    let former = former.split(',').filter(|key| !key.is_empty());
+    keys.extend(former.map(str::to_owned));
+    keys.truncate(ENDPOINT_KEYS_MAX);
     storage.replace_secret(ENDPOINT_KEYS, keys.join(",").as_bytes())?;
     Ok(keys.len())
+}
+
+/// Makes all keys again after a theft, and removes all users and subscriptions, whose ids and keys
+/// the thief knows. No process may serve the database: it would keep the former keys.
+///
+/// # Errors
+/// There is no database, or it can't be written.
+pub fn renew(database: &Path) -> Result<Removed, ProcessError> {
+    let storage = Sqlite::open_existing(database, Limits::ORDINARY)?;
+    Ok(storage.renew(&[
+        (ENDPOINT_KEYS, new_endpoint_key()?.as_bytes()),
+        (REGISTRATION_KEY, new_endpoint_key()?.as_bytes()),
+        (SIGNING_KEY, &new_signing_key()?),
+    ])?)
 }
 
 fn text(name: &'static str, secret: Vec<u8>) -> Result<String, ProcessError> {

@@ -17,7 +17,7 @@ mod trial;
 
 pub use census::{BROADCAST, Census, LOOK_EVERY};
 pub use held::Bounds;
-pub use listen::{converse, listen};
+pub use listen::{bind, converse, listen};
 #[cfg(feature = "fuzzing")]
 pub use routes::fuzzing;
 pub use routes::{internal, public};

@@ -122,6 +122,15 @@ pub enum Saved {
     Full,
 }
 
+/// Numbers of what was removed after a theft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Removed {
+    pub users: i64,
+    pub channels: i64,
+    pub messages: i64,
+    pub subscriptions: i64,
+}
+
 #[derive(Debug, Error)]
 #[error("storage: {0}")]
 pub struct StorageError(#[source] Box<dyn std::error::Error + Send + Sync>);

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use ::push::storage::sqlite::{Limits, Sqlite};
 
 use anyhow::{Context as _, bail};
+use files::{Disk as _, Mode, SystemDisk};
 use store::Copied;
 
 use super::{OK, input_name, say};
 use crate::config::Config;
+use crate::roles::serve_alone;
 
 pub(super) fn backup(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let database = config.database();
@@ -68,12 +70,10 @@ fn remove(file: &Path) -> anyhow::Result<()> {
     }
 }
 
-pub(super) async fn restore_push(config: &Config, file: &Path) -> anyhow::Result<u8> {
-    let settings = &config.push_settings;
-    if local_socket::http::health(&settings.socket).await.is_ok() {
-        bail!("the push service is running: stop it first");
-    }
-    let database = &settings.database;
+pub(super) fn restore_push(config: &Config, file: &Path) -> anyhow::Result<u8> {
+    let database = &config.push_settings.database;
+    let _serving =
+        serve_alone("restore --push", database).with_context(|| not_restored(database, file))?;
     let kept = put_back(database, file).with_context(|| not_restored(database, file))?;
     say(&format!(
         "restored {}; start the push service now",
@@ -92,7 +92,10 @@ pub(super) async fn restore_push(config: &Config, file: &Path) -> anyhow::Result
 fn put_back(database: &Path, file: &Path) -> anyhow::Result<Option<PathBuf>> {
     let new = database.with_extension("new");
     remove_with_log(database, "new")?;
-    io::copy(&mut source(file)?, &mut File::create_new(&new)?)?;
+    io::copy(
+        &mut source(file)?,
+        &mut SystemDisk.create(&new, Mode::Private)?,
+    )?;
     if let Err(error) = Sqlite::open_existing(&new, Limits::ORDINARY) {
         remove_with_log(database, "new")?;
         return Err(error.into());
@@ -144,6 +147,8 @@ fn not_restored(database: &Path, file: &Path) -> String {
 pub(super) fn restore(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let database = config.database();
     let mut source = source(file)?;
+    let _serving =
+        serve_alone("restore", &database).with_context(|| not_restored(&database, file))?;
     let restored =
         store::restore(&database, &mut source).with_context(|| not_restored(&database, file))?;
     say(&format!(

@@ -1,7 +1,7 @@
 //! Commands about the signing key (docs/signatures.md). They need no daemon; a running daemon uses
 //! a new key at its next dump.
 
-use ::push::process::{self, OldKeys};
+use ::push::process::{self, ENDPOINT_KEYS_MAX};
 use anyhow::Context as _;
 use clap::Subcommand;
 use dump::Moment;
@@ -10,6 +10,7 @@ use dump::sign::keys::{Handover, Keys};
 use super::{OK, say};
 use crate::config::Config;
 use crate::publish::signature;
+use crate::roles::serve_alone;
 use crate::services::clock::{self, Clock as _, SystemClock};
 
 #[derive(Debug, Subcommand)]
@@ -21,8 +22,9 @@ pub(super) enum Key {
         /// The old key is stolen: it signs nothing, and readers must get the new one from you
         #[arg(long)]
         stolen: bool,
-        /// Make a new key for the push service's endpoints instead. Old endpoints keep working, or
-        /// end with `--stolen`
+        /// Make a new key for the push service's endpoints instead; old endpoints keep working.
+        /// With `--stolen` make all its keys again and remove its users and subscriptions; the push
+        /// service must be stopped
         #[arg(long)]
         push: bool,
     },
@@ -34,7 +36,8 @@ pub(super) fn obey(command: &Key, config: &Config) -> anyhow::Result<u8> {
             let keys = signature::keys(&config.data_dir)?;
             say(keys.key().public().to_file().trim_end())?;
         }
-        Key::Rotate { stolen, push: true } => rotate_push(config, stolen)?,
+        Key::Rotate { stolen, push: true } if stolen => renew_push(config)?,
+        Key::Rotate { push: true, .. } => rotate_push(config)?,
         Key::Rotate {
             stolen,
             push: false,
@@ -63,17 +66,27 @@ pub(super) fn obey(command: &Key, config: &Config) -> anyhow::Result<u8> {
 
 /// Rotates the push service's key. The push service reads its keys once, so only its next start
 /// uses the new one.
-fn rotate_push(config: &Config, stolen: bool) -> anyhow::Result<()> {
-    let old = if stolen {
-        OldKeys::Forget
-    } else {
-        OldKeys::Keep
-    };
+fn rotate_push(config: &Config) -> anyhow::Result<()> {
     let database = &config.push_settings.database;
-    let keys = process::rotate(database, old)
+    let keys = process::rotate(database)
         .with_context(|| format!("no new key was put into {}", database.display()))?;
     say(&format!(
-        "endpoint keys in {}: {keys}; restart the push service, which reads them at its start",
+        "endpoint keys in {}: {keys} of {ENDPOINT_KEYS_MAX}, then each new one ends the oldest one's endpoints; restart the push service, which reads them at its start",
         database.display()
+    ))
+}
+
+fn renew_push(config: &Config) -> anyhow::Result<()> {
+    let database = &config.push_settings.database;
+    let failed = || format!("no new keys were put into {}", database.display());
+    let _serving = serve_alone("key rotate --push --stolen", database).with_context(failed)?;
+    let removed = process::renew(database).with_context(failed)?;
+    say(&format!(
+        "all keys in {} are new; removed and overwritten: {} users, {} channels, {} messages, {} subscriptions. Start the push service now: its browsers register again by themselves. Subscribers at other push services must press their buttons off and on",
+        database.display(),
+        removed.users,
+        removed.channels,
+        removed.messages,
+        removed.subscriptions
     ))
 }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{FAILED, OK, Output, complain, put, say};
 use crate::config::Config;
-use crate::roles::since_epoch;
+use crate::roles::{serve_alone, since_epoch};
 use crate::services::clock::{Clock as _, SystemClock};
 
 /// Longest password that is read, in bytes. The limit for an account's password is lower.
@@ -33,7 +33,12 @@ pub(super) enum Moderator {
     /// Give an account a new password, second factor and recovery codes, and end its sessions
     Reset {
         /// Its name
-        name: String,
+        #[arg(required_unless_present = "all")]
+        name: Option<String>,
+        /// The file of accounts is stolen: all accounts, with drawn passwords, and the keys of
+        /// cookies. The console must be stopped
+        #[arg(long, conflicts_with = "name")]
+        all: bool,
     },
     /// Remove an account and end its sessions
     Remove {
@@ -76,6 +81,11 @@ struct Shown {
 
 pub(super) fn obey(command: &Moderator, config: &Config) -> anyhow::Result<u8> {
     let path = &config.console_settings.accounts;
+    // The console reads its keys once.
+    let _serving = match command {
+        Moderator::Reset { name: None, .. } => Some(serve_alone("moderator reset --all", path)?),
+        _ => None,
+    };
     let mut accounts = Accounts::open(path, &mut rand::rng())?;
     match command {
         Moderator::Add { name } => {
@@ -84,7 +94,10 @@ pub(super) fn obey(command: &Moderator, config: &Config) -> anyhow::Result<u8> {
             let enrolled = accounts.add(name, &password, now, &mut rand::rng())?;
             tell(name, &enrolled)?;
         }
-        Moderator::Reset { name } => {
+        Moderator::Reset { name: None, .. } => reset_all(&mut accounts)?,
+        Moderator::Reset {
+            name: Some(name), ..
+        } => {
             let password = ask_password()?;
             let enrolled = accounts.reset(name, &password, &mut rand::rng())?;
             tell(name, &enrolled)?;
@@ -109,6 +122,18 @@ pub(super) fn obey(command: &Moderator, config: &Config) -> anyhow::Result<u8> {
         Moderator::Backup { file } => backup(&accounts, path, file)?,
     }
     Ok(OK)
+}
+
+fn reset_all(accounts: &mut Accounts) -> anyhow::Result<()> {
+    let renewed = accounts.renew(&mut rand::rng())?;
+    for (name, password, enrolled) in &renewed {
+        say(&format!("{name}: password {password}"))?;
+        tell(name, enrolled)?;
+    }
+    say(&format!(
+        "{} accounts have new passwords, second factors and recovery codes; all sessions ended, and known browsers, bans and locks are forgotten; start the console now",
+        renewed.len()
+    ))
 }
 
 fn list(accounts: &Accounts, json: bool) -> anyhow::Result<()> {

@@ -8,11 +8,12 @@
 //! daemon and the command line are two processes. Reading needs no lock: files are replaced by
 //! renaming, and the history is valid both for the old and for the new key.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use files::Lock;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use zeroize::Zeroizing;
@@ -40,9 +41,6 @@ const HISTORY_FILE: &str = "signing.history";
 /// Locked while the key is created or replaced. Empty, and never deleted: deleting it would
 /// invalidate the lock of the next holder.
 const LOCK_FILE: &str = "signing.lock";
-
-/// Only the owner can access a secret.
-const MODE: u32 = 0o600;
 
 /// The permission bits of all other users.
 const OTHERS: u32 = 0o077;
@@ -249,24 +247,10 @@ impl Link {
     }
 }
 
-/// Waits until no other process creates or replaces the key, which takes milliseconds. The lock
-/// ends when the returned file is closed or the process ends.
-fn lock(folder: &Path) -> Result<File, KeyError> {
+/// Waits until no other process creates or replaces the key, which takes milliseconds.
+fn lock(folder: &Path) -> Result<Lock, KeyError> {
     let path = folder.join(LOCK_FILE);
-    let taken = || {
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(MODE)
-            .open(&path)?;
-        file.lock()?;
-        Ok(file)
-    };
-    taken().map_err(|source| KeyError::Unwritable {
-        path: path.clone(),
-        source,
-    })
+    Lock::wait(&path).map_err(|source| KeyError::Unwritable { path, source })
 }
 
 fn none_if_missing(found: Result<Keys, KeyError>) -> Result<Option<Keys>, KeyError> {

@@ -27,23 +27,6 @@ pub enum GatewayError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The control socket can't be bound.
-    #[error("the control socket {path} can't be bound")]
-    ControlSocket {
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
-    /// Another gateway answers at the control socket.
-    #[error("another gateway answers at {0}")]
-    AlreadyRunning(PathBuf),
-}
-
-impl From<BindError> for GatewayError {
-    fn from(error: BindError) -> Self {
-        match error {
-            BindError::InUse(path) => Self::AlreadyRunning(path),
-            BindError::Io { path, source } => Self::ControlSocket { path, source },
-        }
-    }
+    #[error(transparent)]
+    Listen(#[from] BindError),
 }

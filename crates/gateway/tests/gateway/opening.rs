@@ -6,6 +6,7 @@ use std::time::Duration;
 use gateway::control::{Answer, REQUEST_LINE_BYTES_MAX};
 use gateway::family::Routes;
 use gateway::{ClientError, GatewayError, Opened, Settings, serve};
+use local_socket::BindError;
 use protocol::egress::{Deferral, Family};
 use protocol::{CheckId, DeadReason};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -284,7 +285,7 @@ async fn only_one_gateway_serves_and_a_former_lifes_remains_go() {
     std::fs::create_dir(&in_use).unwrap();
     let second = serve(settings(&rig.control), CancellationToken::new()).await;
     assert!(
-        matches!(second, Err(GatewayError::AlreadyRunning(_))),
+        matches!(second, Err(GatewayError::Listen(BindError::InUse(_)))),
         "{second:?}"
     );
     assert!(in_use.exists(), "the second one swept the first one's");

@@ -3,14 +3,12 @@
 //! Answers with frames or one line. Rejects request lines that are too long, late or malformed, a
 //! check that already runs, and more checks than there are slots.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use local_socket::{BindError, Limits, LineError, LineLimits, Listener};
 use protocol::CheckId;
-use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
@@ -60,30 +58,6 @@ impl<E> Clone for Launcher<E> {
     }
 }
 
-/// Why the launcher can't serve.
-#[derive(Debug, Error)]
-pub enum LauncherError {
-    /// Another launcher listens on this socket.
-    #[error("another launcher listens on {path}")]
-    Taken { path: PathBuf },
-    /// The socket can't be created.
-    #[error("can't listen on {path}")]
-    Listen {
-        path: PathBuf,
-        /// The error of the system.
-        source: std::io::Error,
-    },
-}
-
-impl From<BindError> for LauncherError {
-    fn from(error: BindError) -> Self {
-        match error {
-            BindError::InUse(path) => Self::Taken { path },
-            BindError::Io { path, source } => Self::Listen { path, source },
-        }
-    }
-}
-
 /// Creates the socket and serves until `shutdown`. Then it ends all checks and removes the socket.
 ///
 /// The engine need not be reachable: the supervisor retries with growing pauses, and checks are
@@ -92,7 +66,7 @@ pub async fn serve<E: Engine>(
     settings: Settings,
     engine: E,
     shutdown: CancellationToken,
-) -> Result<(), LauncherError> {
+) -> Result<(), BindError> {
     let path = settings.socket.clone();
     let listener = local_socket::bind(&path, SOCKET_MODE)?;
     if settings.extra_roots {

@@ -14,7 +14,7 @@ use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use local_socket::http::bound_send_buffer;
-use local_socket::{BindError, Limits};
+use local_socket::{BindError, Limits, Listener};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
@@ -53,24 +53,24 @@ impl BytesRead {
     }
 }
 
-/// Serves at a Unix socket until `shutdown`.
-pub async fn listen(
-    path: &Path,
-    router: Router,
-    shutdown: &CancellationToken,
-) -> Result<(), BindError> {
-    let listener = local_socket::bind(path, SOCKET_MODE)?;
+/// Creates the Unix socket. Clients wait there until [`listen`] serves them.
+pub fn bind(path: &Path) -> Result<Listener, BindError> {
+    local_socket::bind(path, SOCKET_MODE)
+}
+
+/// Serves at a Unix socket until `shutdown`, and then removes it.
+pub async fn listen(listener: Listener, router: Router, shutdown: &CancellationToken) {
+    let path = listener.path().to_owned();
     let handle = |stream: UnixStream| {
         bound_send_buffer(&stream);
         converse(stream, router.clone())
     };
     local_socket::serve(listener, LIMITS, shutdown, handle).await;
-    if let Err(error) = std::fs::remove_file(path)
+    if let Err(error) = std::fs::remove_file(&path)
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(socket = %path.display(), %error, "the socket could not be removed");
     }
-    Ok(())
 }
 
 /// Answers one request. A WebSocket continues in a separate task.

@@ -1,23 +1,23 @@
 //! The storage in one SQLite file, which no other program opens.
 
+mod error;
 mod kept;
 mod owed;
+mod renew;
 mod reserve;
 mod room;
 mod rows;
 
-use std::fs::File;
-use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use files::{Disk as _, Lock, Mode, SystemDisk, create_private, make_private};
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params,
 };
 use rusqlite_migration::{M, Migrations};
-use thiserror::Error;
 
 use crate::ids::{ChannelId, Uaid};
 use crate::notification::{Notification, Topic};
@@ -29,6 +29,9 @@ use super::{
     USER_SECONDS_MAX, User,
 };
 
+use error::coded;
+
+pub use error::OpenError;
 pub use kept::SUBSCRIPTIONS_MAX;
 pub use owed::Owed;
 
@@ -73,24 +76,6 @@ impl Limits {
     };
 }
 
-/// Why the storage can't be opened.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// It is another program's database.
-    #[error("{0} is not a database of the push service")]
-    Foreign(String),
-    /// It must exist, and can't be read.
-    #[error("{0} can't be read ({1}); the push service makes it at its first start")]
-    Missing(String, #[source] io::Error),
-    #[error("the database {0} can't be opened: {1}")]
-    Sqlite(String, #[source] rusqlite::Error),
-    #[error("the lock of {0}: {1}")]
-    Lock(String, #[source] io::Error),
-    /// The schema can't be updated; it may be newer than this program.
-    #[error("the schema of {0}: {1}")]
-    Schema(String, #[source] rusqlite_migration::Error),
-}
-
 #[derive(Debug)]
 pub struct Sqlite {
     connection: Mutex<Connection>,
@@ -106,21 +91,27 @@ impl Sqlite {
     pub fn open(path: &Path, limits: Limits) -> Result<Self, OpenError> {
         let shown = path.display().to_string();
         let failed = |error| OpenError::Sqlite(shown.clone(), error);
-        let locked = |error| OpenError::Lock(shown.clone(), error);
-        let lock = File::create(path.with_extension("lock")).map_err(locked)?;
+        let unwritable = |error| OpenError::Unwritable(shown.clone(), error);
         // Several nodes may start at once, and only one of them may make the tables.
-        lock.lock().map_err(locked)?;
+        let _lock = Lock::wait(&path.with_extension("lock")).map_err(unwritable)?;
+        create_private(path).map_err(unwritable)?;
         let mut connection = Connection::open(path).map_err(failed)?;
-        let application = |connection: &Connection| -> rusqlite::Result<(i64, i64)> {
-            Ok((
-                connection.query_row("PRAGMA application_id", [], |row| row.get(0))?,
-                connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?,
-            ))
+        let number = |sql| -> Result<i64, OpenError> {
+            connection
+                .query_row(sql, [], |row| row.get(0))
+                .map_err(failed)
         };
-        let (application_id, tables) = application(&connection).map_err(failed)?;
+        let application_id = number("PRAGMA application_id")?;
+        let tables = number("SELECT count(*) FROM sqlite_schema")?;
         if application_id != APPLICATION_ID && (application_id, tables) != (0, 0) {
             return Err(OpenError::Foreign(shown));
         }
+        let (found, known) = (number("PRAGMA user_version")?, MIGRATIONS.len());
+        if usize::try_from(found).is_ok_and(|found| found > known) {
+            let path = shown;
+            return Err(OpenError::Newer { path, found, known });
+        }
+        make_private(path).map_err(unwritable)?;
         prepare(&connection).map_err(failed)?;
         Migrations::from_slice(MIGRATIONS)
             .to_latest(&mut connection)
@@ -175,8 +166,15 @@ impl Sqlite {
 
     /// Copies the database into a new file while it is in use.
     pub fn back_up(&self, to: &Path) -> Result<(), StorageError> {
-        let to = to.to_string_lossy();
-        self.read(|c| c.execute("VACUUM INTO ?1", [to]).map(|_| ()))
+        SystemDisk
+            .create(to, Mode::Private)
+            .map_err(StorageError::new)?;
+        let name = to.to_string_lossy();
+        let copied = self.read(|c| c.execute("VACUUM INTO ?1", [name]).map(|_| ()));
+        if copied.is_err() {
+            std::fs::remove_file(to).ok();
+        }
+        copied
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
@@ -190,7 +188,7 @@ impl Sqlite {
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StorageError> {
-        read(&self.connection()).map_err(StorageError::new)
+        read(&self.connection()).map_err(|error| StorageError(coded(&error).into()))
     }
 
     fn write<T>(
@@ -210,7 +208,7 @@ impl Sqlite {
             Err(error) if is_lack_of_space(&error) && self.reserve.give_back() => written(),
             done => done,
         }
-        .map_err(StorageError::new)
+        .map_err(|error| StorageError(coded(&error).into()))
     }
 }
 

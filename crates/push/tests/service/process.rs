@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use push::process::{OldKeys, Settings, rotate, run};
+use push::process::{ENDPOINT_KEYS_MAX, Settings, renew, rotate, run};
 use push::storage::sqlite::{Limits, Sqlite};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
@@ -18,19 +18,8 @@ struct Process {
 
 impl Process {
     async fn start(folder: TempDir) -> Self {
-        let settings = Settings {
-            bounds: Bounds::within(768 * 1024 * 1024),
-            socket: folder.path().join("http.sock"),
-            database: database(&folder),
-            origin: ORIGIN.to_owned(),
-            rules: Rules::AUTOPUSH,
-            contact: "mailto:census@example".to_owned(),
-            changes: folder.path().join("changes"),
-            services: PushServices::default(),
-            daemon: folder.path().join("nobody.sock"),
-        };
         let shutdown = CancellationToken::new();
-        let until = shutdown.clone();
+        let (settings, until) = (settings(&folder), shutdown.clone());
         let running = tokio::spawn(async move { run(settings, now(), until).await.unwrap() });
         let process = Self {
             folder,
@@ -73,6 +62,20 @@ impl Process {
     }
 }
 
+fn settings(folder: &TempDir) -> Settings {
+    Settings {
+        socket: folder.path().join("http.sock"),
+        database: database(folder),
+        origin: ORIGIN.to_owned(),
+        rules: Rules::AUTOPUSH,
+        bounds: Bounds::within(768 * 1024 * 1024),
+        contact: "mailto:census@example".to_owned(),
+        changes: folder.path().join("changes"),
+        services: PushServices::default(),
+        daemon: folder.path().join("nobody.sock"),
+    }
+}
+
 fn database(folder: &TempDir) -> PathBuf {
     folder.path().join("push.db")
 }
@@ -100,32 +103,54 @@ async fn a_stop_loses_neither_what_was_sent_nor_keys_nor_users() {
 }
 
 #[tokio::test]
-async fn new_keys_keep_old_endpoints_until_they_are_given_up() {
+async fn a_second_start_that_fails_leaves_connected_clients_their_messages() {
+    let process = Process::start(tempfile::tempdir().unwrap()).await;
+    let mut client = process.client().await;
+    client.hello("").await;
+    let endpoint = client.register(None).await;
+    let second = run(settings(&process.folder), now(), CancellationToken::new());
+    let refused = second.await.unwrap_err().to_string();
+    assert!(refused.contains("another process listens"), "{refused}");
+    assert_eq!(process.send(&endpoint).await, StatusCode::CREATED);
+    assert_eq!(client.heard().await["channelID"], CHANNEL);
+}
+
+#[tokio::test]
+async fn new_keys_keep_old_endpoints_until_all_keys_are_renewed() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
     let mut client = process.client().await;
     client.hello("").await;
     let endpoint = client.register(None).await;
 
     let folder = process.stop().await;
-    assert_eq!(rotate(&database(&folder), OldKeys::Keep).unwrap(), 2);
+    assert_eq!(rotate(&database(&folder)).unwrap(), 2);
     let process = Process::start(folder).await;
     assert_eq!(process.send(&endpoint).await, StatusCode::CREATED);
 
     let folder = process.stop().await;
-    assert_eq!(rotate(&database(&folder), OldKeys::Forget).unwrap(), 1);
+    let removed = renew(&database(&folder)).unwrap();
+    assert_eq!((removed.users, removed.messages), (1, 1));
     let process = Process::start(folder).await;
     assert_eq!(process.send(&endpoint).await, StatusCode::NOT_FOUND);
+    let mut again = process.client().await;
+    again.hello(&client.uaid).await;
+    assert_ne!(again.uaid, client.uaid, "a browser subscribes again then");
 }
 
 /// Every incoming token is tried with each key.
 #[test]
-fn there_is_a_bound_on_keys() {
+fn a_further_key_takes_the_place_of_the_oldest() {
     let folder = tempfile::tempdir().unwrap();
     let database = database(&folder);
-    drop(Sqlite::open(&database, Limits::ORDINARY).unwrap());
-    let refused = (0..100).find_map(|_| rotate(&database, OldKeys::Keep).err());
-    assert!(refused.unwrap().to_string().contains("--stolen"));
-    assert_eq!(rotate(&database, OldKeys::Forget).unwrap(), 1);
+    let storage = Sqlite::open(&database, Limits::ORDINARY).unwrap();
+    for keys in 1..=ENDPOINT_KEYS_MAX {
+        assert_eq!(rotate(&database).unwrap(), keys);
+    }
+    let former = storage.secret("endpoint_keys", b"").unwrap();
+    assert_eq!(rotate(&database).unwrap(), ENDPOINT_KEYS_MAX);
+    let keys = storage.secret("endpoint_keys", b"").unwrap();
+    let (_new, kept) = keys.split_at(1 + keys.iter().position(|byte| *byte == b',').unwrap());
+    assert!(former.starts_with(kept) && keys.len() == former.len());
 }
 
 /// The engine restarts nothing, but reports a part that fails its check as unhealthy.

@@ -18,6 +18,8 @@ use std::thread::JoinHandle;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::db::error::coded;
+
 /// Log growth, in pages, after which the thread runs: 4 MiB, SQLite's own threshold.
 const ROUND_PAGES: u32 = 1000;
 
@@ -200,7 +202,7 @@ impl Checkpoints {
         if is_mine.is_some()
             && let Err(error) = take_over(writer)
         {
-            tracing::debug!(%error, "the writer could not checkpoint the log; the checkpoint thread logs the reason");
+            tracing::debug!(error = %coded(&error), "the writer could not checkpoint the log; the checkpoint thread logs the reason");
         }
         drop(is_mine);
         if turn.wake
@@ -301,10 +303,10 @@ impl Trouble {
             }
             Ok(()) => {}
             Err(error) if self.is_told => {
-                tracing::debug!(%error, "the database's log still can't be taken over");
+                tracing::debug!(error = %coded(&error), "the database's log still can't be taken over");
             }
             Err(error) => {
-                tracing::warn!(%error, "the database's log can't be taken over: it grows until that works; nothing is lost");
+                tracing::warn!(error = %coded(&error), "the database's log can't be taken over: it grows until that works; nothing is lost");
                 self.is_told = true;
             }
         }

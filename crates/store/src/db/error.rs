@@ -137,10 +137,10 @@ pub enum CopyError {
 }
 
 impl OpenError {
-    pub(crate) fn unwritable(path: &Path, reason: &dyn std::error::Error) -> Self {
+    pub(crate) fn unwritable(path: &Path, reason: &(dyn std::error::Error + 'static)) -> Self {
         Self::Unwritable {
             path: path.to_owned(),
-            reason: reason.to_string(),
+            reason: coded(reason),
         }
     }
 }
@@ -152,10 +152,10 @@ impl From<OpenError> for CopyError {
 }
 
 impl CopyError {
-    pub(crate) fn unwritable(path: &Path, reason: &dyn std::error::Error) -> Self {
+    pub(crate) fn unwritable(path: &Path, reason: &(dyn std::error::Error + 'static)) -> Self {
         Self::Unwritable {
             path: path.to_owned(),
-            reason: reason.to_string(),
+            reason: coded(reason),
         }
     }
 }
@@ -166,18 +166,18 @@ impl CopyError {
 #[derive(Debug, Clone, Error)]
 pub enum StoreError {
     /// The disk or the quota is full. The writer continues once there is room again.
-    #[error("the database's disk is full: free some space; it goes on by itself then")]
+    #[error("the database's disk is full: free some space; it goes on by itself then ({})", coded(.0.as_ref()))]
     Full(#[source] Arc<rusqlite::Error>),
     /// Another process holds the database's write lock, and waiting for it timed out.
     #[error(
-        "the database is locked by another process: end what else writes it, such as a backup or an sqlite3 shell"
+        "the database is locked by another process: end what else writes it, such as a backup or an sqlite3 shell ({})", coded(.0.as_ref())
     )]
     Busy(#[source] Arc<rusqlite::Error>),
-    #[error("the database is damaged: stop the daemon and restore a copy")]
+    #[error("the database is damaged: stop the daemon and restore a copy ({})", coded(.0.as_ref()))]
     Corrupt(#[source] Arc<rusqlite::Error>),
     /// The file can't be read or written: an input/output error, or it became read-only.
     #[error(
-        "the database's file can't be read or written: see that its directory is there and mounted for writing, and the system's log for the disk behind it"
+        "the database's file can't be read or written: see that its directory is there and mounted for writing, and the system's log for the disk behind it ({})", coded(.0.as_ref())
     )]
     Unwritable(#[source] Arc<rusqlite::Error>),
     /// The file was moved or removed while it was open.
@@ -210,8 +210,17 @@ pub enum StoreError {
     #[error("can't start a thread for the database: too many threads or too little memory")]
     Thread(#[source] Arc<std::io::Error>),
     /// Any other error from SQLite.
-    #[error("the database failed")]
+    #[error("the database failed ({})", coded(.0.as_ref()))]
     Sqlite(#[source] Arc<rusqlite::Error>),
+}
+
+/// An error, SQLite's with its extended code: many causes share one text, such as "disk I/O error".
+pub(crate) fn coded(error: &(dyn std::error::Error + 'static)) -> String {
+    let of_sqlite = error.downcast_ref::<rusqlite::Error>();
+    match of_sqlite.and_then(rusqlite::Error::sqlite_error) {
+        Some(code) => format!("{error}, SQLite's code {}", code.extended_code),
+        None => error.to_string(),
+    }
 }
 
 impl From<rusqlite::Error> for StoreError {

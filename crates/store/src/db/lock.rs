@@ -1,26 +1,19 @@
 //! The lock file next to the database, which keeps a second writer out.
 
-use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
+
+use ::files::Lock;
 
 use crate::db::error::OpenError;
 
 /// Locks the file next to the database. SQLite's own locks would let two daemons alternate and
 /// check the same hosts twice.
-pub(crate) fn lock(path: &Path) -> Result<File, OpenError> {
+pub(crate) fn lock(path: &Path) -> Result<Lock, OpenError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(PathBuf::from(name))
-        .map_err(|error| OpenError::unwritable(path, &error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(OpenError::InUse {
+    Lock::take(&PathBuf::from(name))
+        .map_err(|error| OpenError::unwritable(path, &error))?
+        .ok_or_else(|| OpenError::InUse {
             path: path.to_owned(),
-        }),
-        Err(TryLockError::Error(error)) => Err(OpenError::unwritable(path, &error)),
-    }
+        })
 }

@@ -3,11 +3,11 @@
 //! Opening gives a [`Store`] (the only writer) or a [`Reader`]. It fails for a path that can't be
 //! written, a second writer, a newer schema, and a file that is not a census.
 
-use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use ::files::{Lock, create_private, make_private};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::db::checkpoint::{BeginError, Checkpoints};
@@ -33,7 +33,7 @@ pub struct Store {
     filling: Filling,
     thread: WriterThread,
     /// Released with the file handle, at the latest by the operating system when the process ends.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl Store {
@@ -153,6 +153,7 @@ fn open_to_look(path: &Path) -> Result<(Connection, Found), OpenError> {
 
 pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError> {
     let lock = lock(path)?;
+    create_private(path).map_err(|error| OpenError::unwritable(path, &error))?;
     let mut connection = read_write(path, tuning).map_err(|error| explain(path, error))?;
     // Looks before the first write, even of the journal mode: another program's file stays
     // unchanged.
@@ -163,6 +164,7 @@ pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError
         Found::Census(found) if found > known => return Err(newer(path, found, known)),
         Found::Census(_) | Found::Empty => {}
     }
+    make_private(path).map_err(|error| OpenError::unwritable(path, &error))?;
     make_durable(&connection).map_err(|error| explain(path, error))?;
     copy::clear(path);
     match found {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, InterruptHandle, Row};
 
-use crate::db::error::StoreError;
+use crate::db::error::{StoreError, coded};
 use crate::db::reader::Reader;
 use crate::tables::history;
 use crate::tables::hosts::recovery;
@@ -228,7 +228,7 @@ impl Look {
                 Some(ErrorCode::OperationInterrupted) => self.result.unfinished.push(what),
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                     self.result.findings.push(Finding {
-                        what: format!("{what}: {error}"),
+                        what: format!("{what}: {}", coded(&error)),
                         remedy: Remedy::Restore,
                     });
                 }

@@ -5,17 +5,17 @@
 //! place has its old or its new file. Leftover temporary files are hidden, and are deleted when the
 //! database is next opened for writing.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use ::files::folder_of;
+use ::files::{Disk as _, Mode, SystemDisk, folder_of};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::db::error::CopyError;
+use crate::db::error::{CopyError, coded};
 use crate::db::migrate::{self, Found};
 
 /// How names of temporary files begin and end.
@@ -40,11 +40,7 @@ impl TemporaryFile {
         let chance = RandomState::new().hash_one(place);
         let path = folder_of(place).join(format!("{BEGIN}{chance:016x}{END}"));
         let make = || -> io::Result<File> {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create_new(true)
-                .open(&path)?;
+            let file = SystemDisk.create(&path, Mode::Private)?;
             file.try_lock().map_err(io::Error::from)?;
             Ok(file)
         };
@@ -71,7 +67,7 @@ impl TemporaryFile {
             .map_err(|error| match error.sqlite_error_code() {
                 Some(ErrorCode::DiskFull) => self.no_room(from),
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                    CopyError::Damaged(error.to_string())
+                    CopyError::Damaged(coded(&error))
                 }
                 Some(_) | None => CopyError::unwritable(&self.path, &error),
             })
@@ -93,7 +89,7 @@ impl TemporaryFile {
     pub(crate) fn check(&self) -> Result<i64, CopyError> {
         let damaged = |error: rusqlite::Error| match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => CopyError::NotACensus,
-            Some(_) | None => CopyError::Damaged(error.to_string()),
+            Some(_) | None => CopyError::Damaged(coded(&error)),
         };
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(&self.path, flags).map_err(damaged)?;

@@ -8,6 +8,7 @@ use rusqlite::Connection;
 use tokio::sync::mpsc;
 
 use crate::db::checkpoint::Checkpoints;
+use crate::db::error::coded;
 use crate::tables::known::KnownNames;
 use crate::writer::batch::{self, Job};
 use crate::writer::handle::Writer;
@@ -81,6 +82,6 @@ fn work(
     // The last connection that closes the database deletes the log.
     drop(checkpoints);
     if let Err((_connection, error)) = connection.close() {
-        tracing::warn!(%error, "the database was not closed properly; it is recovered at the next start");
+        tracing::warn!(error = %coded(&error), "the database was not closed properly; it is recovered at the next start");
     }
 }

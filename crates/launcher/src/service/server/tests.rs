@@ -433,7 +433,7 @@ async fn the_server_has_a_socket_for_everybody_in_its_folder_and_for_one_launche
         Frame::End(End { exit_code: 5, .. })
     ));
     let second = serve(settings, FakeEngine::default(), shutdown.clone()).await;
-    assert!(matches!(second, Err(LauncherError::Taken { .. })));
+    assert!(matches!(second, Err(BindError::InUse(_))));
     shutdown.cancel();
     serving.await.unwrap().unwrap();
     assert!(!path.exists());

@@ -1,5 +1,7 @@
 mod room;
 
+use std::path::PathBuf;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -486,6 +488,47 @@ fn another_programs_database_is_left_alone() {
     other.execute_batch("CREATE TABLE t (a)").unwrap();
     let refused = Sqlite::open(&path, Limits::ORDINARY);
     assert!(matches!(refused, Err(OpenError::Foreign(_))));
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_refused() {
+    let place = Place::new();
+    let newer = "PRAGMA user_version = 99";
+    place.open().read(|c| c.execute_batch(newer)).unwrap();
+    let path = place.folder.path().join("push.db");
+    let refused = Sqlite::open(&path, Limits::ORDINARY).unwrap_err();
+    let says = "has schema 99, made by a newer version";
+    assert!(refused.to_string().contains(says), "{refused}");
+}
+
+#[test]
+fn only_its_owner_may_read_the_database_its_log_and_a_backup() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let storage = place.open();
+    let at = |name| place.folder.path().join(name);
+    storage.back_up(&at("copy.db")).unwrap();
+    let files = ["push.db", "push.db-wal", "push.db-shm", "copy.db"].map(at);
+    let are_private = || {
+        let mode = |path: &PathBuf| path.metadata().unwrap().permissions().mode() & 0o777;
+        files.iter().all(|file| mode(file) == 0o600)
+    };
+    assert!(are_private());
+    for file in files.iter().take(3) {
+        let public = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(file, public).unwrap();
+    }
+    let _again = place.open();
+    assert!(are_private());
+}
+
+#[test]
+fn an_error_has_sqlites_extended_code() {
+    let place = Place::new();
+    let twice = "INSERT INTO secrets (name, value) VALUES ('a', x''), ('a', x'')";
+    let failed = place.open().write(|t| t.execute_batch(twice)).unwrap_err();
+    let code = rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY.to_string();
+    assert!(failed.to_string().contains(&code), "{failed}");
 }
 
 #[test]

@@ -52,6 +52,22 @@ fn a_second_writer_is_refused_until_the_first_has_closed() {
 }
 
 #[test]
+fn only_its_owner_may_read_the_database_and_its_log() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let dir = TempDir::new().unwrap();
+    let mode = |end: &str| {
+        let path = format!("{}{end}", path(&dir).display());
+        std::fs::metadata(path).unwrap().mode() & 0o777
+    };
+    open(&path(&dir)).unwrap().close();
+    assert_eq!(mode(""), 0o600);
+    let public = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(path(&dir), public).unwrap();
+    let _store = open(&path(&dir)).unwrap();
+    assert_eq!([mode(""), mode("-wal"), mode("-shm")], [0o600; 3]);
+}
+
+#[test]
 fn a_path_that_cannot_be_written_is_refused() {
     let dir = TempDir::new().unwrap();
     let missing = dir.path().join("nowhere").join("census.db");
