@@ -62,7 +62,6 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let console = console_server(config, &store, &services, &handler)?;
     let push = push_server(config, &services)?;
     let metrics = metrics_server(config, &store, &services, &handler)?;
-    let control = ControlSocket::open(&config.control_socket())?;
     let waiting = gate::retry::keep(services.clone(), shutdown.clone());
     let grouped = groups::keep(services.clone(), config.group_threshold, shutdown.clone());
     let lists = lists::keep::keep(
@@ -87,6 +86,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
         signals,
     )
     .await?;
+    let control = ControlSocket::open(&config.control_socket())?;
     let control = control.serve(handler, shutdown.clone());
     let Bounds { least, most } = config.checks;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), database = %config.database().display(), "the census runs, {least} to {most} checks at once");

@@ -27,7 +27,7 @@ pub struct Lock {
 pub enum ServeError {
     #[error("{path} is in use by {holder}: stop that first", path = .path.display())]
     InUse { path: PathBuf, holder: String },
-    #[error("{path} can't be locked ({source}): check that its folder exists, belongs to this user and is not on a read-only or full disk", path = .path.display())]
+    #[error("{path} can't be locked ({source}): check that its folder exists, belongs to this user, and that the disk is mounted for writing and not full", path = .path.display())]
     Io { path: PathBuf, source: io::Error },
 }
 
