@@ -26,7 +26,7 @@ use super::{
 };
 
 pub use kept::SUBSCRIPTIONS_MAX;
-pub use owed::Owed;
+pub use owed::{CONFIRMATION, Owed};
 
 /// “Fepu”: rejects databases of other programs.
 const APPLICATION_ID: i64 = 1_181_053_045;
@@ -37,7 +37,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most rows that one call of `sweep` removes, so that others never wait for long.
 const SWEPT_AT_ONCE: u32 = 500;
 
-static MIGRATIONS: &[M<'static>] = &[M::up(include_str!("../../migrations/0001_push.sql"))];
+static MIGRATIONS: &[M<'static>] = &[
+    M::up(include_str!("../../migrations/0001_push.sql")),
+    M::up(include_str!("../../migrations/0003_subscriptions.sql")),
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
