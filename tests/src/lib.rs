@@ -18,5 +18,5 @@ pub use needs::{Need, skip};
 pub use patience::{PATIENCE, patient, unhurried};
 pub use process_engine::ProcessEngine;
 pub use tables::Table;
-pub use web::Web;
+pub use web::{Web, memory_limit_kib};
 pub use world::{Engine, Options, Role, Usage, World, program, write_lab_file};

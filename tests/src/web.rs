@@ -17,18 +17,23 @@ const INTAKE_SOCKET: &str = "/run/intake-http/http.sock";
 const CONSOLE_SOCKET: &str = "/run/console-http/http.sock";
 const PUSH_SOCKET: &str = "/run/push-http/http.sock";
 
+/// The servers' ports in the configuration: the site, the console, the push service, the metrics.
+const PORTS: [&str; 4] = ["8080", "8081", "8082", "9090"];
+
 /// A server at a local port. Dropping it stops it.
 #[derive(Debug)]
 pub struct Web {
     nginx: Child,
-    address: String,
-    console_address: String,
-    push_address: String,
+    /// Of the site, the console and the push service: `http://HOST:PORT`.
+    addresses: [String; 3],
     log: PathBuf,
+    memory: Option<Cgroup>,
+    /// The push service's own web server.
+    push: Option<Box<Self>>,
 }
 
 /// Sockets to which nginx forwards requests.
-#[derive(Default)]
+#[derive(Default, Clone, Copy)]
 struct Behind<'p> {
     intake: Option<&'p Path>,
     console: Option<&'p Path>,
@@ -39,7 +44,7 @@ impl Web {
     /// Serves the files of `public`. nginx writes its own files to `folder`, which may contain a
     /// `clients.conf`.
     pub async fn start(folder: &Path, public: &Path) -> anyhow::Result<Self> {
-        Self::start_with(folder, public, Behind::default()).await
+        Self::run(folder, public, Behind::default(), "site").await
     }
 
     /// Forwards submissions and opt-outs to the intake at this socket.
@@ -52,7 +57,7 @@ impl Web {
             intake: Some(intake),
             ..Behind::default()
         };
-        Self::start_with(folder, public, behind).await
+        Self::run(folder, public, behind, "site").await
     }
 
     /// Also serves the console at this socket, at a separate port.
@@ -65,7 +70,7 @@ impl Web {
             console: Some(console),
             ..Behind::default()
         };
-        Self::start_with(folder, public, behind).await
+        Self::run(folder, public, behind, "site").await
     }
 
     /// Forwards subscriptions to the push service at this socket, and serves its clients and
@@ -79,70 +84,71 @@ impl Web {
             push: Some(push),
             ..Behind::default()
         };
-        Self::start_with(folder, public, behind).await
+        let mut web = Self::run(folder, public, behind, "site").await?;
+        let of_push = folder.join("push");
+        std::fs::create_dir(&of_push)?;
+        let push = Self::run(&of_push, public, behind, "push").await?;
+        web.push = Some(Box::new(push));
+        Ok(web)
     }
 
-    async fn start_with(folder: &Path, public: &Path, behind: Behind<'_>) -> anyhow::Result<Self> {
-        let port = free_port()?;
+    /// Runs the start script with this argument.
+    async fn run(
+        folder: &Path,
+        public: &Path,
+        behind: Behind<'_>,
+        server: &str,
+    ) -> anyhow::Result<Self> {
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/nginx");
-        let place = folder.display();
-        let text = std::fs::read_to_string(own.join("nginx.conf"))?
-            .replace(" /tmp/", &format!(" {place}/"))
-            .replace("/etc/fedicensus/", &format!("{place}/"))
-            .replace("root /public;", &format!("root {};", public.display()))
-            .replace("listen 8080", &format!("listen 127.0.0.1:{port}"));
-        let sockets = [(INTAKE_SOCKET, behind.intake), (PUSH_SOCKET, behind.push)];
-        let text = sockets
-            .iter()
-            .fold(text, |text, (ours, socket)| match socket {
-                Some(socket) => text.replace(ours, &socket.display().to_string()),
-                None => text,
-            });
-        std::fs::write(folder.join("nginx.conf"), text)?;
-        std::fs::copy(own.join("headers.conf"), folder.join("headers.conf"))?;
-        // The metrics have a separate port, which these tests don't need.
-        std::fs::write(folder.join("metrics.conf"), "")?;
-        let (console_port, push_port) = (free_port()?, free_port()?);
-        let servers = [
-            (
-                "console.conf",
-                CONSOLE_SOCKET,
-                behind.console,
-                "listen 8081",
-                console_port,
-            ),
-            (
-                "push.conf",
-                PUSH_SOCKET,
-                behind.push,
-                "listen 8082",
-                push_port,
-            ),
-        ];
-        for (name, ours, socket, listen, port) in servers {
-            let Some(socket) = socket else { continue };
-            let text = std::fs::read_to_string(own.join(name))?
-                .replace("/tmp/", &format!("{place}/"))
-                .replace(ours, &socket.display().to_string())
-                .replace(listen, &format!("listen 127.0.0.1:{port}"));
-            std::fs::write(folder.join(name), text)?;
+        let ports = [free_port()?, free_port()?, free_port()?, free_port()?];
+        let here = format!("{}/", folder.display());
+        for entry in std::fs::read_dir(own)? {
+            let entry = entry?;
+            let mut text = std::fs::read_to_string(entry.path())?
+                .replace("/tmp/", &here)
+                .replace("/etc/fedicensus/", &here)
+                .replace("root /public;", &format!("root {};", public.display()));
+            for (ours, port) in PORTS.iter().zip(ports) {
+                let listens = format!("listen 127.0.0.1:{port} ");
+                text = text.replace(&format!("listen {ours} "), &listens);
+            }
+            for (ours, socket) in [
+                (INTAKE_SOCKET, behind.intake),
+                (CONSOLE_SOCKET, behind.console),
+                (PUSH_SOCKET, behind.push),
+            ] {
+                if let Some(socket) = socket {
+                    text = text.replace(ours, &socket.display().to_string());
+                }
+            }
+            std::fs::write(folder.join(entry.file_name()), text)?;
         }
-        let start = std::fs::read_to_string(own.join("start"))?
-            .replace("=/tmp/", &format!("={place}/"))
-            .replace("/etc/fedicensus/", &format!("{place}/"));
-        std::fs::write(folder.join("start"), start)?;
         let log = folder.join("requests.log");
+        let [site, console, push, _metrics] = ports;
+        let port = if server == "push" { push } else { site };
+        let memory = Cgroup::make(port);
+        let join = memory.as_ref().map_or_else(String::new, |memory| {
+            format!("echo $$ >{}/cgroup.procs; ", memory.folder.display())
+        });
         let nginx = Command::new("bash")
+            .args(["-euc", &format!("{join}exec bash \"$@\""), "bash"])
             .arg(folder.join("start"))
+            .arg(server)
             .stdin(Stdio::null())
             .stdout(File::create(&log)?)
             .spawn()?;
+        let addresses = [
+            format!("http://127.0.0.1:{site}"),
+            // With this name, browsers accept cookies that otherwise need TLS.
+            format!("http://localhost:{console}"),
+            format!("http://127.0.0.1:{push}"),
+        ];
         let web = Self {
             nginx,
-            address: format!("http://127.0.0.1:{port}"),
-            console_address: format!("http://localhost:{console_port}"),
-            push_address: format!("http://127.0.0.1:{push_port}"),
+            addresses,
             log,
+            memory,
+            push: None,
         };
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -152,37 +158,51 @@ impl Web {
         Ok(web)
     }
 
-    /// `http://127.0.0.1:PORT`.
+    /// The site.
     pub fn address(&self) -> &str {
-        &self.address
+        &self.addresses[0]
     }
 
-    /// `http://localhost:PORT` of the console. With this name, browsers accept cookies that
-    /// otherwise need TLS.
     pub fn console_address(&self) -> &str {
-        &self.console_address
+        &self.addresses[1]
     }
 
-    /// `http://127.0.0.1:PORT` of the push service.
+    /// The push service's web server.
     pub fn push_address(&self) -> &str {
-        &self.push_address
+        &self.push.as_deref().unwrap_or(self).addresses[2]
     }
 
-    /// The sum of the peak resident memory of its processes, in KiB.
-    pub fn peak_memory_kib(&self) -> anyhow::Result<u64> {
+    /// Fails if nginx and its sockets ever took more memory than the container of the site's web
+    /// server has. Skips the test if this user can't make a cgroup.
+    pub fn fits_into_its_memory(&self) -> anyhow::Result<()> {
+        let Some(peak) = self.memory.as_ref().and_then(Cgroup::peak_kib) else {
+            crate::skip(crate::Need::Privileges, "no memory cgroup can be made here");
+            return Ok(());
+        };
+        let compose = include_str!("../../compose.yaml");
+        let limit = memory_limit_kib(compose, "web").context("compose.yaml: no limit")?;
+        anyhow::ensure!(peak < limit, "{peak} of {limit} KiB");
+        Ok(())
+    }
+
+    /// Kills nginx's workers until nginx ends.
+    pub async fn end_by_its_worker(mut self) -> anyhow::Result<()> {
         let master = self.nginx.id();
-        let workers = std::fs::read_to_string(format!("/proc/{master}/task/{master}/children"))?;
-        let mut sum = 0;
-        for process in workers.split_whitespace().chain([&*master.to_string()]) {
-            let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-            let peak = status
-                .lines()
-                .find_map(|line| line.strip_prefix("VmHWM:"))
-                .and_then(|rest| rest.trim().strip_suffix(" kB"))
-                .context("no VmHWM")?;
-            sum += peak.parse::<u64>()?;
+        let begun = Instant::now();
+        while self.nginx.try_wait()?.is_none() {
+            anyhow::ensure!(begun.elapsed() < crate::PATIENCE, "nginx goes on");
+            let children = format!("/proc/{master}/task/{master}/children");
+            for id in std::fs::read_to_string(children)?.split_whitespace() {
+                // One that has ended is no worker any more.
+                let name = std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+                let process = rustix::process::Pid::from_raw(id.parse()?);
+                if let Some(process) = process.filter(|_| name == "nginx\n") {
+                    rustix::process::kill_process(process, Signal::KILL).ok();
+                }
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
         }
-        Ok(sum)
+        Ok(())
     }
 
     /// Stops it as an engine does, and returns its log.
@@ -208,5 +228,65 @@ fn free_port() -> anyhow::Result<u16> {
 impl Drop for Web {
     fn drop(&mut self) {
         self.end(Signal::TERM);
+    }
+}
+
+/// `mem_limit` of a service in a compose file, in KiB.
+pub fn memory_limit_kib(compose: &str, service: &str) -> Option<u64> {
+    let (_, rest) = compose.split_once(&format!("\n  {service}:\n    image:"))?;
+    let (_, rest) = rest.split_once("\n    mem_limit: ")?;
+    let (mib, _) = rest.split_once("m\n")?;
+    mib.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// A cgroup that measures memory, with that of sockets. Dropping it removes it, once its processes
+/// have ended.
+#[derive(Debug)]
+struct Cgroup {
+    folder: PathBuf,
+}
+
+impl Cgroup {
+    fn make(number: u16) -> Option<Self> {
+        let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+        let parent = match own.lines().find_map(|line| line.split_once(":memory:")) {
+            Some(_) => PathBuf::from("/sys/fs/cgroup/memory"),
+            // Version 2: a cgroup has either processes or children, so this becomes a sibling.
+            None => {
+                let path = own.trim().strip_prefix("0::/")?;
+                Path::new("/sys/fs/cgroup").join(path).parent()?.to_owned()
+            }
+        };
+        let folder = parent.join(format!("web-{}-{number}", std::process::id()));
+        std::fs::create_dir(&folder).ok()?;
+        let cgroup = Self { folder };
+        // Version 1 counts sockets only under a limit of their own. Version 2 has no such file.
+        let sockets = cgroup.folder.join("memory.kmem.tcp.limit_in_bytes");
+        if sockets.exists() {
+            std::fs::write(sockets, u32::MAX.to_string()).ok()?;
+        }
+        cgroup.peak_kib()?;
+        Some(cgroup)
+    }
+
+    fn peak_kib(&self) -> Option<u64> {
+        let bytes = |name: &str| {
+            let text = std::fs::read_to_string(self.folder.join(name)).ok()?;
+            text.trim().parse::<u64>().ok()
+        };
+        let of_version_1 = || {
+            let sockets = bytes("memory.kmem.tcp.max_usage_in_bytes")?;
+            bytes("memory.max_usage_in_bytes")?.checked_add(sockets)
+        };
+        Some(bytes("memory.peak").or_else(of_version_1)? / 1024)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let begun = Instant::now();
+        while std::fs::remove_dir(&self.folder).is_err() && begun.elapsed() < crate::PATIENCE {
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 }

@@ -18,21 +18,22 @@ fn visitors_port_is_published_on_this_machine_alone_unless_an_address_is_set() {
 /// Browsers reach the push service over TLS.
 #[test]
 fn the_push_services_port_is_published_on_this_machine_alone_unless_an_address_is_set() {
-    is_published_locally("push", 8082);
+    let unit = "deploy/quadlet/push/fedicensus-push-web.container";
+    is_published_locally("push", 8082, unit);
 }
 
 /// The console is for moderators, and its cookies need TLS in front of it.
 #[test]
 fn the_consoles_port_is_published_on_this_machine_alone_unless_an_address_is_set() {
-    is_published_locally("console", 8081);
+    let unit = "deploy/quadlet/console/fedicensus-web.container.d/50-console.conf";
+    is_published_locally("console", 8081, unit);
 }
 
-fn is_published_locally(name: &str, port: u16) {
+fn is_published_locally(name: &str, port: u16, unit: &str) {
     let variable = format!("FEDICENSUS_{}_PORT", name.to_ascii_uppercase());
     let compose = read(&format!("deploy/compose.{name}.yaml"));
     assert!(compose.contains(&format!("\"${{{variable}:-127.0.0.1:{port}}}:{port}\"")));
-    let unit = format!("deploy/quadlet/{name}/fedicensus-web.container.d/50-{name}.conf");
-    let unit = read(&unit);
+    let unit = read(unit);
     assert!(unit.contains(&format!("\nPublishPort=${{{variable}}}:{port}\n")));
     assert!(unit.contains(&format!("\nEnvironment={variable}=127.0.0.1:{port}\n")));
     let settings = read("deploy/quadlet/fedicensus.env");

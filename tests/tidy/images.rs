@@ -69,6 +69,7 @@ fn a_lab_builds_and_runs_no_image_of_a_census() {
         "compose.yaml",
         "deploy/compose.intake.yaml",
         "deploy/compose.console.yaml",
+        "deploy/compose.push.yaml",
         "deploy/compose.lab.yaml",
         "lab/up",
     ] {
@@ -173,7 +174,7 @@ fn all_parts_and_checks_have_one_selinux_level() {
 /// logging is off there.
 #[test]
 fn the_web_server_tells_nobodys_address_when_it_passes_a_request_on() {
-    let conf = read("deploy/nginx/nginx.conf");
+    let conf = read("deploy/nginx/nginx.conf") + &read("deploy/nginx/site.conf");
     let metrics = read("deploy/nginx/metrics.conf");
     let console = read("deploy/nginx/console.conf");
     let push = read("deploy/nginx/push.conf");

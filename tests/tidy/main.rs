@@ -18,5 +18,6 @@ mod folders;
 mod images;
 mod imports;
 mod metrics;
+mod sockets;
 mod text;
 mod tree;

@@ -184,13 +184,13 @@ fn the_documentation_has_every_metric_as_it_is_told() {
 
 #[test]
 fn the_metrics_are_at_a_port_of_their_own_and_never_at_the_public_one() {
-    let public = read("deploy/nginx/nginx.conf");
+    let public = read("deploy/nginx/site.conf");
     let metrics = read("deploy/nginx/metrics.conf");
     assert!(
         !public.contains("metrics.sock"),
         "the public port leads there"
     );
-    let refused = "location = /metrics {\n            return 404;\n        }";
+    let refused = "location = /metrics {\n        return 404;\n    }";
     assert!(
         public.contains(refused),
         "a file of this name would be served"
@@ -199,7 +199,7 @@ fn the_metrics_are_at_a_port_of_their_own_and_never_at_the_public_one() {
         .lines()
         .filter_map(|line| line.trim().strip_prefix("listen "))
         .collect();
-    assert_eq!(listens, ["9090 default_server;"]);
+    assert!(matches!(listens[..], [only] if only.starts_with("9090 ")));
     let passed: Vec<_> = metrics
         .lines()
         .filter_map(|line| line.trim().strip_prefix("proxy_pass "))

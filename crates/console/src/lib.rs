@@ -29,5 +29,5 @@ mod serve;
 
 pub use login::{Now, OpenError};
 pub use pages::CONTENT_SECURITY_POLICY;
-pub use serve::{ConsoleError, serve};
+pub use serve::{CONNECTIONS_MAX, ConsoleError, serve};
 pub use settings::{LogAddresses, Settings};

@@ -20,7 +20,7 @@ use crate::settings::Settings;
 use crate::wire::{Census, WORK_TIME_MAX};
 
 /// Most connections: strangers' logins, and room for moderators.
-const CONNECTIONS_MAX: usize = STRANGERS_MAX + 200;
+pub const CONNECTIONS_MAX: usize = STRANGERS_MAX + 200;
 
 const LIMITS: Limits = Limits {
     connections_max: CONNECTIONS_MAX,
@@ -92,6 +92,7 @@ pub async fn serve(
 }
 
 async fn converse(stream: UnixStream, router: Router) {
+    http::bound_send_buffer(&stream);
     let service = TowerToHyperService::new(router);
     if let Err(error) = http::answer_one(stream, service, HTTP_LIMITS).await {
         tracing::debug!(%error, "a connection ended early");

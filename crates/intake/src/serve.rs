@@ -120,6 +120,7 @@ pub async fn serve(
 }
 
 async fn converse(stream: UnixStream, router: Router) {
+    http::bound_send_buffer(&stream);
     let service = TowerToHyperService::new(router);
     // A client's mistake is not worth a warning.
     if let Err(error) = http::answer_one(stream, service, HTTP_LIMITS).await {

@@ -9,6 +9,7 @@ use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::HttpService;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -36,6 +37,17 @@ pub enum HttpError {
     /// The connection's time is over.
     #[error("not finished within {0:?}")]
     Late(Duration),
+}
+
+/// Bytes of a connection's send buffer. The kernel doubles it, and lets the last write exceed it by
+/// half. Its default is 208 KiB, and unread answers take memory of this process's container.
+pub const SEND_BUFFER_BYTES: usize = 8 * 1024;
+
+/// Bounds the bytes that wait in the kernel until the other side reads them.
+pub fn bound_send_buffer(stream: &UnixStream) {
+    if let Err(error) = set_socket_send_buffer_size(stream, SEND_BUFFER_BYTES) {
+        tracing::warn!(%error, "a connection keeps the kernel's send buffer");
+    }
 }
 
 /// Reads one request, answers it with `service`, and writes the answer.
@@ -134,6 +146,17 @@ mod tests {
             let (_, elapsed) = answer(begun.as_bytes()).await;
             assert_eq!(elapsed, LIMITS.head_time_max, "{begun:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_unread_answer_takes_a_bounded_part_of_the_kernels_memory() {
+        let (ours, _unread) = UnixStream::pair().unwrap();
+        bound_send_buffer(&ours);
+        let mut sent = 0;
+        while let Ok(bytes) = ours.try_write(&[0; 1024]) {
+            sent += bytes;
+        }
+        assert!(sent <= 3 * SEND_BUFFER_BYTES, "{sent} bytes");
     }
 
     #[tokio::test(start_paused = true)]

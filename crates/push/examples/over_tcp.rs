@@ -14,11 +14,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, bail};
 use axum::Router;
 use push::endpoint::fernet::Keys;
-use push::serve::{Now, Service, Settings, converse, internal, public};
+use push::serve::{Bounds, Now, Service, Settings, converse, internal, public};
 use push::session::{Acks, Direct, Rules};
 use push::storage::sqlite::{Limits, Sqlite};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+
+/// What deployments have.
+const MEMORY_BYTES: u64 = 768 * 1024 * 1024;
 
 /// Interval between two reads of the broadcasts.
 const BROADCASTS_EVERY: Duration = Duration::from_secs(1);
@@ -55,6 +58,7 @@ async fn main() -> anyhow::Result<()> {
         keys: Keys::parse(keys)?,
         registration_keys,
         rules,
+        bounds: Bounds::within(MEMORY_BYTES),
     };
     let service = Arc::new(Service::new(settings, Arc::new(storage), None, now())?);
     if let Some(url) = broadcasts {

@@ -3,6 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Most unknown ids that a client is told of: it knows a handful of ids.
+const UNKNOWN_MAX: usize = 8;
+
 /// All broadcasts, with the order in which they changed.
 #[derive(Debug, Clone, Default)]
 pub struct Broadcasts {
@@ -45,7 +48,7 @@ impl Broadcasts {
     }
 
     /// Subscribes a client to broadcasts. Returns the versions that differ from the client's, and
-    /// the unknown ids.
+    /// some of the unknown ids.
     pub fn subscribe(
         &self,
         subscriptions: &mut Subscriptions,
@@ -54,9 +57,10 @@ impl Broadcasts {
         let (mut changed, mut unknown) = (Versions::new(), BTreeSet::new());
         for (id, version) in asked {
             match self.by_id.get(&id) {
-                None => {
+                None if unknown.len() < UNKNOWN_MAX => {
                     unknown.insert(id);
                 }
+                None => {}
                 Some(known) => {
                     if known.version != version {
                         changed.insert(id.clone(), known.version.clone());

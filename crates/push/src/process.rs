@@ -14,7 +14,7 @@ use crate::elsewhere::wire::Daemon;
 use crate::elsewhere::{Elsewhere, PushServices};
 use crate::endpoint::fernet::Keys;
 use crate::news::seal::{SealError, Sender};
-use crate::serve::{self, Census, LOOK_EVERY, Now, Service};
+use crate::serve::{self, Bounds, Census, LOOK_EVERY, Now, Service};
 use crate::session::Rules;
 use crate::storage::sqlite::{Limits, OpenError, Sqlite};
 use crate::storage::{Storage, StorageError};
@@ -42,6 +42,7 @@ pub struct Settings {
     /// Origin of all endpoints, such as `https://push.example`. Senders sign it.
     pub origin: String,
     pub rules: Rules,
+    pub bounds: Bounds,
     /// Operator's contact for other push services: a `mailto:` or `https:` URL.
     pub contact: String,
     /// The census's published folder of changes. Nobody is notified while it is missing.
@@ -87,6 +88,7 @@ pub async fn run(
     shutdown: CancellationToken,
 ) -> Result<(), ProcessError> {
     let storage = Arc::new(Sqlite::open(&settings.database, Limits::ORDINARY)?);
+    storage.hold_reserve();
     // A killed process's connections are gone.
     storage.forget_connections(now())?;
     let service = service(&settings, &storage, now)?;
@@ -137,6 +139,7 @@ fn service(
         keys: Keys::parse(&keys).map_err(|_damaged| ProcessError::Key(ENDPOINT_KEYS))?,
         registration_keys: vec![text(REGISTRATION_KEY, registration)?],
         rules: settings.rules,
+        bounds: settings.bounds,
     };
     let storage: Arc<dyn Storage> = storage.clone();
     let service = Service::new(service, storage, Some(census), now);

@@ -5,6 +5,7 @@ mod clients;
 mod connection;
 mod delivery;
 mod elsewhere;
+mod held;
 mod listen;
 mod meters;
 mod nodes;
@@ -12,8 +13,10 @@ mod routes;
 mod service;
 mod storage_thread;
 mod sweep;
+mod trial;
 
 pub use census::{BROADCAST, Census, LOOK_EVERY};
+pub use held::Bounds;
 pub use listen::{converse, listen};
 #[cfg(feature = "fuzzing")]
 pub use routes::fuzzing;

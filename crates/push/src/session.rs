@@ -22,6 +22,9 @@ use crate::wire::server::{Registered, ServerMessage};
 
 use self::delivery::Delivery;
 
+#[cfg(test)]
+pub(crate) use self::delivery::{DIRECT_MAX, STORED_MAX};
+
 /// The rules of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
@@ -33,8 +36,8 @@ pub struct Rules {
     pub pong_within: Duration,
     /// Shortest interval between the client's own pings.
     pub client_pings_apart: Duration,
-    /// Stored messages that are sent to one client before the storage was empty once. A client with
-    /// more waiting messages is reset: it was away too long.
+    /// Stored messages that are sent to a client after its hello until the storage is empty. A
+    /// client with more waiting messages is reset: it was away too long.
     pub stored_messages_max: u32,
     /// When a stored message without a topic is removed.
     pub acks: Acks,
@@ -48,6 +51,7 @@ pub enum Acks {
     /// When all of its batch are acknowledged, as in autopush-rs. A client whose connection breaks
     /// earlier gets the whole batch again.
     Batch,
+    /// When it is acknowledged itself: a client with short connections gets ahead.
     Each,
 }
 
@@ -74,6 +78,13 @@ impl Rules {
         stored_messages_max: 150,
         acks: Acks::Batch,
         direct: Direct::Always,
+    };
+
+    /// The rules of a deployment: a client is not reset for what the storage holds for it.
+    pub const ORDINARY: Self = Self {
+        stored_messages_max: 1000,
+        acks: Acks::Each,
+        ..Self::AUTOPUSH
     };
 }
 
@@ -160,7 +171,8 @@ pub enum Answer {
     Failed,
 }
 
-/// Reasons to close a connection. Codes and reason texts are those of autopush-rs.
+/// Reasons to close a connection. Codes and reason texts are those of autopush-rs, except for
+/// [`Close::Crowded`], which it does not have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Close {
     /// The user was removed, and gets a new id at the next hello.
@@ -176,6 +188,13 @@ pub enum Close {
     HandshakeTimeout,
     /// No answer to a ping in time.
     PongTimeout,
+    /// The client sends faster, or reads more slowly, than there is room for.
+    TooMuch,
+    /// The service restarts.
+    Restart,
+    /// The last places are for others. The code is not the 4774 that Firefox knows for this, since
+    /// Firefox would then not try again by itself.
+    Crowded,
 }
 
 impl Close {
@@ -185,7 +204,10 @@ impl Close {
             Self::Reset => 1000,
             Self::Protocol => 1002,
             Self::UnsupportedMessage => 1003,
+            Self::TooMuch => 1008,
+            Self::Crowded => 1013,
             Self::OutOfPlace | Self::Json | Self::HandshakeTimeout | Self::PongTimeout => 1011,
+            Self::Restart => 1012,
         }
     }
 
@@ -197,6 +219,9 @@ impl Close {
             Self::Json => "Json",
             Self::HandshakeTimeout => "HandshakeTimeout",
             Self::PongTimeout => "PongTimeout",
+            Self::TooMuch => "TooMuch",
+            Self::Restart => "Restart",
+            Self::Crowded => "TryAgainLater",
         }
     }
 }
@@ -219,6 +244,8 @@ pub struct Leaving {
     /// Unacknowledged messages that went straight to the client: they must be stored as if they
     /// arrived now.
     pub unacknowledged: Vec<Notification>,
+    /// Unacknowledged messages that the storage has.
+    pub stored: usize,
 }
 
 #[derive(Debug)]
@@ -245,6 +272,7 @@ enum Phase {
 struct Open {
     uaid: Uaid,
     connected_ms: i64,
+    made_ms: Option<i64>,
     /// Whether the storage has a record. A client that registers nothing leaves none.
     is_stored: bool,
     subscriptions: Subscriptions,
@@ -288,6 +316,23 @@ impl Session {
                 Direct::WhenDrained => open.delivery.is_drained(),
             },
             Phase::AwaitsHello | Phase::Greeting(_) | Phase::Closed(_) => false,
+        }
+    }
+
+    /// Whether [`Event::CheckStorage`] is to come again: it was too early for the last one.
+    pub fn wants_check(&self) -> bool {
+        match &self.phase {
+            Phase::Open(open) => open.awaits.is_none() && open.delivery.wants_check(),
+            Phase::AwaitsHello | Phase::Greeting(_) | Phase::Closed(_) => false,
+        }
+    }
+
+    /// When the client's record was made, in milliseconds since 1970; `None` if there was none at
+    /// its hello.
+    pub fn made_ms(&self) -> Option<i64> {
+        match &self.phase {
+            Phase::Open(open) => open.made_ms,
+            Phase::AwaitsHello | Phase::Greeting(_) | Phase::Closed(_) => None,
         }
     }
 
@@ -471,9 +516,12 @@ impl Session {
             (Awaits::Channel(channel, endpoint), Answer::Done(true)) => {
                 Ok(vec![registered(channel, Registered::At(endpoint))])
             }
+            (Awaits::Added(channel, _) | Awaits::Channel(channel, _), Answer::Done(false)) => {
+                Ok(vec![registered(channel, Registered::Limited)])
+            }
             (
                 Awaits::Endpoint(channel) | Awaits::Added(channel, _) | Awaits::Channel(channel, _),
-                Answer::Failed | Answer::Done(false),
+                Answer::Failed,
             ) => Ok(vec![registered(channel, Registered::Failed)]),
             (Awaits::Unregistered(channel), answer @ (Answer::Done(_) | Answer::Failed)) => {
                 let is_done = matches!(answer, Answer::Done(_));
@@ -499,6 +547,7 @@ impl Open {
         Leaving {
             uaid: Some(self.uaid),
             connected_ms: self.connected_ms,
+            stored: self.delivery.stored_count(),
             unacknowledged: self.delivery.into_unacknowledged(),
         }
     }

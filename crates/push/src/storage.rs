@@ -3,7 +3,10 @@
 //! [`Storage`] is the contract, [`sqlite`] its only implementation. A distributed store for several
 //! machines would be another.
 
+pub(crate) mod networks;
 pub mod sqlite;
+
+use std::net::IpAddr;
 
 use thiserror::Error;
 
@@ -21,6 +24,11 @@ pub const USER_SECONDS_MAX: i64 = 60 * 24 * 60 * 60;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
     pub uaid: Uaid,
+    /// When the record was made, in milliseconds since 1970; 0 before this was stored.
+    pub made_ms: i64,
+    /// The address where it is made, if it is made now and the address is known. Only a hash of its
+    /// network is stored.
+    pub made_at: Option<IpAddr>,
     /// Time of its last connection, in milliseconds since 1970.
     pub connected_ms: i64,
     /// The node where it is connected.
@@ -36,6 +44,8 @@ impl User {
     pub fn connected(uaid: Uaid, node: String, connected_ms: i64) -> Self {
         Self {
             uaid,
+            made_ms: connected_ms,
+            made_at: None,
             connected_ms,
             node: Some(node),
             read_to_ms: 0,
@@ -94,9 +104,11 @@ impl Stored {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
     Limited,
-    /// The user's limits, doubled: the messages were accepted earlier, and went straight to the
+    /// The file's limits do not hold: the messages were accepted earlier, and went straight to the
     /// client. One with a topic may have been replaced since.
     Promised,
+    /// As limited, but with the part of the file that is reserved for the census's notifications.
+    Reserved,
 }
 
 /// The result of saving messages.
@@ -105,8 +117,8 @@ pub enum Saved {
     Stored,
     /// The user no longer exists.
     NoUser,
-    /// The user or the channel has too many messages or bytes, or the file is full. No message is
-    /// stored.
+    /// The channel has too many messages, the file is full, or the network that made the user has
+    /// its share of the file. No message is stored.
     Full,
 }
 
@@ -120,15 +132,29 @@ impl StorageError {
     }
 }
 
+/// The condition of a storage that can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Condition {
+    /// The disk is full: no message, user or channel is added.
+    pub is_short: bool,
+    /// Messages that wait for their users.
+    pub messages: i64,
+    /// Size of the database.
+    pub bytes: i64,
+    /// Messages that were removed for others since the start.
+    pub displaced: u64,
+}
+
 /// The contract of every storage. Each call is done entirely or not at all, and its result survives
 /// the process.
 pub trait Storage: Send + Sync {
-    /// Checks that it can be read.
-    fn health(&self) -> Result<(), StorageError>;
+    /// Writes something for a trial.
+    fn try_write(&self, now_ms: i64) -> Result<Condition, StorageError>;
 
     fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError>;
 
-    /// Adds a user; false if the id is in use or there is no room.
+    /// Adds a user; false if the id is in use or there is no room, in the file or in its network's
+    /// share.
     fn add_user(&self, user: &User) -> Result<bool, StorageError>;
 
     /// Replaces a record that is unchanged since it was read, or whose user is not connected, so
@@ -156,10 +182,15 @@ pub trait Storage: Send + Sync {
     /// Removes a channel with its messages; false if it does not exist.
     fn remove_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError>;
 
+    /// The longest time that a message which arrives now may wait, in seconds: the fuller, the
+    /// shorter.
+    fn ttl_max_s(&self) -> u32;
+
     /// A place for a message that arrives now: later than every earlier place.
     fn place(&self, now_ms: i64) -> i64;
 
-    /// Saves messages. If a message's place is taken, it gets the next one.
+    /// Saves messages. If a message's place is taken, it gets the next one. A full user loses the
+    /// oldest messages of the channel that has most.
     fn save(
         &self,
         uaid: Uaid,
@@ -196,6 +227,7 @@ pub trait Storage: Send + Sync {
     /// Removes all messages without a topic up to a place, and remembers the place.
     fn advance(&self, uaid: Uaid, to_ms: i64) -> Result<(), StorageError>;
 
-    /// Removes expired messages and users, some at once. Returns whether there may be more.
+    /// Removes expired messages and users, and makes room in a file that is nearly full, some at
+    /// once. Returns whether there may be more.
     fn sweep(&self, now_s: i64) -> Result<bool, StorageError>;
 }

@@ -72,6 +72,22 @@ fn memory_mib(meminfo: &Path) -> u64 {
     kib.unwrap_or(0) / 1024
 }
 
+/// Files with the limit of a container's memory in bytes, on either version of control groups.
+const MEMORY_LIMITS: [&str; 2] = [
+    "/sys/fs/cgroup/memory.max",
+    "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+];
+
+/// This process's memory: its container's limit, or the machine's memory.
+pub(super) fn memory_bytes() -> u64 {
+    let limits = MEMORY_LIMITS.iter().filter_map(|file| {
+        let limit = std::fs::read_to_string(file).ok()?;
+        limit.trim().parse().ok()
+    });
+    let machine = memory_mib(Path::new(MEMINFO)).saturating_mul(1024 * 1024);
+    limits.chain([machine]).min().unwrap_or(machine)
+}
+
 /// Hosts that are checked or wait for a container at once while the limit of containers is at its
 /// highest. The scheduler counts a host that is still being opened by its probability to need a
 /// container.

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use ::push::process::Settings;
+use ::push::serve::Bounds;
 use ::push::session::{Acks, Direct, Rules};
 
+use super::derived::memory_bytes;
 use super::sockets::Sockets;
 use super::value::{address, hosts, list, one_of};
 use super::{ConfigError, Values};
@@ -16,6 +18,7 @@ const DATABASE_FILE: &str = "push.db";
 #[derive(Debug, Clone, Copy)]
 enum Difference {
     AckEach,
+    Batch,
     OneAtATime,
     StoreFirst,
 }
@@ -32,6 +35,7 @@ pub(super) fn settings(
         database: database(data_dir),
         origin: values.parse("push_address", origin)?,
         rules: values.parse("push_delivery", rules)?,
+        bounds: Bounds::within(memory_bytes()),
         contact: values.parse("contact", |text| Ok(contact_url(text)))?,
         changes: public_dir.join(dump::CHANGES_FOLDER),
         services: values.parse("push_services", hosts)?.into(),
@@ -57,16 +61,19 @@ fn origin(text: &str) -> Result<String, String> {
 fn rules(text: &str) -> Result<Rules, String> {
     let names = [
         ("ack-each", Difference::AckEach),
+        ("batch", Difference::Batch),
         ("one-at-a-time", Difference::OneAtATime),
         ("store-first", Difference::StoreFirst),
     ];
-    let mut rules = Rules::AUTOPUSH;
+    let mut rules = Rules::ORDINARY;
     for item in list(text) {
         let difference =
             one_of(item, &names).map_err(|choices| format!("contains `{item}`; each {choices}"))?;
         let direct = match difference {
-            Difference::AckEach => {
-                rules.acks = Acks::Each;
+            // The default.
+            Difference::AckEach => continue,
+            Difference::Batch => {
+                rules.acks = Acks::Batch;
                 continue;
             }
             Difference::OneAtATime => Direct::WhenDrained,
@@ -95,17 +102,18 @@ mod tests {
 
     #[test]
     fn differences_from_autopush_are_named_and_do_not_contradict_each_other() {
-        assert_eq!(rules(""), Ok(Rules::AUTOPUSH));
-        let both = rules("ack-each, store-first").unwrap();
+        assert_eq!(rules(""), Ok(Rules::ORDINARY));
+        assert_eq!(rules("ack-each"), rules(""));
+        let both = rules("batch, store-first").unwrap();
         assert_eq!(
             (both.acks, both.direct),
-            (Acks::Each, Direct::OnlyUnstorable)
+            (Acks::Batch, Direct::OnlyUnstorable)
         );
         assert_eq!(rules("one-at-a-time").unwrap().direct, Direct::WhenDrained);
         assert!(rules("one-at-a-time,store-first").is_err());
         assert_eq!(
             rules("each").unwrap_err(),
-            "contains `each`; each must be `ack-each` or `one-at-a-time` or `store-first`"
+            "contains `each`; each must be `ack-each` or `batch` or `one-at-a-time` or `store-first`"
         );
     }
 

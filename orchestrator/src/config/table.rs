@@ -195,7 +195,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "push_delivery",
         "",
-        "How delivery differs from autopush's, comma-separated. `ack-each`: a message is removed when it is acknowledged, and not with its batch. `one-at-a-time`: while a client has unacknowledged messages, all others are stored first, which bounds memory. `store-first`: every message with a TTL is stored before it is sent, so that a killed process loses none. The last two exclude each other; empty: as autopush (push only).",
+        "How delivery differs from autopush's, comma-separated. `batch`: a stored message is removed when all of its batch of ten are acknowledged, as in autopush, and not when it is itself (`ack-each`, the default). `one-at-a-time`: while a client has unacknowledged messages, all others are stored first, as autopush's documentation says; one that is never acknowledged then blocks the client until it connects again. `store-first`: every message with a TTL is stored before it is sent, so that a killed process loses none. The last two exclude each other (push only).",
     ),
     setting(
         "push_services",

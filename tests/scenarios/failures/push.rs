@@ -4,6 +4,7 @@
 //! The moments are drawn; `FEDICENSUS_CRASH_SEED` gives the same ones again, and
 //! `FEDICENSUS_CRASH_KILLS` more of them.
 
+mod full_disk;
 mod model;
 
 use std::path::{Path, PathBuf};
@@ -40,8 +41,7 @@ const LIFE_MAX: Duration = Duration::from_millis(400);
 /// Longest time for which a client keeps a connection, or has none.
 const TURN_MAX: Duration = Duration::from_millis(120);
 
-/// Messages that may wait for one user: the service resets a client for which more than 150 wait,
-/// and takes 100 for a channel.
+/// Messages that may wait for one user: the service takes 100 for a channel.
 const WAITING_MAX: usize = 60;
 
 /// A client that hears nothing for so long acknowledges what it has, or not.
@@ -62,25 +62,21 @@ struct User {
 struct Delivery {
     setting: &'static str,
     is_stored_first: bool,
-    /// Whether a message is removed when it is acknowledged, and not when its whole batch is.
-    acks_count_each: bool,
 }
 
-const AS_AUTOPUSH: Delivery = Delivery {
+const ORDINARY: Delivery = Delivery {
     setting: "",
     is_stored_first: false,
-    acks_count_each: false,
 };
 
 const STORED_FIRST: Delivery = Delivery {
-    setting: "store-first,ack-each",
+    setting: "store-first",
     is_stored_first: true,
-    acks_count_each: true,
 };
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_kill_loses_a_message_to_a_client_that_was_away() -> anyhow::Result<()> {
-    story(AS_AUTOPUSH).await?;
+    story(ORDINARY).await?;
     Ok(())
 }
 
@@ -110,7 +106,7 @@ async fn story(delivery: Delivery) -> anyhow::Result<Totals> {
                 *until.get_or_insert_with(|| Instant::now() + tests::patient(ENOUGH_WITHIN));
             ensure!(Instant::now() < until, "hardly anything happens here");
         }
-        let load = load(push.socket(), &users, delivery, &model, &mut chance);
+        let load = load(push.socket(), &users, &model, &mut chance);
         tokio::time::sleep(chance.moment(LIFE_MAX)).await;
         push.kill()?;
         let ended = timeout(tests::PATIENCE, load.ends()).await?;
@@ -173,13 +169,7 @@ impl Load {
     }
 }
 
-fn load(
-    socket: &Path,
-    users: &[User],
-    delivery: Delivery,
-    model: &Model,
-    chance: &mut Chance,
-) -> Load {
+fn load(socket: &Path, users: &[User], model: &Model, chance: &mut Chance) -> Load {
     let mut tasks = JoinSet::new();
     let is_over = CancellationToken::new();
     // Half of the clients stay away.
@@ -189,7 +179,6 @@ fn load(
             let comes_and_goes = comes_and_goes(
                 socket.to_owned(),
                 user.clone(),
-                delivery,
                 model.clone(),
                 chance.branch(),
             );
@@ -256,13 +245,7 @@ async fn sends(
 }
 
 /// Connects, reads, acknowledges some, and leaves, until the process is gone.
-async fn comes_and_goes(
-    socket: PathBuf,
-    user: User,
-    delivery: Delivery,
-    model: Model,
-    mut chance: Chance,
-) {
+async fn comes_and_goes(socket: PathBuf, user: User, model: Model, mut chance: Chance) {
     loop {
         tokio::time::sleep(chance.moment(TURN_MAX)).await;
         let connected = Instant::now();
@@ -278,7 +261,6 @@ async fn comes_and_goes(
         let turn = Turn {
             user: user.number,
             connected,
-            delivery,
             model: &model,
             held: Vec::new(),
         };
@@ -294,7 +276,6 @@ async fn comes_and_goes(
 struct Turn<'m> {
     user: usize,
     connected: Instant,
-    delivery: Delivery,
     model: &'m Model,
     held: Vec<Value>,
 }
@@ -343,11 +324,8 @@ impl Turn<'_> {
             }
             self.takes(message);
         }
-        // Messages that are not removed each are removed when nothing is unacknowledged. Whatever
-        // came before the mark may have come before the acknowledgement.
-        if self.delivery.acks_count_each || self.held.is_empty() {
-            self.model.done(messages.iter().map(version));
-        }
+        // Whatever came before the mark may have come before the acknowledgement.
+        self.model.done(messages.iter().map(version));
         if self.held.is_empty() {
             self.model.drained(self.user);
         }

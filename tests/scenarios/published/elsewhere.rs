@@ -13,7 +13,7 @@ use push::elsewhere::wire::{Answer, Daemon, Request};
 use push::endpoint::fernet::Keys;
 use push::news::seal::Sender;
 use push::news::{Filter, Subscription};
-use push::serve::{Census, Service, Settings, tell};
+use push::serve::{Bounds, Census, Service, Settings, tell};
 use push::session::Rules;
 use push::storage::sqlite::{Limits, Sqlite};
 use tests::{Options, PATIENCE, Role, World};
@@ -55,7 +55,8 @@ impl Push {
             node: "http://127.0.0.1:1".to_owned(),
             keys: Keys::parse(&Keys::text_of(&[1; 32]))?,
             registration_keys: Vec::new(),
-            rules: Rules::AUTOPUSH,
+            rules: Rules::ORDINARY,
+            bounds: Bounds::within(768 * 1024 * 1024),
         };
         #[expect(clippy::disallowed_methods, reason = "this is the process's clock")]
         let now = || {

@@ -191,16 +191,7 @@ pub async fn send(socket: &Path, path: &str, sent: Sent<'_>) -> anyhow::Result<O
         head.push_str("content-encoding: aes128gcm\r\n");
     }
     head.push_str("\r\n");
-    let request = [head.as_bytes(), sent.body].concat();
-    let answer = async {
-        let mut stream = UnixStream::connect(socket).await?;
-        stream.write_all(&request).await?;
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).await?;
-        anyhow::Ok(String::from_utf8(answer)?)
-    };
-    let answer = tokio::time::timeout(PATIENCE, answer).await??;
-    ensure!(answer.starts_with("HTTP/1.1 "), "no answer");
+    let answer = ask(socket, &[head.as_bytes(), sent.body].concat()).await?;
     if !answer.starts_with("HTTP/1.1 201 ") {
         return Ok(None);
     }
@@ -209,4 +200,23 @@ pub async fn send(socket: &Path, path: &str, sent: Sent<'_>) -> anyhow::Result<O
     Ok(Some(
         version.context("a 201 without its version")?.to_owned(),
     ))
+}
+
+/// Gets a page of the service, with its head.
+pub async fn get(socket: &Path, path: &str) -> anyhow::Result<String> {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: push\r\nconnection: close\r\n\r\n");
+    ask(socket, request.as_bytes()).await
+}
+
+async fn ask(socket: &Path, request: &[u8]) -> anyhow::Result<String> {
+    let answer = async {
+        let mut stream = UnixStream::connect(socket).await?;
+        stream.write_all(request).await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        anyhow::Ok(String::from_utf8(answer)?)
+    };
+    let answer = tokio::time::timeout(PATIENCE, answer).await??;
+    ensure!(answer.starts_with("HTTP/1.1 "), "no answer");
+    Ok(answer)
 }

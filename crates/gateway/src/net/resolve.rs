@@ -209,7 +209,7 @@ impl Resolver {
         self.memory().cache.remove(host);
     }
 
-    /// What to report if no name has resolved since the start and [`SURE_NAME`] does not either: a
+    /// What to report if no name has resolved since the start and `SURE_NAME` does not either: a
     /// resolver that does not answer, or denies every name. `None` if ours is not to blame.
     pub async fn never_worked(&self, families: &[Family]) -> Option<String> {
         let (resolver, servers) = match &self.source {

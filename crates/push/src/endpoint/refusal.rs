@@ -97,11 +97,16 @@ impl Refusal {
         self.numbers().0
     }
 
+    /// Autopush's number of the refusal.
+    pub fn errno(&self) -> Option<u16> {
+        self.numbers().2
+    }
+
     /// Header fields in addition to the body's type.
     pub fn headers(&self) -> Vec<(&'static str, String)> {
         match self.status() {
             410 => vec![("Cache-Control", format!("max-age={GONE_MAX_AGE_S}"))],
-            429 | 503 => vec![("Retry-After", RETRY_AFTER_S.to_string())],
+            429 | 500 | 503 => vec![("Retry-After", RETRY_AFTER_S.to_string())],
             _ => Vec::new(),
         }
     }

@@ -350,8 +350,8 @@ async fn tell_one(
             encryption: None,
             crypto_key: None,
         },
-        // Otherwise a message in memory could not be withdrawn.
-        is_stored_first: true,
+        // A message in memory could not be withdrawn.
+        is_own: true,
     };
     Ok(
         match service.take(request, async { Ok(body.into()) }).await {

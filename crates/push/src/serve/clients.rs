@@ -1,6 +1,7 @@
 //! The clients connected here, and how messages reach them.
 
 pub(super) mod newcomers;
+pub(super) mod places;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -40,8 +41,8 @@ struct Client {
     direct: mpsc::Sender<OnItsWay>,
     rule: Direct,
     reach: Arc<Reach>,
-    /// Dropped when the client connects again.
-    _is_current: oneshot::Sender<()>,
+    /// Ends the connection: dropped when the client connects again, used when the service stops.
+    end: oneshot::Sender<()>,
 }
 
 /// Signals between a connection and the rest of the service.
@@ -58,8 +59,8 @@ pub(super) struct Entry {
     connection: u64,
     pub(super) direct: mpsc::Receiver<OnItsWay>,
     pub(super) reach: Arc<Reach>,
-    /// Ends when the client connects again.
-    pub(super) superseded: oneshot::Receiver<()>,
+    /// An error when the client connects again, a value when the service stops.
+    pub(super) end: oneshot::Receiver<()>,
 }
 
 impl Default for Clients {
@@ -83,21 +84,21 @@ impl Clients {
     pub(super) fn enter(&self, uaid: Uaid, rule: Direct) -> Entry {
         let connection = self.connections.fetch_add(1, Ordering::Relaxed);
         let (sender, direct) = mpsc::channel(QUEUE_MAX);
-        let (is_current, superseded) = oneshot::channel();
+        let (ends, end) = oneshot::channel();
         let reach = Arc::<Reach>::default();
         let client = Client {
             connection,
             direct: sender,
             rule,
             reach: Arc::clone(&reach),
-            _is_current: is_current,
+            end: ends,
         };
         self.by_id().insert(uaid, client);
         Entry {
             connection,
             direct,
             reach,
-            superseded,
+            end,
         }
     }
 
@@ -149,8 +150,20 @@ impl Clients {
         client.is_some()
     }
 
-    pub(super) fn dismiss(&self) {
-        self.by_id().clear();
+    /// Whether a client is connected here.
+    pub(super) fn has(&self, uaid: Uaid) -> bool {
+        self.by_id().contains_key(&uaid)
+    }
+
+    /// Ends the connections of this many clients at most. Returns how many are left.
+    pub(super) fn dismiss(&self, count: usize) -> usize {
+        let mut by_id = self.by_id();
+        let some: Vec<Uaid> = by_id.keys().take(count).copied().collect();
+        for client in some.iter().filter_map(|uaid| by_id.remove(uaid)) {
+            // The connection may have ended by itself.
+            client.end.send(()).ok();
+        }
+        by_id.len()
     }
 
     pub(super) fn count(&self) -> usize {

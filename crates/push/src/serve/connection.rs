@@ -1,8 +1,13 @@
 //! A client's WebSocket: frames to events, actions to frames and calls.
+//!
+//! Reading never waits, for writing or for the storage: what a client sends meanwhile would lie in
+//! the web server's memory. It is read and bounded here.
 
+mod frames;
+
+use std::collections::VecDeque;
 use std::future::pending;
 use std::net::IpAddr;
-use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,25 +15,45 @@ use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, WebSocket};
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use crate::ids::Uaid;
 use crate::notification::Notification;
 use crate::session::{Action, Answer, Call, Close, Event, Leaving, Session, Surroundings};
 use crate::storage::{Room, Saved, Storage, StorageError, User};
 
+use self::frames::{Frames, Moved};
+use super::clients::places::Place;
 use super::clients::{Entry, OnItsWay, direct_bytes};
+use super::held::Share;
+use super::listen::BytesRead;
 use super::service::Service;
-
-/// How long the other side may take to read a close frame, and to answer it.
-const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// How long sending a frame may take. After that, the client counts as gone. With the time for the
 /// close frame, it is less than a service that stops waits for its connections.
 const SEND_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// Bytes of a client that are read and not handled. The longest message is as long.
+const UNHANDLED_BYTES_MAX: usize = 32 * 1024;
+
+/// Messages of a client that are read and not handled: a telephone registers as many applications
+/// in a row.
+const UNHANDLED_EVENTS_MAX: usize = 256;
+
+/// Memory of a waiting message in addition to its text.
+const EVENT_BYTES: usize = 128;
+
+/// Bytes that wait for a client. A batch from the storage is shorter.
+const UNSENT_BYTES_MAX: usize = 32 * 1024;
+
 /// Serves a client at an address until either side ends the connection.
-pub(super) async fn serve(socket: WebSocket, service: Arc<Service>, address: Option<IpAddr>) {
+pub(super) async fn serve(
+    socket: WebSocket,
+    service: Arc<Service>,
+    address: Option<IpAddr>,
+    read: BytesRead,
+    place: Place,
+) {
     let _connected = service.connected.token();
     let candidate = match service.new_uaid() {
         Ok(candidate) => candidate,
@@ -37,123 +62,207 @@ pub(super) async fn serve(socket: WebSocket, service: Arc<Service>, address: Opt
     let settings = &service.settings;
     let (session, actions) = Session::new(settings.rules, settings.node.clone(), candidate);
     let mut connection = Connection {
-        socket,
+        frames: Frames::new(socket, read),
         session,
         entry: None,
         wake: Box::pin(sleep(settings.rules.hello_within)),
+        call: None,
+        unhandled: VecDeque::new(),
+        share: Share::new(Arc::clone(&service.held)),
         service: Arc::clone(&service),
         address,
+        place,
         held: None,
     };
-    if connection.act(actions).await.is_continue() {
-        connection.run().await;
-    }
-    connection.leave().await;
+    let end = match connection.act(actions) {
+        None => connection.run().await,
+        Some(close) => End::Here(close),
+    };
+    connection.leave(end).await;
 }
 
+/// How a connection ends.
+enum End {
+    Here(Close),
+    /// By the other side's close frame.
+    There,
+    Broken,
+}
+
+impl End {
+    /// For metrics: the code of our close frame, or who else ended the connection.
+    fn label(&self) -> String {
+        match self {
+            Self::Here(close) => close.code().to_string(),
+            Self::There => "client".to_owned(),
+            Self::Broken => "broken".to_owned(),
+        }
+    }
+}
+
+impl From<Close> for End {
+    fn from(close: Close) -> Self {
+        Self::Here(close)
+    }
+}
+
+type Asked = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
 struct Connection {
-    socket: WebSocket,
+    frames: Frames,
     session: Session,
     /// The signals from the rest of the service, once the client's id is known.
     entry: Option<(Uaid, Entry)>,
     wake: Pin<Box<Sleep>>,
+    /// The call whose answer is due.
+    call: Option<Asked>,
+    /// Events from the client, each with the number of bytes that were read until then.
+    unhandled: VecDeque<(Event, u64)>,
+    /// What the client holds of the memory for all.
+    share: Share,
     service: Arc<Service>,
     address: Option<IpAddr>,
+    place: Place,
     /// Room in memory for messages that went straight to the client.
     held: Option<OwnedSemaphorePermit>,
 }
 
 impl Connection {
-    async fn run(&mut self) {
+    async fn run(&mut self) -> End {
         loop {
+            while self.call.is_none()
+                && let Some((event, read)) = self.unhandled.pop_front()
+            {
+                self.frames.handled(read);
+                if let Some(close) = self.on(event) {
+                    return close.into();
+                }
+            }
+            if self.holds_too_much() {
+                return Close::TooMuch.into();
+            }
             let Self {
-                socket,
+                frames,
                 entry,
                 wake,
+                call,
+                share,
                 ..
             } = self;
-            let is_known = entry.is_some();
+            let is_idle = call.is_none();
+            let since = frames.sending_since();
+            let stuck = since.and_then(|since| since.checked_add(SEND_TIME_MAX));
+            let is_sent = since.is_none();
             let event = tokio::select! {
-                frame = socket.recv() => match frame {
-                    Some(Ok(Message::Text(text))) => Event::Text(text.to_string()),
-                    Some(Ok(Message::Binary(_))) => Event::BadFrame,
-                    Some(Ok(Message::Pong(_))) => Event::Pong,
-                    // The WebSocket library answers it.
-                    Some(Ok(Message::Ping(_))) if is_known => continue,
-                    Some(Ok(Message::Ping(_))) => Event::BadFrame,
-                    Some(Ok(Message::Close(_))) => {
-                        let rest = timeout(CLOSE_TIME_MAX, self.hear_out());
-                        return rest.await.unwrap_or(());
+                moved = frames.exchange() => match moved {
+                    Moved::Sent | Moved::Part => continue,
+                    Moved::Read(frame) => {
+                        let Some(event) = self.event(frame) else {
+                            continue;
+                        };
+                        self.unhandled.push_back((event, self.frames.read_bytes()));
+                        continue;
                     }
-                    // The frame does not arrive if the connection broke.
-                    Some(Err(_)) => return self.close(Close::Protocol).await,
-                    None => return,
+                    Moved::Malformed => return Close::Protocol.into(),
+                    Moved::Closed => return End::There,
+                    Moved::Broken => return End::Broken,
                 },
-                () = wake.as_mut() => Event::TimeIsUp,
-                told = told(entry) => match told {
+                answer = answer(call) => {
+                    self.call = None;
+                    Event::Answer(answer)
+                }
+                () = until(stuck) => match self.frames.sending_since() == since {
+                    true => return End::Broken,
+                    // Some of it was sent.
+                    false => continue,
+                },
+                () = share.is_over() => return Close::TooMuch.into(),
+                () = wake.as_mut(), if is_idle => Event::TimeIsUp,
+                told = told(entry, is_sent), if is_idle => match told {
                     Told::Direct((message, room)) => {
                         self.hold(room);
                         Event::Direct(message)
                     }
                     Told::CheckStorage => Event::CheckStorage,
                     Told::Superseded => Event::Superseded,
+                    Told::Restart => return Close::Restart.into(),
                 },
             };
-            if self.on(event).await.is_break() {
-                return;
+            if let Some(close) = self.on(event) {
+                return close.into();
             }
         }
     }
 
-    async fn on(&mut self, event: Event) -> ControlFlow<()> {
+    fn holds_too_much(&mut self) -> bool {
+        let (unhandled, unsent) = (self.frames.unhandled_bytes(), self.frames.unsent_bytes());
+        let events = self.unhandled.len();
+        let bytes = unhandled.saturating_add(unsent);
+        self.share
+            .set(bytes.saturating_add(events.saturating_mul(EVENT_BYTES)));
+        unhandled > UNHANDLED_BYTES_MAX
+            || events > UNHANDLED_EVENTS_MAX
+            || unsent > UNSENT_BYTES_MAX
+            || self.frames.are_too_many()
+    }
+
+    /// The event of a frame, if it is one.
+    fn event(&self, frame: Message) -> Option<Event> {
+        Some(match frame {
+            Message::Text(text) => Event::Text(text.to_string()),
+            Message::Pong(_) => Event::Pong,
+            // The WebSocket library answers it.
+            Message::Ping(_) if self.entry.is_some() => return None,
+            Message::Binary(_) | Message::Ping(_) | Message::Close(_) => Event::BadFrame,
+        })
+    }
+
+    fn on(&mut self, event: Event) -> Option<Close> {
         let broadcasts = self.service.broadcasts();
         let surroundings = Surroundings {
             now_ms: self.service.now_ms(),
             broadcasts: &broadcasts,
         };
         let actions = self.session.on(event, surroundings);
-        self.act(actions).await
+        self.act(actions)
     }
 
-    /// Carries out the session's actions, including calls and their answers.
-    async fn act(&mut self, mut actions: Vec<Action>) -> ControlFlow<()> {
-        loop {
-            let mut call = None;
-            for action in actions {
-                match action {
-                    Action::Send(message) => self.send(Message::text(message.text())).await?,
-                    Action::Ping => self.send(Message::Ping(Vec::new().into())).await?,
-                    Action::Wait(time) => {
-                        let due = Instant::now().checked_add(time);
-                        self.wake.as_mut().reset(due.unwrap_or_else(Instant::now));
-                    }
-                    Action::Enter(uaid) => {
-                        let direct = self.service.settings.rules.direct;
-                        self.entry = Some((uaid, self.service.clients.enter(uaid, direct)));
-                    }
-                    Action::Call(asked) => call = Some(asked),
-                    Action::Close(close) => {
-                        self.close(close).await;
-                        return ControlFlow::Break(());
+    /// Carries out the session's actions. A call goes on in the background.
+    fn act(&mut self, actions: Vec<Action>) -> Option<Close> {
+        for action in actions {
+            match action {
+                Action::Send(message) => self.frames.send(Message::text(message.text())),
+                Action::Ping => self.frames.send(Message::Ping(Vec::new().into())),
+                Action::Wait(time) => {
+                    let due = Instant::now().checked_add(time);
+                    self.wake.as_mut().reset(due.unwrap_or_else(Instant::now));
+                }
+                Action::Enter(uaid) => {
+                    // A former connection's place is taken over.
+                    let is_for = self.service.clients.has(uaid)
+                        || (self.place).is_for(self.session.made_ms(), self.service.now_ms());
+                    let direct = self.service.settings.rules.direct;
+                    self.entry = Some((uaid, self.service.clients.enter(uaid, direct)));
+                    if !is_for {
+                        return Some(Close::Crowded);
                     }
                 }
+                Action::Call(call) => {
+                    let service = Arc::clone(&self.service);
+                    self.call = Some(Box::pin(ask(service, self.address, call)));
+                }
+                Action::Close(close) => return Some(close),
             }
-            self.release();
-            if let Some((_, entry)) = &self.entry {
-                let takes = self.session.takes_direct();
-                entry.reach.takes_direct.store(takes, Ordering::Release);
-            }
-            let Some(call) = call else {
-                return ControlFlow::Continue(());
-            };
-            let answer = ask(&self.service, self.address, call).await;
-            let broadcasts = self.service.broadcasts();
-            let surroundings = Surroundings {
-                now_ms: self.service.now_ms(),
-                broadcasts: &broadcasts,
-            };
-            actions = self.session.on(Event::Answer(answer), surroundings);
         }
+        self.release();
+        if let Some((_, entry)) = &self.entry {
+            let takes = self.session.takes_direct();
+            entry.reach.takes_direct.store(takes, Ordering::Release);
+            if self.session.wants_check() {
+                entry.reach.check.notify_one();
+            }
+        }
+        None
     }
 
     /// Reserves the room of a message that goes straight to the client.
@@ -174,34 +283,27 @@ impl Connection {
         drop(held.split(held.num_permits().saturating_sub(bytes)));
     }
 
-    async fn send(&mut self, message: Message) -> ControlFlow<()> {
-        match timeout(SEND_TIME_MAX, self.socket.send(message)).await {
-            Ok(Ok(())) => ControlFlow::Continue(()),
-            Ok(Err(_)) | Err(_) => ControlFlow::Break(()),
-        }
-    }
-
-    async fn close(&mut self, close: Close) {
-        let frame = CloseFrame {
-            code: close.code(),
-            reason: close.reason().into(),
-        };
-        let closing = async {
-            if self.send(Message::Close(Some(frame))).await.is_continue() {
-                self.hear_out().await;
-            }
-        };
-        timeout(CLOSE_TIME_MAX, closing).await.unwrap_or(());
-    }
-
-    /// Reads the rest of the input, so that the other side reads the close frame before the
-    /// connection breaks.
-    async fn hear_out(&mut self) {
-        while let Some(Ok(_)) = self.socket.recv().await {}
-    }
-
     /// Ends the connection: stores what the client has not acknowledged.
-    async fn leave(self) {
+    async fn leave(mut self, end: End) {
+        self.service.meters.closed(&end.label());
+        self.unhandled.clear();
+        self.share.set(0);
+        match end {
+            End::Here(close) => {
+                let frame = CloseFrame {
+                    code: close.code(),
+                    reason: close.reason().into(),
+                };
+                self.frames.close(Some(frame)).await;
+            }
+            End::There => self.frames.close(None).await,
+            End::Broken => self.frames.drop_socket(),
+        }
+        // A record that names this node has an entry.
+        while let Some(call) = self.call.take() {
+            let answer = call.await;
+            let _ended = self.on(Event::Answer(answer));
+        }
         let Self {
             session,
             entry,
@@ -217,10 +319,13 @@ impl Connection {
         let Leaving {
             connected_ms,
             mut unacknowledged,
+            stored,
             ..
         } = session.leave();
         let (queued, _room): (Vec<_>, Vec<_>) = queued.into_iter().unzip();
         unacknowledged.extend(queued.into_iter().filter(|message| message.ttl_s > 0));
+        let again = unacknowledged.len().saturating_add(stored);
+        service.meters.again(again);
         let Ok(_turn) = service.leaving.acquire().await else {
             return;
         };
@@ -240,29 +345,28 @@ impl Connection {
                 }
             }
             Ok(None) => {}
-            Err(error) => {
-                tracing::error!(%error, "a disconnected client's messages could not be stored")
-            }
+            // The storage's thread has counted and logged it.
+            Err(_failed) => {}
         }
     }
 }
 
-async fn ask(service: &Arc<Service>, address: Option<IpAddr>, call: Call) -> Answer {
-    let is_new = matches!(call, Call::AddUser(_));
-    if is_new && !service.newcomers.admit(address, service.now_ms()) {
-        return Answer::Done(false);
+async fn ask(service: Arc<Service>, address: Option<IpAddr>, mut call: Call) -> Answer {
+    if let Call::AddUser(user) = &mut call {
+        if !service.newcomers.admit(address, service.now_ms()) {
+            return Answer::Done(false);
+        }
+        user.made_at = address;
     }
-    let maker = Arc::clone(service);
+    let maker = Arc::clone(&service);
     let now_ms = service.now_ms();
     let asked = service.storage.call(move |storage| {
         call.run(storage, now_ms, |uaid, channel, key| {
             maker.endpoint(uaid, channel, key).ok()
         })
     });
-    asked.await.unwrap_or_else(|error| {
-        tracing::error!(%error, "a client's request failed");
-        Answer::Failed
-    })
+    // The storage's thread has counted and logged it.
+    asked.await.unwrap_or(Answer::Failed)
 }
 
 fn store_left(
@@ -288,18 +392,34 @@ enum Told {
     Direct(OnItsWay),
     CheckStorage,
     Superseded,
+    Restart,
 }
 
-/// The next signal. Pending until the client is registered.
-async fn told(entry: &mut Option<(Uaid, Entry)>) -> Told {
+/// The next signal. Pending until the client is registered. Messages wait while others are unsent.
+async fn told(entry: &mut Option<(Uaid, Entry)>, is_sent: bool) -> Told {
     let Some((_, entry)) = entry else {
         return pending().await;
     };
     tokio::select! {
         biased;
-        _ = &mut entry.superseded => Told::Superseded,
-        message = entry.direct.recv() => message.map_or(Told::Superseded, Told::Direct),
-        () = entry.reach.check.notified() => Told::CheckStorage,
+        end = &mut entry.end => end.map_or(Told::Superseded, |()| Told::Restart),
+        message = entry.direct.recv(), if is_sent => message.map_or(Told::Superseded, Told::Direct),
+        () = entry.reach.check.notified(), if is_sent => Told::CheckStorage,
+    }
+}
+
+/// The answer to the call. Pending if there is none.
+async fn answer(call: &mut Option<Asked>) -> Answer {
+    match call {
+        Some(call) => call.as_mut().await,
+        None => pending().await,
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
     }
 }
 

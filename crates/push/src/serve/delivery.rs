@@ -19,6 +19,7 @@ impl Service {
         user: User,
         message: Notification,
         may_be_direct: bool,
+        room: Room,
     ) -> Result<(), Refusal> {
         let uaid = user.uaid;
         let is_direct = may_be_direct || message.ttl_s == 0;
@@ -36,7 +37,7 @@ impl Service {
             self.meters.dropped.inc();
             return Ok(());
         }
-        let save = move |s: &dyn Storage| s.save(uaid, &[message], Room::Limited);
+        let save = move |s: &dyn Storage| s.save(uaid, &[message], room);
         let saved = self.storage.call(save).await;
         match self.or_refused(saved)? {
             Saved::Stored => self.meters.stored.inc(),
@@ -84,18 +85,13 @@ impl Service {
     pub(super) async fn forget_node(&self, user: User) {
         let now_ms = self.now_ms();
         let forget = move |s: &dyn Storage| s.remove_node(&user, now_ms);
-        let forgotten = self.storage.call(forget).await;
-        if let Err(error) = forgotten {
-            tracing::warn!(%error, "a node that can't be reached stays in a user's record");
-        }
+        // A node that stays in the record costs the next message a moment.
+        let _failed = self.storage.call(forget).await;
     }
 
     /// The answer to a request if the storage fails.
     pub(super) fn or_refused<T>(&self, result: Result<T, StorageError>) -> Result<T, Refusal> {
-        result.map_err(|error| {
-            self.meters.storage_failures.inc();
-            tracing::error!(%error, "a request failed");
-            Refusal::Storage
-        })
+        // The storage's thread has counted and logged it.
+        result.or(Err(Refusal::Storage))
     }
 }

@@ -12,19 +12,20 @@ pub(super) use send::Request;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 
 use crate::endpoint::Refusal;
 use crate::wire::client::CLIENT_MESSAGE_BYTES_MAX;
 
 use super::clients::newcomers::address;
 use super::connection;
+use super::listen::BytesRead;
 use super::service::Service;
 
 /// Longest body of a request that is not a message to an endpoint, in bytes. The longest is another
@@ -34,11 +35,8 @@ const BODY_BYTES_MAX: usize = 32 * 1024;
 /// Size of a connection's read buffer. Most messages of clients are shorter.
 const READ_BUFFER_BYTES: usize = 4096;
 
-/// Size of the queue of frames for one client, in bytes: some hundred messages of the largest size.
-const WRITE_BUFFER_BYTES_MAX: usize = 1024 * 1024;
-
-/// Most connected clients: each takes some 20 KiB, and the container has 768 MiB.
-const CLIENTS_MAX: usize = 25_000;
+/// Bytes of frames in the WebSocket library: more than one message. Others wait in the connection.
+const WRITE_BUFFER_BYTES_MAX: usize = 32 * 1024;
 
 /// Seconds after which a refused client tries again.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("120");
@@ -68,6 +66,10 @@ pub fn public(service: Arc<Service>) -> Router {
     let applications = Router::new()
         .merge(send::routes())
         .merge(registration::routes())
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&service),
+            count_refusals,
+        ))
         .layer(middleware::from_fn(cross_origin));
     Router::new()
         .route("/", get(connect))
@@ -89,21 +91,22 @@ pub fn internal(service: Arc<Service>) -> Router {
 
 async fn connect(
     State(service): State<Arc<Service>>,
+    Extension(read): Extension<BytesRead>,
     headers: HeaderMap,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if service.connected.len() >= CLIENTS_MAX {
+    let address = address(&headers);
+    let Some(place) = service.places.take(address) else {
         let later = [(header::RETRY_AFTER, RETRY_AFTER)];
         return (StatusCode::SERVICE_UNAVAILABLE, later).into_response();
-    }
-    let address = address(&headers);
+    };
     upgrade
         .read_buffer_size(READ_BUFFER_BYTES)
         .write_buffer_size(0)
         .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
         .max_message_size(CLIENT_MESSAGE_BYTES_MAX)
         .max_frame_size(CLIENT_MESSAGE_BYTES_MAX)
-        .on_upgrade(move |socket| connection::serve(socket, service, address))
+        .on_upgrade(move |socket| connection::serve(socket, service, address, read, place))
 }
 
 async fn cross_origin(request: axum::extract::Request, next: Next) -> Response {
@@ -125,10 +128,27 @@ async fn cross_origin(request: axum::extract::Request, next: Next) -> Response {
     response
 }
 
+/// A refusal's number, as an answer's extension.
+#[derive(Clone, Copy)]
+struct Errno(Option<u16>);
+
+async fn count_refusals(
+    State(service): State<Arc<Service>>,
+    request: axum::extract::Request,
+    next: Next,
+) -> Response {
+    let response = next.run(request).await;
+    if let Some(Errno(errno)) = response.extensions().get() {
+        service.meters.refused(*errno);
+    }
+    response
+}
+
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status()).unwrap_or(StatusCode::BAD_REQUEST);
         let mut response = (status, self.body()).into_response();
+        response.extensions_mut().insert(Errno(self.errno()));
         let headers = response.headers_mut();
         if status == StatusCode::NOT_FOUND {
             headers.remove(header::CONTENT_TYPE);

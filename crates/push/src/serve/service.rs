@@ -21,8 +21,11 @@ use crate::storage::Storage;
 use super::census::{BROADCAST, Census};
 use super::clients::Clients;
 use super::clients::newcomers::Newcomers;
+use super::clients::places::Places;
+use super::held::{Bounds, Held};
 use super::meters::Meters;
 use super::storage_thread::StorageThread;
+use super::trial::Trial;
 
 /// Most ended connections whose messages are stored at the same time.
 const LEAVING_MAX: usize = 64;
@@ -30,6 +33,12 @@ const LEAVING_MAX: usize = 64;
 /// Time at the end to close all connections and to store what they have not acknowledged. Engines
 /// kill a process that takes much longer.
 const DISMISS_TIME_MAX: Duration = Duration::from_secs(8);
+
+/// Connections are closed at this interval, in [`DISMISS_TURNS`] turns of at least [`DISMISS_MIN`],
+/// so that not all clients come back in the same moment.
+const DISMISS_EVERY: Duration = Duration::from_millis(100);
+const DISMISS_TURNS: usize = 60;
+const DISMISS_MIN: usize = 20;
 
 /// The configuration of the service.
 #[derive(Debug, Clone)]
@@ -43,6 +52,7 @@ pub struct Settings {
     /// Keys that sign the secrets of HTTP registrations. The first signs, all are accepted.
     pub registration_keys: Vec<String>,
     pub rules: Rules,
+    pub bounds: Bounds,
 }
 
 /// Reads the clock: milliseconds since 1970.
@@ -55,10 +65,13 @@ pub struct Service {
     pub(super) census: Option<Arc<Census>>,
     pub(super) clients: Clients,
     pub(super) newcomers: Newcomers,
+    pub(super) held: Arc<Held>,
+    pub(super) places: Arc<Places>,
     pub(super) leaving: Semaphore,
     /// Has a token for each client connection.
     pub(super) connected: TaskTracker,
-    pub(super) meters: Meters,
+    pub(super) meters: Arc<Meters>,
+    pub(super) trial: Trial,
     broadcasts: RwLock<Arc<Broadcasts>>,
     random: SystemRandom,
     now: Now,
@@ -93,15 +106,19 @@ impl Service {
             let last = census.storage.last_told().map_err(io::Error::other)?;
             broadcasts.replace([(BROADCAST.to_owned(), last.unwrap_or_default())].into());
         }
+        let meters = Arc::new(Meters::default());
         Ok(Self {
             census: census.map(Arc::new),
-            settings,
-            storage: StorageThread::start(storage)?,
+            storage: StorageThread::start(storage, Arc::clone(&meters))?,
             clients: Clients::default(),
+            held: Arc::new(Held::new(settings.bounds.held_bytes)),
             newcomers: Newcomers::default(),
+            places: Places::new(settings.bounds.clients),
             leaving: Semaphore::new(LEAVING_MAX),
             connected: TaskTracker::new(),
-            meters: Meters::default(),
+            meters,
+            trial: Trial::default(),
+            settings,
             broadcasts: RwLock::new(Arc::new(broadcasts)),
             random: SystemRandom::new(),
             now,
@@ -119,12 +136,15 @@ impl Service {
 
     /// Ends all connections, and stores what their clients have not acknowledged.
     pub async fn dismiss(&self) {
-        self.clients.dismiss();
         self.connected.close();
-        if timeout(DISMISS_TIME_MAX, self.connected.wait())
-            .await
-            .is_err()
-        {
+        let at_once = (self.clients.count() / DISMISS_TURNS).max(DISMISS_MIN);
+        let dismissed = async {
+            while self.clients.dismiss(at_once) > 0 {
+                tokio::time::sleep(DISMISS_EVERY).await;
+            }
+            self.connected.wait().await;
+        };
+        if timeout(DISMISS_TIME_MAX, dismissed).await.is_err() {
             let connections = self.connected.len();
             tracing::warn!(connections, "connections did not end in time");
         }

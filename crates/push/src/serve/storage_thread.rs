@@ -8,6 +8,8 @@ use tokio::sync::oneshot;
 
 use crate::storage::{Storage, StorageError};
 
+use super::meters::Meters;
+
 /// Queued calls. Callers wait while the queue is full.
 const WAITING_MAX: usize = 4096;
 
@@ -19,6 +21,7 @@ pub(super) struct StorageThread {
     storage: Arc<dyn Storage>,
     jobs: mpsc::SyncSender<Job>,
     room: Arc<tokio::sync::Semaphore>,
+    meters: Arc<Meters>,
 }
 
 impl std::fmt::Debug for StorageThread {
@@ -34,7 +37,7 @@ struct Ended;
 
 impl StorageThread {
     /// Starts the thread. It ends when its last handle is dropped.
-    pub(super) fn start(storage: Arc<dyn Storage>) -> std::io::Result<Self> {
+    pub(super) fn start(storage: Arc<dyn Storage>, meters: Arc<Meters>) -> std::io::Result<Self> {
         let (jobs, waiting) = mpsc::sync_channel::<Job>(WAITING_MAX);
         let at_work = Arc::clone(&storage);
         thread::Builder::new()
@@ -49,7 +52,13 @@ impl StorageThread {
             storage,
             jobs,
             room,
+            meters,
         })
+    }
+
+    /// See [`Storage::ttl_max_s`]. Does not wait.
+    pub(super) fn ttl_max_s(&self) -> u32 {
+        self.storage.ttl_max_s()
     }
 
     /// A place for a message that arrives now. Does not wait.
@@ -57,7 +66,19 @@ impl StorageThread {
         self.storage.place(now_ms)
     }
 
+    /// Failures are counted and logged here.
     pub(super) async fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&dyn Storage) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, StorageError> {
+        let called = self.wait_for(call).await;
+        if let Err(error) = &called {
+            self.meters.storage_failed(error);
+        }
+        called
+    }
+
+    async fn wait_for<T: Send + 'static>(
         &self,
         call: impl FnOnce(&dyn Storage) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, StorageError> {

@@ -1,15 +1,18 @@
 //! Which messages a client has, has acknowledged, and gets next.
 
 use crate::notification::Notification;
-use crate::storage::{Key, Stored};
+use crate::storage::{Key, MESSAGES_AT_ONCE, Stored, TOPICS_AT_ONCE};
 use crate::wire::server::ServerMessage;
 
 use super::{Acks, Action, Awaits, Call, Direct, Open, Session};
 
 /// Most unacknowledged messages that go straight to a client: they are only in memory. Further ones
-/// are stored. With those in transit to the client and the messages of a full channel, they are no
-/// more than a client may be sent before it is reset.
-const DIRECT_MAX: usize = 25;
+/// are stored.
+pub(crate) const DIRECT_MAX: usize = 25;
+
+/// Most unacknowledged messages from the storage. Further ones stay there. With [`DIRECT_MAX`] more,
+/// a client can acknowledge all in one message.
+pub(crate) const STORED_MAX: usize = 64;
 
 /// The messages that one client was sent.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub(super) struct Delivery {
     stored: Vec<Stored>,
     /// The storage may hold more messages.
     check: bool,
+    /// It is to be read when the client has acknowledged some.
+    postponed: bool,
     /// Messages with a topic are still to be read.
     topics: bool,
     /// The client already has all those that were read, and there may be more: they are read again
@@ -29,8 +34,8 @@ pub(super) struct Delivery {
     read_to_ms: i64,
     /// The last message without a topic that was sent, if it is unfinished.
     sent_to_ms: Option<i64>,
-    /// Messages sent from the storage since it was last empty.
-    sent: u32,
+    /// Messages sent from the storage since hello, until it is empty.
+    drained: Option<u32>,
 }
 
 impl Delivery {
@@ -39,12 +44,32 @@ impl Delivery {
             direct: Vec::new(),
             stored: Vec::new(),
             check: false,
+            postponed: false,
             topics: false,
             topics_again: false,
             read_to_ms,
             sent_to_ms: None,
-            sent: 0,
+            drained: None,
         }
+    }
+
+    /// The storage is read from now on until it is empty.
+    pub(super) fn begin_drain(&mut self) {
+        self.drained = Some(0);
+    }
+
+    fn takes_batch(&self) -> bool {
+        let batch = usize::try_from(TOPICS_AT_ONCE.max(MESSAGES_AT_ONCE)).unwrap_or(STORED_MAX);
+        self.stored.len().saturating_add(batch) <= STORED_MAX
+    }
+
+    /// Whether the storage is to be read, and may be now.
+    pub(super) fn wants_check(&self) -> bool {
+        self.postponed && self.takes_batch()
+    }
+
+    pub(super) fn stored_count(&self) -> usize {
+        self.stored.len()
     }
 
     /// Whether the client has acknowledged everything, and nothing waits.
@@ -126,6 +151,10 @@ impl Session {
         if self.rules.direct == Direct::WhenDrained && !open.delivery.is_acknowledged() {
             return Vec::new();
         }
+        open.delivery.postponed = !open.delivery.takes_batch();
+        if open.delivery.postponed {
+            return Vec::new();
+        }
         self.fetch(open)
     }
 
@@ -155,7 +184,7 @@ impl Session {
     pub(super) fn batch(&self, open: &mut Open, messages: Vec<Notification>) -> Vec<Action> {
         let Some(last_ms) = messages.last().map(|last| last.place_ms) else {
             open.delivery.check = false;
-            open.delivery.sent = 0;
+            open.delivery.drained = None;
             return Vec::new();
         };
         open.delivery.sent_to_ms = Some(last_ms);
@@ -164,11 +193,13 @@ impl Session {
     }
 
     fn deliver(&self, open: &mut Open, messages: Vec<Notification>) -> Vec<Action> {
-        let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
-        open.delivery.sent = open.delivery.sent.saturating_add(count);
-        if open.delivery.sent > self.rules.stored_messages_max {
-            open.awaits = Some(Awaits::Reset);
-            return vec![Action::Call(Call::RemoveUser(open.uaid))];
+        if let Some(drained) = &mut open.delivery.drained {
+            let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+            *drained = drained.saturating_add(count);
+            if *drained > self.rules.stored_messages_max {
+                open.awaits = Some(Awaits::Reset);
+                return vec![Action::Call(Call::RemoveUser(open.uaid))];
+            }
         }
         messages.into_iter().map(send).collect()
     }

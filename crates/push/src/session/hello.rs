@@ -55,10 +55,6 @@ impl Session {
     ) -> Result<(Phase, Vec<Action>), End> {
         match event {
             Event::Answer(Answer::User(None)) => Ok(self.greeted(greeting, surroundings)),
-            // It has a later connection elsewhere.
-            Event::Answer(Answer::User(Some(user))) if user.connected_ms > surroundings.now_ms => {
-                Err(Close::OutOfPlace.into())
-            }
             Event::Answer(Answer::User(Some(user))) => {
                 let user = User {
                     connected_ms: surroundings.now_ms,
@@ -89,6 +85,7 @@ impl Session {
             .broadcasts
             .subscribe(&mut subscriptions, broadcasts);
         let is_stored = user.is_some();
+        let made_ms = user.as_ref().map(|user| user.made_ms);
         let (uaid, connected_ms, read_to_ms) = match user {
             Some(user) => (user.uaid, user.connected_ms, user.read_to_ms),
             None => (self.candidate, surroundings.now_ms, 0),
@@ -96,6 +93,7 @@ impl Session {
         let mut open = Open {
             uaid,
             connected_ms,
+            made_ms,
             is_stored,
             subscriptions,
             delivery: Delivery::new(read_to_ms),
@@ -115,6 +113,7 @@ impl Session {
             Action::Wait(self.rules.ping_every),
         ];
         if is_stored {
+            open.delivery.begin_drain();
             actions.extend(self.check_storage(&mut open));
         }
         (Phase::Open(Box::new(open)), actions)

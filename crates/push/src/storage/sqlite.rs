@@ -2,7 +2,9 @@
 
 mod kept;
 mod owed;
+mod reserve;
 mod room;
+mod rows;
 
 use std::fs::File;
 use std::io;
@@ -12,16 +14,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{
-    Connection, OpenFlags, OptionalExtension as _, Row, Transaction, TransactionBehavior, params,
+    Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params,
 };
 use rusqlite_migration::{M, Migrations};
 use thiserror::Error;
 
 use crate::ids::{ChannelId, Uaid};
-use crate::notification::{Notification, Payload, Topic};
+use crate::notification::{Notification, Topic};
 
+use self::reserve::{Reserve, is_lack_of_space};
+use self::rows::{MESSAGE, batch, insert, message};
 use super::{
-    Key, MESSAGES_AT_ONCE, Room, Saved, Storage, StorageError, Stored, TOPICS_AT_ONCE,
+    Condition, Key, MESSAGES_AT_ONCE, Room, Saved, Storage, StorageError, Stored, TOPICS_AT_ONCE,
     USER_SECONDS_MAX, User,
 };
 
@@ -39,6 +43,7 @@ const SWEPT_AT_ONCE: u32 = 500;
 
 static MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("../../migrations/0001_push.sql")),
+    M::up(include_str!("../../migrations/0002_room.sql")),
     M::up(include_str!("../../migrations/0003_subscriptions.sql")),
 ];
 
@@ -51,7 +56,7 @@ pub struct Limits {
     pub channel_messages: u32,
     /// Bytes of the bodies of a user's messages, as they are stored.
     pub bytes: i64,
-    /// Size of the file in bytes. Beyond it, new users, channels and messages are refused.
+    /// Size of the file in bytes. The nearer it comes, the less is accepted.
     pub file_bytes: i64,
 }
 
@@ -90,7 +95,9 @@ pub enum OpenError {
 #[derive(Debug)]
 pub struct Sqlite {
     connection: Mutex<Connection>,
+    reserve: Reserve,
     limits: Limits,
+    room: room::FileRoom,
     /// The last place given to a message.
     last_place: AtomicI64,
 }
@@ -127,8 +134,11 @@ impl Sqlite {
                 |row| row.get(0),
             )
             .map_err(failed)?;
+        let room = room::FileRoom::new(&connection, limits).map_err(failed)?;
         Ok(Self {
             connection: Mutex::new(connection),
+            reserve: Reserve::of(path),
+            room,
             limits,
             last_place: AtomicI64::new(last),
         })
@@ -157,6 +167,11 @@ impl Sqlite {
                  expires_s = max(expires_s, ?1) WHERE node IS NOT NULL";
             t.execute(forget, [expires_s(now_ms)]).map(|_| ())
         })
+    }
+
+    /// Keeps space on the disk for the day when it is full.
+    pub fn hold_reserve(&self) {
+        self.reserve.hold();
     }
 
     /// Copies the database into a new file while it is in use.
@@ -191,7 +206,12 @@ impl Sqlite {
             transaction.commit()?;
             Ok(written)
         };
-        written().map_err(StorageError::new)
+        let first = written();
+        match first {
+            Err(error) if is_lack_of_space(&error) && self.reserve.give_back() => written(),
+            done => done,
+        }
+        .map_err(StorageError::new)
     }
 }
 
@@ -211,88 +231,38 @@ fn expires_s(connected_ms: i64) -> i64 {
         .saturating_add(USER_SECONDS_MAX)
 }
 
-fn stored_bytes(message: &Notification) -> i64 {
-    i64::try_from(message.payload_bytes()).unwrap_or(i64::MAX)
-}
-
-const MESSAGE: &str =
-    "SELECT channel, version, ttl_s, arrived_s, topic, data, headers, place_ms FROM messages";
-
-/// A row of [`MESSAGE`].
-fn message(row: &Row<'_>) -> rusqlite::Result<Notification> {
-    let topic: String = row.get(4)?;
-    let data: Option<String> = row.get(5)?;
-    let headers: Option<String> = row.get(6)?;
-    let payload = data.zip(headers).and_then(|(data, headers)| {
-        let headers = serde_json::from_str(&headers).ok()?;
-        Some(Payload { data, headers })
-    });
-    Ok(Notification {
-        channel: ChannelId::from_bytes(row.get(0)?),
-        version: row.get(1)?,
-        ttl_s: row.get(2)?,
-        arrived_s: row.get(3)?,
-        place_ms: row.get(7)?,
-        topic: Topic::try_from(topic).ok(),
-        payload,
-    })
-}
-
-fn insert(
-    transaction: &Transaction<'_>,
-    uaid: Uaid,
-    message: &Notification,
-    place_ms: i64,
-    room: Room,
-) -> rusqlite::Result<()> {
-    let topic = message.topic.as_ref().map(Topic::to_string);
-    let headers = message
-        .payload
-        .as_ref()
-        .map(|payload| serde_json::to_string(&payload.headers).unwrap_or_default());
-    transaction
-        .prepare_cached(
-            "INSERT INTO messages (uaid, sort_ms, place_ms, channel, topic, version, ttl_s, arrived_s, expires_s, bytes, data, headers) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) \
-             ON CONFLICT DO UPDATE SET place_ms = excluded.place_ms, version = excluded.version, ttl_s = excluded.ttl_s, \
-             arrived_s = excluded.arrived_s, expires_s = excluded.expires_s, bytes = excluded.bytes, data = excluded.data, \
-             headers = excluded.headers WHERE ?13 OR excluded.place_ms > place_ms",
-        )?
-        .execute(params![
-            uaid.as_bytes(),
-            if topic.is_some() { 0 } else { place_ms },
-            place_ms,
-            message.channel.as_bytes(),
-            topic.unwrap_or_default(),
-            message.version,
-            message.ttl_s,
-            message.arrived_s,
-            message.expires_s(),
-            stored_bytes(message),
-            message.payload.as_ref().map(|payload| &payload.data),
-            headers,
-            room == Room::Limited,
-        ])?;
-    Ok(())
-}
-
 impl Storage for Sqlite {
-    fn health(&self) -> Result<(), StorageError> {
-        self.read(|c| {
-            c.query_row("SELECT 1 FROM users LIMIT 1", [], |_| Ok(()))
-                .optional()
+    fn try_write(&self, now_ms: i64) -> Result<Condition, StorageError> {
+        self.reserve.hold();
+        let (messages, bytes) = self.write(|t| {
+            t.prepare_cached(
+                "INSERT INTO secrets (name, value) VALUES ('trial', CAST(?1 AS BLOB)) \
+                 ON CONFLICT DO UPDATE SET value = excluded.value",
+            )?
+            .execute([now_ms])?;
+            let messages = t
+                .prepare_cached("SELECT coalesce(sum(messages), 0) FROM users")?
+                .query_row([], |row| row.get(0))?;
+            Ok((messages, self.room.measure(t)?))
         })?;
-        Ok(())
+        Ok(Condition {
+            is_short: self.reserve.is_short(),
+            messages,
+            bytes,
+            displaced: self.room.displaced.load(Ordering::Relaxed),
+        })
     }
 
     fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError> {
         self.read(|c| {
             c.prepare_cached(
-                "SELECT connected_ms, node, read_to_ms, revision FROM users WHERE uaid = ?1",
+                "SELECT connected_ms, node, read_to_ms, revision, made_ms FROM users WHERE uaid = ?1",
             )?
             .query_row([uaid.as_bytes()], |row| {
                 Ok(User {
                     uaid,
+                    made_ms: row.get(4)?,
+                    made_at: None,
                     connected_ms: row.get(0)?,
                     node: row.get(1)?,
                     read_to_ms: row.get(2)?,
@@ -304,14 +274,18 @@ impl Storage for Sqlite {
     }
 
     fn add_user(&self, user: &User) -> Result<bool, StorageError> {
+        if self.reserve.is_short() {
+            return Ok(false);
+        }
+        let network = self.room.network(user.made_at, user.made_ms);
         self.write(|t| {
-            if room::is_full(t, self.limits)? {
+            if !self.room.takes_user(t, &network)? {
                 return Ok(false);
             }
             let added = t
                 .prepare_cached(
-                    "INSERT INTO users (uaid, connected_ms, node, read_to_ms, expires_s) VALUES (?1, ?2, ?3, ?4, ?5) \
-                     ON CONFLICT DO NOTHING",
+                    "INSERT INTO users (uaid, connected_ms, node, read_to_ms, expires_s, made_ms, network, has_connected) \
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?3 IS NOT NULL) ON CONFLICT DO NOTHING",
                 )?
                 .execute(params![
                     user.uaid.as_bytes(),
@@ -319,6 +293,8 @@ impl Storage for Sqlite {
                     user.node,
                     user.read_to_ms,
                     expires_s(user.connected_ms),
+                    user.made_ms,
+                    network,
                 ])?;
             Ok(added > 0)
         })
@@ -328,7 +304,7 @@ impl Storage for Sqlite {
         self.write(|t| {
             let updated = t
                 .prepare_cached(
-                    "UPDATE users SET connected_ms = ?3, node = ?4, expires_s = ?5, revision = revision + 1 \
+                    "UPDATE users SET connected_ms = ?3, node = ?4, expires_s = ?5, has_connected = 1, revision = revision + 1 \
                      WHERE uaid = ?1 AND (revision = ?2 OR node IS NULL)",
                 )?
                 .execute(params![
@@ -368,9 +344,12 @@ impl Storage for Sqlite {
     }
 
     fn add_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
+        if self.reserve.is_short() {
+            return Ok(false);
+        }
         let most = self.limits.channels;
         self.write(|t| {
-            if room::is_full(t, self.limits)? {
+            if !self.room.takes_channel(t, uaid)? {
                 return Ok(false);
             }
             let added = t
@@ -421,6 +400,10 @@ impl Storage for Sqlite {
         })
     }
 
+    fn ttl_max_s(&self) -> u32 {
+        self.room.ttl_max_s()
+    }
+
     fn place(&self, now_ms: i64) -> i64 {
         let next = |last: i64| Some(now_ms.max(last.saturating_add(1)));
         match self
@@ -437,23 +420,23 @@ impl Storage for Sqlite {
         messages: &[Notification],
         room: Room,
     ) -> Result<Saved, StorageError> {
-        let limits = self.limits;
-        self.write(|t| {
-            let is_user: bool = t
-                .prepare_cached("SELECT EXISTS (SELECT 1 FROM users WHERE uaid = ?1)")?
-                .query_row([uaid.as_bytes()], |row| row.get(0))?;
-            if !is_user {
-                return Ok(Saved::NoUser);
-            }
-            if !room::takes(t, limits, uaid, messages, room)? {
-                return Ok(Saved::Full);
+        if self.reserve.is_short() && room == Room::Limited {
+            return Ok(Saved::Full);
+        }
+        let (saved, displaced) = self.write(|t| {
+            let user: Option<(Vec<u8>, i64)> = t
+                .prepare_cached("SELECT network, last_place_ms FROM users WHERE uaid = ?1")?
+                .query_row([uaid.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let Some((network, mut last)) = user else {
+                return Ok((Saved::NoUser, 0));
+            };
+            if !self.room.takes(t, (uaid, &network), messages, room)? {
+                return Ok((Saved::Full, 0));
             }
             // Requests overtake each other, and other nodes with other clocks give places too.
             // Within a user each place must be later than all former ones: a client that has
             // acknowledged a later message would never get this one.
-            let mut last: i64 = t
-                .prepare_cached("SELECT last_place_ms FROM users WHERE uaid = ?1")?
-                .query_row([uaid.as_bytes()], |row| row.get(0))?;
             for message in messages {
                 let mut place_ms = message.place_ms;
                 if message.topic.is_none() {
@@ -462,8 +445,11 @@ impl Storage for Sqlite {
                 }
                 insert(t, uaid, message, place_ms, room)?;
             }
-            Ok(Saved::Stored)
-        })
+            let displaced = self.room.displace(t, uaid, messages.first())?;
+            Ok((Saved::Stored, displaced))
+        })?;
+        self.room.displaced.fetch_add(displaced, Ordering::Relaxed);
+        Ok(saved)
     }
 
     fn fetch_topics(&self, uaid: Uaid, now_s: i64) -> Result<Vec<Notification>, StorageError> {
@@ -472,7 +458,7 @@ impl Storage for Sqlite {
                 "{MESSAGE} WHERE uaid = ?1 AND sort_ms = 0 AND expires_s > ?2 LIMIT {TOPICS_AT_ONCE}"
             ))?;
             let rows = statement.query_map(params![uaid.as_bytes(), now_s], message)?;
-            rows.collect()
+            batch(rows)
         })
     }
 
@@ -488,7 +474,7 @@ impl Storage for Sqlite {
             ))?;
             let after = after_ms.max(0);
             let rows = statement.query_map(params![uaid.as_bytes(), after, now_s], message)?;
-            rows.collect()
+            batch(rows)
         })
     }
 
@@ -555,7 +541,7 @@ impl Storage for Sqlite {
     }
 
     fn sweep(&self, now_s: i64) -> Result<bool, StorageError> {
-        self.write(|t| {
+        let (displaced, is_more) = self.write(|t| {
             let messages = t
                 .prepare_cached(
                     "DELETE FROM messages WHERE (uaid, sort_ms, channel, topic) IN \
@@ -570,8 +556,11 @@ impl Storage for Sqlite {
                 )?
                 .execute(params![now_s, SWEPT_AT_ONCE])?;
             let most = usize::try_from(SWEPT_AT_ONCE).unwrap_or(usize::MAX);
-            Ok(messages >= most || users >= most)
-        })
+            let (displaced, is_more) = self.room.free(t, now_s)?;
+            Ok((displaced, is_more || messages >= most || users >= most))
+        })?;
+        self.room.displaced.fetch_add(displaced, Ordering::Relaxed);
+        Ok(is_more)
     }
 }
 

@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use thiserror::Error;
 
 use crate::ids::{ChannelId, Uaid};
 
-/// Longest message from a client in bytes, as in autopush-rs: the default of its WebSocket library.
-/// Some clients collect acknowledgements for half a minute, and each is some 300 bytes.
-pub const CLIENT_MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Longest message from a client in bytes. Some clients collect acknowledgements for half a minute,
+/// and each is some 300 bytes: those of all messages that a client may hold fit.
+pub const CLIENT_MESSAGE_BYTES_MAX: usize = 32 * 1024;
+
+/// Most broadcasts in a message: clients know a handful.
+const BROADCASTS_MAX: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClientMessage {
@@ -57,7 +59,7 @@ enum Typed {
         #[serde(default, rename = "channelIDs")]
         _channels: Option<Vec<ChannelId>>,
         #[serde(default)]
-        broadcasts: Option<BTreeMap<String, String>>,
+        broadcasts: Option<Few>,
     },
     Register {
         #[serde(rename = "channelID")]
@@ -72,7 +74,7 @@ enum Typed {
         _code: Option<u32>,
     },
     BroadcastSubscribe {
-        broadcasts: BTreeMap<String, String>,
+        broadcasts: Few,
     },
     Ack {
         updates: Vec<Update>,
@@ -84,6 +86,22 @@ enum Typed {
         _code: Option<i32>,
     },
     Ping,
+}
+
+/// [`BROADCASTS_MAX`] at most.
+#[derive(Debug, Default, Deserialize)]
+#[serde(try_from = "BTreeMap<String, String>")]
+struct Few(BTreeMap<String, String>);
+
+impl TryFrom<BTreeMap<String, String>> for Few {
+    type Error = &'static str;
+
+    fn try_from(broadcasts: BTreeMap<String, String>) -> Result<Self, Self::Error> {
+        match broadcasts.len() {
+            0..=BROADCASTS_MAX => Ok(Self(broadcasts)),
+            _ => Err("too many broadcasts"),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -101,9 +119,9 @@ impl ClientMessage {
     /// # Errors
     /// It is not JSON, has an unknown type, or has a field of a wrong type.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        if let Ok(object) = serde_json::from_str::<Map<String, Value>>(text)
-            && object.is_empty()
-        {
+        let inner = text.trim().strip_prefix('{');
+        let inner = inner.and_then(|text| text.strip_suffix('}'));
+        if inner.is_some_and(|text| text.trim().is_empty()) {
             return Ok(Self::Ping);
         }
         Ok(match serde_json::from_str(text)? {
@@ -111,11 +129,13 @@ impl ClientMessage {
                 uaid, broadcasts, ..
             } => Self::Hello {
                 uaid: uaid.as_deref().and_then(Uaid::parse),
-                broadcasts: broadcasts.unwrap_or_default(),
+                broadcasts: broadcasts.unwrap_or_default().0,
             },
             Typed::Register { channel, key } => Self::Register { channel, key },
             Typed::Unregister { channel, .. } => Self::Unregister { channel },
-            Typed::BroadcastSubscribe { broadcasts } => Self::BroadcastSubscribe { broadcasts },
+            Typed::BroadcastSubscribe { broadcasts } => Self::BroadcastSubscribe {
+                broadcasts: broadcasts.0,
+            },
             Typed::Ack { updates } => Self::Ack {
                 versions: updates.into_iter().map(|update| update.version).collect(),
             },
@@ -128,6 +148,9 @@ impl ClientMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoint::MessageId;
+    use crate::endpoint::fernet::Keys;
+    use crate::session::{DIRECT_MAX, STORED_MAX};
 
     const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
 
@@ -161,6 +184,35 @@ mod tests {
         );
         let versions = vec!["a".to_owned(), "b".to_owned()];
         assert_eq!(parsed(&text), ClientMessage::Ack { versions });
+    }
+
+    #[test]
+    fn a_client_can_acknowledge_all_that_it_holds_in_one_message() {
+        let topic = "t".repeat(32);
+        let topic = crate::notification::Topic::try_from(topic).unwrap();
+        let channel = ChannelId::parse(CHANNEL).unwrap();
+        let id = MessageId::Topic(Uaid::from_random([1; 16]), channel, topic);
+        let keys = Keys::parse(&Keys::text_of(&[1; 32])).unwrap();
+        let version = id.text(&keys, 1_800_000_000, &[1; 16]);
+        let update = format!(r#"{{"channelID":"{CHANNEL}","version":"{version}","code":100}}"#);
+        let updates = vec![update; DIRECT_MAX + STORED_MAX];
+        let text = format!(
+            r#"{{"messageType":"ack","updates":[{}]}}"#,
+            updates.join(",")
+        );
+        assert!(text.len() <= CLIENT_MESSAGE_BYTES_MAX, "{}", text.len());
+    }
+
+    #[test]
+    fn a_message_names_as_many_broadcasts_as_clients_know() {
+        for (count, is_message) in [(BROADCASTS_MAX, true), (BROADCASTS_MAX + 1, false)] {
+            let names: Vec<_> = (0..count).map(|n| format!(r#""{n}":"""#)).collect();
+            for kind in ["hello", "broadcast_subscribe"] {
+                let names = names.join(",");
+                let text = format!(r#"{{"messageType":"{kind}","broadcasts":{{{names}}}}}"#);
+                assert_eq!(ClientMessage::parse(&text).is_ok(), is_message, "{count}");
+            }
+        }
     }
 
     #[test]

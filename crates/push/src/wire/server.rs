@@ -44,6 +44,8 @@ pub enum ServerMessage {
 pub enum Registered {
     At(String),
     BadKey,
+    /// The address or the user has as many as it may have, or there is no room.
+    Limited,
     Failed,
 }
 
@@ -108,6 +110,7 @@ impl ServerMessage {
                 let (status, endpoint) = match outcome {
                     Registered::At(endpoint) => (200, endpoint.as_str()),
                     Registered::BadKey => (400, "Failed to generate endpoint"),
+                    Registered::Limited => (429, ""),
                     Registered::Failed => (500, ""),
                 };
                 Typed::Register {
@@ -190,6 +193,7 @@ mod tests {
         for (outcome, status, endpoint) in [
             (Registered::At("https://a/".to_owned()), 200, "https://a/"),
             (Registered::BadKey, 400, "Failed to generate endpoint"),
+            (Registered::Limited, 429, ""),
             (Registered::Failed, 500, ""),
         ] {
             let channel = channel();

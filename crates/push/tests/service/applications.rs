@@ -116,6 +116,30 @@ async fn a_full_channel_takes_no_more_for_now() {
 }
 
 #[tokio::test]
+async fn a_nearly_full_file_cuts_the_time_and_says_so() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (_client, endpoint) = subscribed(&push, None).await;
+    let path_of_file = push.folder.path().join("push.db");
+    let copy = push.folder.path().join("copy.db");
+    let used = Sqlite::open(&path_of_file, Limits::ORDINARY).unwrap();
+    used.back_up(&copy).unwrap();
+    let used = i64::try_from(copy.metadata().unwrap().len()).unwrap();
+    let limits = Limits {
+        file_bytes: used * 4 / 3,
+        ..Limits::ORDINARY
+    };
+    let storage = Arc::new(Sqlite::open(&path_of_file, limits).unwrap());
+    let fuller = Service::new(settings(Rules::AUTOPUSH), storage, None, now()).unwrap();
+    let fuller = public(Arc::new(fuller));
+    for (ttl, is_cut) in [("86400", false), ("2592000", true)] {
+        let (path, ttl_header) = (path(&endpoint), [("ttl", ttl)]);
+        let sent = ask(fuller.clone(), "POST", path, &ttl_header, b"").await;
+        assert_eq!(sent.status, StatusCode::CREATED);
+        assert_eq!(sent.header("ttl") != ttl, is_cut);
+    }
+}
+
+#[tokio::test]
 async fn a_storage_that_fails_is_the_services_own_failure() {
     let push = Push::new(Rules::AUTOPUSH);
     let (client, endpoint) = subscribed(&push, None).await;

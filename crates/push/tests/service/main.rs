@@ -28,7 +28,7 @@ use push::elsewhere::wire::Daemon;
 use push::elsewhere::{Elsewhere, PushServices};
 use push::endpoint::fernet::Keys;
 use push::news::seal::Sender;
-use push::serve::{Census, Now, Service, Settings, converse, internal, public};
+use push::serve::{Bounds, Census, Now, Service, Settings, converse, internal, public};
 use push::session::Rules;
 use push::storage::sqlite::{Limits, Sqlite};
 use serde_json::{Value, json};
@@ -61,6 +61,7 @@ fn settings(rules: Rules) -> Settings {
         keys: Keys::parse(&keys(1)).unwrap(),
         registration_keys: vec!["first".to_owned(), "second".to_owned()],
         rules,
+        bounds: Bounds::within(768 * 1024 * 1024),
     }
 }
 

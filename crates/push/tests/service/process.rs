@@ -19,6 +19,7 @@ struct Process {
 impl Process {
     async fn start(folder: TempDir) -> Self {
         let settings = Settings {
+            bounds: Bounds::within(768 * 1024 * 1024),
             socket: folder.path().join("http.sock"),
             database: database(&folder),
             origin: ORIGIN.to_owned(),
@@ -86,7 +87,7 @@ async fn a_stop_loses_neither_what_was_sent_nor_keys_nor_users() {
     let sent = client.heard().await;
 
     let folder = process.stop().await;
-    assert_eq!(client.closed().await.0, 1011);
+    assert_eq!(client.closed().await.0, 1012);
 
     let process = Process::start(folder).await;
     let mut again = process.client().await;

@@ -102,7 +102,7 @@ async fn an_address_makes_so_many_users_and_no_more() {
     };
     assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(refused.header("retry-after"), "120");
-    for (from, status) in [("192.0.2.1", 500), ("192.0.2.2", 200)] {
+    for (from, status) in [("192.0.2.1", 429), ("192.0.2.2", 200)] {
         let mut client = Client::over(open_connection(push.public()), Some(from)).await;
         client.hello("").await;
         client

@@ -1,27 +1,31 @@
 //! Limits new users and subscriptions per address: each takes room until it expires.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use axum::http::HeaderMap;
+
+use crate::storage::networks::{customer, network};
 
 /// The web server in front sets it to the client's address and replaces the client's value.
 const ADDRESS_HEADER: &str = "x-real-ip";
 
 /// Most newcomers of one address in [`WINDOW_MS`]: a browser is one, and many may share an address.
-/// With the limit on what each may store, one address needs at least four hours to fill a file of
-/// ordinary size.
+/// What they store is bounded by their network's share of the file.
 const PER_ADDRESS_MAX: u32 = 250;
+
+/// The same for a network: few of its addresses are at their limit.
+const PER_NETWORK_MAX: u32 = 16 * PER_ADDRESS_MAX;
 
 const WINDOW_MS: i64 = 60 * 60 * 1000;
 
-/// Most counted addresses, some megabytes. Further addresses are refused: so high a number within
-/// an hour does not come from people.
+/// Most counted addresses. Beyond it, networks are counted for the rest of the hour: so high a
+/// number within an hour does not come from people.
 const ADDRESSES_MAX: usize = 100_000;
 
-/// Bytes of an IPv6 address that count: the rest is a customer's own choice (RFC 6177).
-const PREFIX_BYTES: usize = 8;
+/// Most counters, some megabytes: more than there are IPv4 networks. Further networks are refused.
+const COUNTERS_MAX: usize = 2 * ADDRESSES_MAX;
 
 #[derive(Debug, Default)]
 pub(in crate::serve) struct Newcomers {
@@ -31,6 +35,7 @@ pub(in crate::serve) struct Newcomers {
 #[derive(Debug, Default)]
 struct Counts {
     since_ms: i64,
+    are_networks: bool,
     by_address: HashMap<IpAddr, u32>,
 }
 
@@ -50,36 +55,30 @@ impl Newcomers {
                 ..Counts::default()
             };
         }
-        let addresses = counts.by_address.len();
-        match counts.by_address.get_mut(&address) {
-            Some(count) if *count >= PER_ADDRESS_MAX => false,
-            Some(count) => {
-                *count = count.saturating_add(1);
-                true
-            }
-            None if addresses >= ADDRESSES_MAX => false,
-            None => {
-                counts.by_address.insert(address, 1);
-                true
+        if counts.by_address.len() >= ADDRESSES_MAX && !counts.are_networks {
+            counts.are_networks = true;
+            for (address, count) in std::mem::take(&mut counts.by_address) {
+                let merged = counts.by_address.entry(network(address)).or_default();
+                *merged = merged.saturating_add(count);
             }
         }
+        let (address, most) = match counts.are_networks {
+            true => (network(address), PER_NETWORK_MAX),
+            false => (address, PER_ADDRESS_MAX),
+        };
+        let count = counts.by_address.get(&address).copied().unwrap_or(0);
+        let has_room = count < most && (count > 0 || counts.by_address.len() < COUNTERS_MAX);
+        if has_room {
+            counts.by_address.insert(address, count.saturating_add(1));
+        }
+        has_room
     }
 }
 
 /// The address of a client, or its customer's network.
 pub(in crate::serve) fn address(headers: &HeaderMap) -> Option<IpAddr> {
     let address = headers.get(ADDRESS_HEADER)?.to_str().ok()?.parse().ok()?;
-    Some(match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => v4.into(),
-            None => {
-                let mut octets = v6.octets();
-                octets.iter_mut().skip(PREFIX_BYTES).for_each(|o| *o = 0);
-                Ipv6Addr::from(octets).into()
-            }
-        },
-    })
+    Some(customer(address))
 }
 
 #[cfg(test)]
@@ -108,15 +107,18 @@ mod tests {
         assert!(newcomers.admit(one, start_ms), "the clock was set back");
     }
 
+    /// Two networks of one provider use up all counters.
     #[test]
-    fn more_addresses_than_are_counted_are_turned_away() {
+    fn a_flood_of_addresses_shuts_out_its_own_networks_only() {
         let newcomers = Newcomers::default();
-        for number in 0..u32::try_from(ADDRESSES_MAX).unwrap() {
-            let address = IpAddr::from(number.to_be_bytes());
-            assert!(newcomers.admit(Some(address), 0));
+        for number in 0..u128::try_from(ADDRESSES_MAX).unwrap() {
+            let subnet = (0x2001_0db8 << 96) | (number % 2) << 80 | (number / 2) << 64;
+            assert!(newcomers.admit(Some(IpAddr::V6(subnet.into())), 0));
         }
-        assert!(!newcomers.admit(of("192.0.2.1"), 0));
-        assert!(newcomers.admit(of("0.0.0.1"), 0), "it is counted");
+        assert!(newcomers.admit(of("192.0.2.1"), 0));
+        assert!(newcomers.admit(of("2001:db8:2::1"), 0));
+        assert!(!newcomers.admit(of("2001:db8:1::1"), 0));
+        assert!(newcomers.admit(of("2001:db8:1::1"), WINDOW_MS));
     }
 
     #[test]

@@ -1,14 +1,17 @@
 use axum::Router;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
-use tokio::io::DuplexStream;
+use tokio::io::{AsyncWriteExt as _, DuplexStream};
+use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as Frame;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
 use crate::endpoint::fernet::Keys;
 use crate::ids::ChannelId;
-use crate::serve::{Settings, converse, public};
+use crate::serve::clients::places::Places;
+use crate::serve::{Bounds, Settings, converse, public};
 use crate::session::Rules;
 use crate::storage::sqlite::{Limits, Sqlite};
 
@@ -16,9 +19,18 @@ const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// Places of the service: 10 for each network.
+const PLACES: usize = 160;
+
+const NOW_MS: i64 = 1_800_000_000_000;
+
 type Socket = WebSocketStream<DuplexStream>;
 
 fn service(folder: &tempfile::TempDir) -> Arc<Service> {
+    bounded(folder, Bounds::within(768 * 1024 * 1024))
+}
+
+fn bounded(folder: &tempfile::TempDir, bounds: Bounds) -> Arc<Service> {
     let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
     let settings = Settings {
         origin: "https://push.example".to_owned(),
@@ -26,16 +38,27 @@ fn service(folder: &tempfile::TempDir) -> Arc<Service> {
         keys: Keys::parse(&Keys::text_of(&[1; 32])).unwrap(),
         registration_keys: vec!["key".to_owned()],
         rules: Rules::AUTOPUSH,
+        bounds,
     };
-    let now = Arc::new(|| 1_800_000_000_000);
-    Arc::new(Service::new(settings, Arc::new(storage), None, now).unwrap())
+    let now = Arc::new(|| NOW_MS);
+    let mut service = Service::new(settings, Arc::new(storage), None, now).unwrap();
+    service.places = Places::new(PLACES);
+    Arc::new(service)
 }
 
 async fn connect(router: Router) -> Socket {
+    connect_from("", router).await.unwrap()
+}
+
+/// Connects from an address; `None` if it is refused.
+async fn connect_from(address: &str, router: Router) -> Option<Socket> {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     tokio::spawn(converse(theirs, router));
-    let (socket, _) = client_async("ws://push.example/", ours).await.unwrap();
-    socket
+    let mut request = "ws://push.example/".into_client_request().unwrap();
+    let address = address.parse().unwrap();
+    request.headers_mut().insert("x-real-ip", address);
+    let (socket, _) = client_async(request, ours).await.ok()?;
+    Some(socket)
 }
 
 async fn say(socket: &mut Socket, message: Value) {
@@ -116,4 +139,185 @@ async fn the_end_of_a_former_connection_leaves_the_current_one() {
     let user = service.storage.call(move |storage| storage.get_user(uaid));
     let node = user.await.unwrap().unwrap().node;
     assert_eq!(node.as_deref(), Some("http://127.0.0.1:1"));
+}
+
+/// A client that has said hello.
+async fn greeted(service: &Arc<Service>) -> Socket {
+    let mut socket = connect(public(Arc::clone(service))).await;
+    say(&mut socket, json!({"messageType": "hello"})).await;
+    assert_eq!(heard(&mut socket).await["status"], 200);
+    socket
+}
+
+/// How many connections ended for this reason.
+fn closed(service: &Service, code: &str) -> u64 {
+    service.meters.closes(code)
+}
+
+#[tokio::test]
+async fn requests_that_do_not_wait_for_answers_are_answered_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut socket = greeted(&service(&folder)).await;
+    let channels: Vec<String> = (10..30)
+        .map(|n| format!("d9b74644-4f97-46aa-b8fa-9393985cd6{n}"))
+        .collect();
+    for channel in &channels {
+        let register = json!({"messageType": "register", "channelID": channel});
+        say(&mut socket, register).await;
+    }
+    for channel in channels {
+        let answer = heard(&mut socket).await;
+        assert_eq!(
+            (&answer["channelID"], &answer["status"]),
+            (&json!(channel), &json!(200))
+        );
+    }
+}
+
+/// What it sends would lie in the web server's memory.
+#[tokio::test]
+async fn who_reads_no_answers_is_read_and_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder);
+    let mut socket = greeted(&service).await;
+    let register = json!({"messageType": "register", "channelID": CHANNEL}).to_string();
+    let sending = async { while socket.send(Frame::text(register.as_str())).await.is_ok() {} };
+    timeout(PATIENCE, sending).await.unwrap();
+    assert_eq!(closed(&service, "1008"), 1);
+}
+
+#[tokio::test]
+async fn who_sends_without_end_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder);
+    let mut socket = greeted(&service).await;
+    let pings = async {
+        while socket.send(Frame::Ping(vec![1].into())).await.is_ok() {
+            // Pongs are read, so that it is the number that counts.
+            let _pong = socket.next().await;
+        }
+    };
+    timeout(PATIENCE, pings).await.unwrap();
+    assert_eq!(closed(&service, "1008"), 1);
+}
+
+/// The beginning of a text of 30 000 bytes, as a client sends it.
+fn part_of_a_frame(bytes: usize) -> Vec<u8> {
+    let mut frame = vec![0x81, 0xfe, 0x75, 0x30, 0, 0, 0, 0];
+    frame.resize(bytes, b' ');
+    frame
+}
+
+#[tokio::test]
+async fn of_all_clients_together_the_one_that_holds_most_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let bounds = Bounds {
+        clients: 10,
+        held_bytes: 40_000,
+    };
+    let service = bounded(&folder, bounds);
+    let mut sockets = [
+        greeted(&service).await,
+        greeted(&service).await,
+        greeted(&service).await,
+    ];
+    for (socket, bytes) in sockets.iter_mut().zip([5000, 25_000, 20_000]) {
+        let part = part_of_a_frame(bytes);
+        let held = service.held.total();
+        socket.get_mut().write_all(&part).await.unwrap();
+        until(|| service.held.total() > held + bytes - 4096 || closed(&service, "1008") > 0).await;
+    }
+    let [small, large, middle] = &mut sockets;
+    assert!(large.next().await.unwrap().unwrap().is_close());
+    assert_eq!(closed(&service, "1008"), 1);
+    for socket in [small, middle] {
+        let rest = vec![b' '; 30_008 - 5000];
+        socket.get_mut().write_all(&rest).await.ok();
+        // Spaces are no message: it was read to its end.
+        let frame = socket.next().await.unwrap().unwrap();
+        assert!(frame.is_close(), "{frame:?}");
+    }
+    assert_eq!(closed(&service, "1011"), 2);
+}
+
+#[tokio::test]
+async fn a_service_that_stops_tells_its_clients_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder);
+    let mut socket = greeted(&service).await;
+    let told = async {
+        let Frame::Close(Some(frame)) = socket.next().await.unwrap().unwrap() else {
+            panic!("no close frame");
+        };
+        assert_eq!(u16::from(frame.code), 1012);
+        while let Some(Ok(_)) = socket.next().await {}
+    };
+    timeout(PATIENCE, async { tokio::join!(service.dismiss(), told) })
+        .await
+        .unwrap();
+}
+
+/// Each client says hello and stays.
+#[tokio::test]
+async fn strangers_do_not_get_the_last_places() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder);
+    let [old, young] = [1, 2].map(|byte| Uaid::from_random([byte; 16]));
+    for (uaid, made_ms) in [(old, NOW_MS - 24 * 60 * 60 * 1000), (young, NOW_MS - 1)] {
+        let user = User {
+            made_ms,
+            ..User::connected(uaid, service.settings.node.clone(), made_ms)
+        };
+        let added = service.storage.call(move |s| s.add_user(&user)).await;
+        assert!(added.unwrap());
+    }
+    let hello = async |address: &str, uaid: Option<Uaid>| {
+        let mut socket = connect_from(address, public(Arc::clone(&service))).await?;
+        let uaid = uaid.map(|uaid| uaid.to_string());
+        say(&mut socket, json!({"messageType": "hello", "uaid": uaid})).await;
+        let frame = timeout(PATIENCE, socket.next()).await.unwrap();
+        match frame.unwrap().unwrap() {
+            Frame::Close(frame) => Some(Err(u16::from(frame.unwrap().code))),
+            Frame::Text(_)
+            | Frame::Binary(_)
+            | Frame::Ping(_)
+            | Frame::Pong(_)
+            | Frame::Frame(_) => Some(Ok(socket)),
+        }
+    };
+    let mut clients = Vec::new();
+    // The last of its share are not for a network's strangers, and there is nothing beyond it.
+    for number in 0..9 {
+        let address = format!("2001:db8:0:{number}::1");
+        clients.push(hello(&address, None).await.unwrap().unwrap());
+    }
+    for uaid in [None, Some(young)] {
+        assert_eq!(hello("2001:db8::1", uaid).await.unwrap().unwrap_err(), 1013);
+        until(|| service.connected.len() == clients.len()).await;
+    }
+    clients.push(hello("2001:db8::1", Some(old)).await.unwrap().unwrap());
+    assert!(hello("2001:db8::1", Some(old)).await.is_none());
+    let node = service.storage.call(move |s| s.get_user(young)).await;
+    assert_eq!(node.unwrap().unwrap().node, None, "it is not connected");
+    // Neither are the last of all.
+    for number in 10..144 {
+        let address = format!("10.{}.0.1", number % 16);
+        clients.push(hello(&address, None).await.unwrap().unwrap());
+    }
+    assert_eq!(hello("192.0.2.1", None).await.unwrap().unwrap_err(), 1013);
+    clients.push(hello("192.0.2.1", Some(old)).await.unwrap().unwrap());
+    // Each place is given back.
+    drop(clients);
+    until(|| service.connected.is_empty()).await;
+    hello("2001:db8::1", None).await.unwrap().unwrap();
+}
+
+/// Behind a TLS proxy that the web server does not know, all clients have its address.
+#[test]
+fn one_address_for_all_may_have_all_places() {
+    let places = Places::new(PLACES);
+    let address = Some([172, 18, 0, 1].into());
+    let taken: Vec<_> = (0..PLACES).map_while(|_| places.take(address)).collect();
+    assert_eq!(taken.len(), PLACES);
+    assert!(places.take(address).is_none());
 }

@@ -26,27 +26,26 @@ pub(super) fn routes() -> Router<Arc<Service>> {
         .route("/v1/err/crit", get(error))
 }
 
-async fn is_well(service: &Service) -> bool {
-    service
-        .storage
-        .call(|storage| storage.health())
-        .await
-        .is_ok()
+/// Why the service is ill, if it is.
+async fn illness(service: &Service) -> Option<&'static str> {
+    match service.condition().await {
+        None => Some("the storage can't be written"),
+        Some(condition) if condition.is_short => Some("the disk is full: nothing new is stored"),
+        Some(_) => None,
+    }
 }
 
 async fn status(State(service): State<Arc<Service>>) -> Json<Value> {
-    Json(match is_well(&service).await {
-        true => json!({"status": "OK", "version": VERSION}),
-        false => {
-            json!({"status": "ERROR", "version": VERSION, "error": "the storage can't be read"})
-        }
+    Json(match illness(&service).await {
+        None => json!({"status": "OK", "version": VERSION}),
+        Some(error) => json!({"status": "ERROR", "version": VERSION, "error": error}),
     })
 }
 
 async fn health(State(service): State<Arc<Service>>) -> Json<Value> {
-    let storage = match is_well(&service).await {
-        true => "OK",
-        false => "ERROR",
+    let storage = match illness(&service).await {
+        None => "OK",
+        Some(_) => "ERROR",
     };
     Json(json!({
         "status": storage,
@@ -61,7 +60,9 @@ async fn health(State(service): State<Arc<Service>>) -> Json<Value> {
 /// For Prometheus. The web server in front hides it from others.
 async fn metrics(State(service): State<Arc<Service>>) -> impl IntoResponse {
     let kind = "text/plain; version=0.0.4; charset=utf-8";
-    let page = service.meters.page(service.connections());
+    let page = service
+        .meters
+        .page(service.connections(), service.condition().await);
     ([(header::CONTENT_TYPE, kind)], page)
 }
 

@@ -59,13 +59,15 @@ async fn register(
 ) -> Answer {
     is_webpush(&router)?;
     let wanted: Wanted = read(&body)?;
-    if !service.newcomers.admit(address(&headers), service.now_ms()) {
+    let address = address(&headers);
+    if !service.newcomers.admit(address, service.now_ms()) {
         return Err(Refusal::Newcomers);
     }
     let uaid = service.new_uaid().or(Err(Refusal::Storage))?;
     let (channel, endpoint) = channel_of(&service, uaid, wanted)?;
     let user = User {
         node: None,
+        made_at: address,
         ..User::connected(uaid, String::new(), service.now_ms())
     };
     let added = service

@@ -13,7 +13,7 @@ use crate::endpoint::vapid::{self, Expected};
 use crate::endpoint::{Address, MessageId, Refusal, Version, message};
 use crate::notification::Notification;
 use crate::serve::service::Service;
-use crate::storage::User;
+use crate::storage::{Room, User};
 
 pub(super) fn routes() -> Router<Arc<Service>> {
     Router::new()
@@ -59,7 +59,7 @@ async fn answer(
             encryption: field("encryption"),
             crypto_key: field("crypto-key"),
         },
-        is_stored_first: false,
+        is_own: false,
     };
     // One byte over the limit shows that a body is too large.
     let body = async {
@@ -74,7 +74,7 @@ async fn answer(
             (StatusCode::CREATED, told).into_response()
         }
         Err(refusal) => {
-            service.meters.refused.inc();
+            service.meters.refused_messages.inc();
             refusal.into_response()
         }
     }
@@ -90,8 +90,9 @@ pub(in crate::serve) struct Request<'a> {
     pub(in crate::serve) authorization: Option<&'a str>,
     /// Header fields of the message.
     pub(in crate::serve) headers: message::Headers<'a>,
-    /// Whether it is stored before it is sent, whatever the rules are.
-    pub(in crate::serve) is_stored_first: bool,
+    /// Whether it is the census's own: stored before it is sent, whatever the rules are, and with
+    /// reserved room.
+    pub(in crate::serve) is_own: bool,
 }
 
 impl Service {
@@ -128,7 +129,11 @@ impl Service {
         };
         let iv = self.random().or(Err(Refusal::Storage))?;
         let id = id.text(keys, self.fernet_now_s(), &iv);
-        let ttl_s = sent.ttl_s;
+        // The answer names the time that is left (RFC 8030 §5.2).
+        let (ttl_s, room) = match request.is_own {
+            true => (sent.ttl_s, Room::Reserved),
+            false => (sent.ttl_s.min(self.storage.ttl_max_s()), Room::Limited),
+        };
         let notification = Notification {
             channel: address.channel,
             version: id.clone(),
@@ -139,8 +144,9 @@ impl Service {
             payload: sent.payload,
         };
         // Messages of a full channel that go to a client directly could have it reset.
-        let may_be_direct = channel_room > 0 && !request.is_stored_first;
-        self.deliver(user, notification, may_be_direct).await?;
+        let may_be_direct = channel_room > 0 && !request.is_own;
+        self.deliver(user, notification, may_be_direct, room)
+            .await?;
         Ok((id, ttl_s))
     }
 }

@@ -179,6 +179,9 @@ impl Service {
                     Action::Send(_) | Action::Ping | Action::Wait(_) => {}
                 }
             }
+            if next.is_none() && client.session.wants_check() {
+                next = Some(Event::CheckStorage);
+            }
         }
     }
 }
@@ -334,4 +337,65 @@ fn nothing_goes_straight_to_a_slow_client_where_it_must_be_drained_first() {
     assert_eq!(service.held(), ["b", "c"]);
     service.acknowledge_all();
     assert_eq!(service.send(message("d", None, 60)), None);
+}
+
+/// Deployments' rules, and those that store everything first.
+fn rules() -> [Rules; 2] {
+    [Direct::Always, Direct::OnlyUnstorable].map(|direct| Rules {
+        direct,
+        ..Rules::ORDINARY
+    })
+}
+
+#[test]
+fn messages_that_are_never_acknowledged_do_not_end_a_client_that_acknowledges_others() {
+    for rules in rules() {
+        let mut service = Service::new(rules);
+        for version in numbered(26) {
+            service.send(message(&version, None, 60));
+        }
+        for number in 0..1100 {
+            service.send(message(&format!("good {number}"), None, 60));
+            let held = service.held();
+            let good = held.iter().position(|version| version.starts_with("good"));
+            assert_eq!(service.acknowledge(&[good.unwrap()]).len(), 1, "{number}");
+        }
+        assert_eq!(service.close(), None);
+    }
+}
+
+#[test]
+fn a_client_that_acknowledges_late_gets_everything_and_holds_what_one_message_acknowledges() {
+    for rules in rules() {
+        let mut service = Service::new(rules);
+        let mut came = Vec::new();
+        for version in numbered(95) {
+            service.send(message(&version, None, 60));
+        }
+        loop {
+            let held = service.held().len();
+            assert!(held <= DIRECT_MAX + STORED_MAX, "{held}");
+            // Not all of them, since that begins anew.
+            let most: Vec<usize> = (0..held.max(2) - 1).collect();
+            let acknowledged = service.acknowledge(&most);
+            if acknowledged.is_empty() {
+                break;
+            }
+            came.extend(acknowledged);
+        }
+        came.extend(service.acknowledge_all());
+        came.sort_by_key(|version| version.parse::<u32>().unwrap());
+        assert_eq!(came, numbered(95));
+        assert_eq!(service.close(), None);
+    }
+}
+
+#[test]
+fn a_clock_that_was_set_back_locks_nobody_out() {
+    let mut service = Service::new(Rules::ORDINARY);
+    away(&mut service, 1);
+    service.now_ms -= 3_600_000;
+    service.connect();
+    assert_eq!(service.close(), None);
+    assert_eq!(service.held(), ["0"]);
 }

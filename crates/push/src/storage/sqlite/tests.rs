@@ -1,7 +1,11 @@
+mod room;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::notification::Payload;
 use crate::notification::PayloadHeaders;
+use rusqlite::Row;
 
 const NODE: &str = "http://here:8081";
 
@@ -228,51 +232,24 @@ fn a_user_has_so_much_and_no_more() {
     assert!(storage.add_channel(uaid(1), channel(1)).unwrap(), "again");
     assert!(!storage.add_channel(uaid(1), channel(2)).unwrap());
     // Each has 17 bytes.
-    let one = message(&storage, "a", None);
-    assert_eq!(
-        storage.save(uaid(1), &[one], Room::Limited).unwrap(),
-        Saved::Stored
-    );
-    let two = message(&storage, "b", None);
-    assert_eq!(
-        storage.save(uaid(1), &[two], Room::Limited).unwrap(),
-        Saved::Full
-    );
+    let full = |version| message(&storage, version, None);
     let bare = |version| Notification {
         payload: None,
-        ..message(&storage, version, None)
+        ..full(version)
     };
-    assert_eq!(
-        storage.save(uaid(1), &[bare("c")], Room::Limited).unwrap(),
-        Saved::Stored
-    );
-    assert_eq!(
-        storage.save(uaid(1), &[bare("d")], Room::Limited).unwrap(),
-        Saved::Full
-    );
-    assert_eq!(
-        storage.save(uaid(1), &[bare("d")], Room::Promised).unwrap(),
-        Saved::Stored
-    );
-}
-
-#[test]
-fn what_was_accepted_before_has_twice_the_room_and_no_more() {
-    let place = Place::new();
-    let storage = place.open_with(Limits {
-        messages: 1,
-        ..Limits::ORDINARY
-    });
-    storage.add_user(&user(1, 5)).unwrap();
-    for (version, expect) in [
-        ("a", Saved::Stored),
-        ("b", Saved::Stored),
-        ("c", Saved::Full),
+    for (one, room, expect) in [
+        (full("a"), Room::Limited, ["a"].as_slice()),
+        (full("b"), Room::Limited, &["b"]),
+        (bare("c"), Room::Limited, &["b", "c"]),
+        (bare("d"), Room::Limited, &["c", "d"]),
+        (full("e"), Room::Promised, &["d", "e"]),
     ] {
-        let one = message(&storage, version, None);
-        let saved = storage.save(uaid(1), &[one], Room::Promised).unwrap();
-        assert_eq!(saved, expect, "{version}");
+        let saved = storage.save(uaid(1), &[one], room).unwrap();
+        assert_eq!(saved, Saved::Stored);
+        let left = storage.fetch_after(uaid(1), 0, 1000).unwrap();
+        assert_eq!(versions(&left), expect);
     }
+    assert_eq!(storage.try_write(1).unwrap().displaced, 3);
 }
 
 #[test]
@@ -362,6 +339,16 @@ fn counted(storage: &Sqlite) -> [(i64, i64, i64); 2] {
     ]
 }
 
+/// Whether what the triggers count for users and networks is the sum of what there is.
+fn is_counted(storage: &Sqlite) -> bool {
+    let query = "SELECT total(channels) = (SELECT count(*) FROM channels) \
+         AND total(held) = (SELECT total(held) FROM networks) \
+         AND total(unread) = (SELECT total(unread) FROM networks) FROM users";
+    storage
+        .read(|c| c.query_row(query, [], |row| row.get(0)))
+        .unwrap()
+}
+
 proptest! {
     #[test]
     fn the_counters_are_those_of_the_messages(steps in proptest::collection::vec((0_u8..8, 0_u8..2), 1..40)) {
@@ -407,6 +394,7 @@ proptest! {
             }
             let [counters, messages] = counted(&storage);
             prop_assert_eq!(counters, messages);
+            prop_assert!(is_counted(&storage));
         }
     }
 }
@@ -517,7 +505,7 @@ fn several_nodes_may_make_the_file_at_once() {
     std::thread::scope(|scope| {
         let opened: Vec<_> = (0..8).map(|_| scope.spawn(|| place.open())).collect();
         for storage in opened {
-            storage.join().unwrap().health().unwrap();
+            storage.join().unwrap().try_write(1).unwrap();
         }
     });
 }
