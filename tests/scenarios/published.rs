@@ -3,6 +3,7 @@
 mod consumers;
 mod elsewhere;
 mod files;
+mod posts;
 mod push;
 mod registrations;
 mod site;

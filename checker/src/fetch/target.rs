@@ -8,7 +8,8 @@ use protocol::limits::TEXT_BYTES_MAX;
 use protocol::{Host, escaped};
 use url::Url;
 
-/// Longest reference that is resolved. Browsers and servers give up at some 2 to 8 KiB.
+/// Longest reference that is resolved, and longest address that is requested: escapes make it up to
+/// three times as long. Browsers and servers give up at some 2 to 8 KiB.
 const REFERENCE_BYTES_MAX: usize = 2048;
 
 /// Bytes of the `…` at the end of a cut text.
@@ -54,7 +55,10 @@ pub fn resolve(host: &Host, base: &Url, reference: &[u8]) -> Target {
     }
     let query = url.query().map(|query| format!("?{query}"));
     let address = format!("https://{host}{}{}", url.path(), query.unwrap_or_default());
-    Url::parse(&address).map_or_else(|_no_url| nowhere(), Target::Here)
+    match Url::parse(&address) {
+        Ok(url) if url.as_str().len() <= REFERENCE_BYTES_MAX => Target::Here(url),
+        Ok(_) | Err(_) => nowhere(),
+    }
 }
 
 #[cfg(test)]
@@ -129,6 +133,18 @@ mod tests {
             panic!("a long address leads nowhere");
         };
         assert!(text.len() <= TEXT_BYTES_MAX);
+    }
+
+    /// A redirect to the very address that was asked for would be refused otherwise.
+    #[test]
+    fn an_address_that_escapes_make_too_long_leads_nowhere() {
+        let escaped = "\u{fc}".repeat(REFERENCE_BYTES_MAX / 2);
+        assert!(matches!(at(escaped.as_bytes()), Target::Nowhere(_)));
+        let fits = "\u{fc}".repeat(REFERENCE_BYTES_MAX / 7);
+        let Target::Here(url) = at(fits.as_bytes()) else {
+            panic!("an address within the limit is here");
+        };
+        assert_eq!(at(url.as_str().as_bytes()), Target::Here(url));
     }
 
     proptest! {

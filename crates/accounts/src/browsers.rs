@@ -53,6 +53,17 @@ impl Accounts {
         Ok(is_ours.then(|| name.to_owned()))
     }
 
+    /// Whether this cookie was made for a browser of any moderator since the last reset of the
+    /// account.
+    pub fn is_known_browser(&self, cookie: &str) -> Result<bool, AccountsError> {
+        for moderator in self.moderators()? {
+            if self.known_browser(&moderator.name, cookie)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The random value of the account's last reset. Zeros without an account.
     fn epoch(&self, moderator: &str) -> Result<[u8; EPOCH_BYTES], AccountsError> {
         let sql = "SELECT epoch FROM moderators WHERE name = ?1";

@@ -2,16 +2,23 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
-use axum::http::{HeaderMap, header};
+use local_socket::guard::{self, Guard};
 use url::form_urlencoded;
 
-/// Longest body in bytes: a hundred domains with a reason.
-const BODY_BYTES_MAX: usize = 64 * 1024;
+/// The guard of moderators' forms. The longest has a hundred domains and a reason.
+pub(crate) const MODERATORS: Guard = Guard {
+    kind: guard::FORM,
+    bytes_max: 64 * 1024,
+    time_max: Duration::from_secs(5),
+};
 
-/// Longest time from the end of the head to the end of the body. The web server in front already
-/// has the whole body.
-const BODY_TIME_MAX: Duration = Duration::from_secs(5);
+/// The guard of the login form, which strangers send too: a name, a password of up to 128
+/// characters, and a code.
+pub(crate) const LOGIN: Guard = Guard {
+    kind: guard::FORM,
+    bytes_max: 4 * 1024,
+    time_max: Duration::from_secs(2),
+};
 
 /// Most fields of a form.
 pub(crate) const FIELDS_MAX: usize = 500;
@@ -23,16 +30,6 @@ pub(crate) struct Fields(Vec<(String, String)>);
 impl Fields {
     pub(crate) fn of_query(query: Option<&str>) -> Self {
         Self::parse(query.unwrap_or_default().as_bytes())
-    }
-
-    /// The fields of a body. `None` if it is not a form, too long, or late.
-    pub(crate) async fn of_body(headers: &HeaderMap, body: Body) -> Option<Self> {
-        let kind = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-        if kind.split(';').next()?.trim() != "application/x-www-form-urlencoded" {
-            return None;
-        }
-        let read = tokio::time::timeout(BODY_TIME_MAX, to_bytes(body, BODY_BYTES_MAX));
-        Some(Self::parse(&read.await.ok()?.ok()?))
     }
 
     pub(crate) fn parse(bytes: &[u8]) -> Self {
@@ -69,32 +66,11 @@ impl Fields {
 mod tests {
     use super::*;
 
-    async fn fields(kind: &str, body: &'static str) -> Option<Fields> {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::CONTENT_TYPE, kind.parse().unwrap());
-        Fields::of_body(&headers, Body::from(body)).await
-    }
-
-    #[tokio::test]
-    async fn a_form_is_its_fields_and_nothing_else_is_a_form() {
-        let form = "application/x-www-form-urlencoded; charset=utf-8";
-        let sent = fields(form, "a=1&b=%C3%A4+%26&a=2").await.unwrap();
+    #[test]
+    fn a_form_is_its_fields() {
+        let sent = Fields::parse(b"a=1&b=%C3%A4+%26&a=2");
         assert_eq!(sent.all("a").collect::<Vec<_>>(), ["1", "2"]);
-        assert_eq!((sent.text("b"), sent.text("c")), ("ä &", ""));
+        assert_eq!((sent.text("b"), sent.text("c")), ("\u{e4} &", ""));
         assert_eq!(sent.number::<u32>("a"), 1);
-        assert!(fields("text/plain", "a=1").await.is_none());
-        assert!(fields("application/json", "{}").await.is_none());
-    }
-
-    #[tokio::test]
-    async fn a_body_over_its_bound_is_no_form() {
-        let mut headers = HeaderMap::new();
-        let form = "application/x-www-form-urlencoded".parse().unwrap();
-        headers.insert(header::CONTENT_TYPE, form);
-        for (bytes, expect) in [(BODY_BYTES_MAX, true), (BODY_BYTES_MAX + 1, false)] {
-            let body = Body::from(vec![b'a'; bytes]);
-            let sent = Fields::of_body(&headers, body).await;
-            assert_eq!(sent.is_some(), expect, "{bytes}");
-        }
     }
 }

@@ -34,7 +34,11 @@ const BUSY_FACTOR: u32 = 2;
 
 /// Most logins in progress, and most sleeping refusals: one second of five hundred attempts. Each
 /// holds a connection of about 20 KiB.
-pub(crate) const LOGINS_MAX: usize = 500;
+const LOGINS_MAX: usize = 500;
+
+/// Most logins of unknown browsers, from the head of the request to the end of the answer: bodies
+/// that arrive, logins in progress and refusals.
+pub(crate) const STRANGERS_MAX: usize = LOGINS_MAX * 2;
 
 /// The key of all clients whose address the web server in front does not report.
 const NO_ADDRESS: &str = "unknown";
@@ -158,6 +162,14 @@ impl Logins {
             None if login.call.status == Status::TooManyCalls => Ok(Attempted::Busy),
             None => Ok(Attempted::Out),
         }
+    }
+
+    /// Whether a moderator has logged in with the browser of this request before.
+    pub(crate) fn is_known_browser(&self, headers: &HeaderMap) -> Result<bool, AccountsError> {
+        let cookie = cookies::value(headers, cookies::BROWSER);
+        cookie.map_or(Ok(false), |cookie| {
+            self.with(|accounts| accounts.is_known_browser(cookie))
+        })
     }
 
     fn log_in(

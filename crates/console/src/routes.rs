@@ -23,13 +23,14 @@ mod sessions;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use local_socket::guard::Refused;
+use tokio::sync::Semaphore;
 
-use crate::form::Fields;
+use crate::form::{self, Fields};
 use crate::login::{Logins, Visitor};
 use crate::pages::{self, Page};
 use crate::reply::{asset, html, see_other};
@@ -39,6 +40,8 @@ use crate::wire::{self, Answer, Census, WireError};
 pub(crate) struct Shared {
     pub(crate) logins: Logins,
     pub(crate) census: Census,
+    /// Logins in progress of browsers in which no moderator has logged in.
+    pub(crate) strangers: Semaphore,
 }
 
 /// A response that ends a request early: a page with the reason. Boxed, because it is large and
@@ -49,6 +52,20 @@ pub(crate) struct Early(Box<Response>);
 impl From<Response> for Early {
     fn from(response: Response) -> Self {
         Self(Box::new(response))
+    }
+}
+
+impl From<Refused> for Early {
+    fn from(refused: Refused) -> Self {
+        let text = match refused {
+            Refused::OtherSite => {
+                "A page of another site sent this form, so nothing was done. Open the console itself and repeat it there."
+            }
+            Refused::WrongKind(_) | Refused::TooLong(_) | Refused::Late(_) | Refused::Broken => {
+                "The form did not arrive whole, or it is too long."
+            }
+        };
+        page(refused.status(), text).into()
     }
 }
 
@@ -102,8 +119,9 @@ impl Shared {
     /// session.
     async fn form(&self, request: Request) -> Result<(Visitor, Fields), Early> {
         let (head, body) = request.into_parts();
+        form::MODERATORS.check(&head.headers)?;
         let visitor = self.visitor(&head.headers)?;
-        let fields = fields(&head.headers, body).await?;
+        let fields = Fields::parse(&form::MODERATORS.read(&head.headers, body).await?);
         if self.logins.is_own_form(&visitor.token, fields.text("form")) {
             return Ok((visitor, fields));
         }
@@ -148,14 +166,6 @@ impl Shared {
             other => Err(out_of_turn(visitor, &other)),
         }
     }
-}
-
-async fn fields(headers: &HeaderMap, body: Body) -> Result<Fields, Early> {
-    let read = Fields::of_body(headers, body).await;
-    read.ok_or_else(|| {
-        let text = "The form did not arrive whole, or it is too long.";
-        page(StatusCode::BAD_REQUEST, text).into()
-    })
 }
 
 /// The daemon is of another version.

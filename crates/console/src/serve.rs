@@ -9,15 +9,16 @@ use local_socket::http::{self, HttpLimits};
 use local_socket::{BindError, Limits};
 use thiserror::Error;
 use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::login::{LOGINS_MAX, Logins, Now, OpenError};
+use crate::login::{Logins, Now, OpenError, STRANGERS_MAX};
 use crate::routes::{Shared, router};
 use crate::settings::Settings;
 use crate::wire::{Census, WORK_TIME_MAX};
 
-/// Most connections: sleeping logins, and room for logged-in moderators.
-pub const CONNECTIONS_MAX: usize = LOGINS_MAX * 2 + 200;
+/// Most connections: strangers' logins, and room for moderators.
+pub const CONNECTIONS_MAX: usize = STRANGERS_MAX + 200;
 
 const LIMITS: Limits = Limits {
     connections_max: CONNECTIONS_MAX,
@@ -55,7 +56,11 @@ pub async fn serve(
     let listener = local_socket::bind(&socket, SOCKET_MODE)?;
     let census = Census::new(settings.census_socket.clone());
     let logins = Logins::open(&settings, now)?;
-    let router = router(Arc::new(Shared { logins, census }));
+    let router = router(Arc::new(Shared {
+        logins,
+        census,
+        strangers: Semaphore::new(STRANGERS_MAX),
+    }));
     tracing::info!(socket = %socket.display(), "the console serves");
     let handle = |stream| converse(stream, router.clone());
     local_socket::serve(listener, LIMITS, &shutdown, handle).await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use local_socket::guard::Refused;
 use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +71,19 @@ impl Problem {
             retry_after: Some(retry_after),
             ..Self::new(StatusCode::SERVICE_UNAVAILABLE, code, detail)
         }
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        let code = match refused {
+            Refused::OtherSite => "other_site",
+            Refused::WrongKind(_) => "not_json",
+            Refused::TooLong(_) => "body_too_long",
+            Refused::Late(_) => "body_too_slow",
+            Refused::Broken => "body_not_whole",
+        };
+        Self::other(refused.status(), code, refused.to_string())
     }
 }
 

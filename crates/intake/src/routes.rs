@@ -12,12 +12,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use local_socket::guard::{self, Guard};
 use protocol::Host;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -33,12 +34,13 @@ use crate::texts::Texts;
 use crate::token_header::{Occasion, token_of};
 use crate::wire::{self, Answer, Census, HashInHex, Vouched};
 
-/// Largest body in bytes. A name of 1012 bytes as U-labels with every character escaped would be
-/// larger, but no client sends that.
-pub(crate) const BODY_BYTES_MAX: usize = 4096;
-
-/// Longest time from the end of the head to the end of the body.
-pub(crate) const BODY_TIME_MAX: Duration = Duration::from_secs(5);
+/// The guard of all `POST`s. A name of 1012 bytes as U-labels with every character escaped would be
+/// longer, but no client sends that.
+pub(crate) const POSTS: Guard = Guard {
+    kind: guard::JSON,
+    bytes_max: 4096,
+    time_max: Duration::from_secs(5),
+};
 
 /// Window of the limit on a client's requests.
 pub(crate) const CLIENT_WINDOW: Duration = Duration::from_secs(3600);
@@ -141,10 +143,10 @@ struct Submission {
 }
 
 async fn submit(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
-    require_json(request.headers())?;
+    POSTS.check(request.headers())?;
     charge(&shared, &shared.posts, request.headers())?;
     let (head, body) = request.into_parts();
-    let host = host_of(&read_body::<Submission>(body).await?.host)?;
+    let host = host_of(&read_body::<Submission>(&head.headers, body).await?.host)?;
     let occasion = Occasion {
         purpose: Purpose::Submit,
         host: &host,
@@ -196,10 +198,10 @@ struct OptOut {
 }
 
 async fn opt_out(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
-    require_json(request.headers())?;
+    POSTS.check(request.headers())?;
     charge(&shared, &shared.posts, request.headers())?;
     let (head, body) = request.into_parts();
-    let OptOut { host, undo } = read_body(body).await?;
+    let OptOut { host, undo } = read_body(&head.headers, body).await?;
     let host = host_of(&host)?;
     let purpose = if undo {
         Purpose::OptIn
@@ -281,40 +283,8 @@ fn charge(shared: &Shared, clients: &Mutex<Clients>, headers: &HeaderMap) -> Res
         })
 }
 
-/// Refuses a body that is not declared as JSON, before the client is charged. A page of another
-/// site can make its readers' browsers send a text, and would use up their limit.
-fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let mut kinds = headers.get_all(header::CONTENT_TYPE).iter();
-    let kind = match (kinds.next(), kinds.next()) {
-        (Some(one), None) => one.to_str().ok().and_then(|text| text.split(';').next()),
-        (None | Some(_), _) => None,
-    };
-    if kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json")) {
-        return Ok(());
-    }
-    let words = "send the header `Content-Type: application/json`";
-    let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-    Err(Problem::other(status, "not_json", words))
-}
-
-async fn read_body<T: DeserializeOwned>(body: Body) -> Result<T, Problem> {
-    let read = tokio::time::timeout(BODY_TIME_MAX, to_bytes(body, BODY_BYTES_MAX)).await;
-    let Ok(read) = read else {
-        let words = "the body did not arrive in time";
-        return Err(Problem::other(
-            StatusCode::REQUEST_TIMEOUT,
-            "body_too_slow",
-            words,
-        ));
-    };
-    let bytes = read.map_err(|error| {
-        if error.into_inner().is::<http_body_util::LengthLimitError>() {
-            let words = format!("the body is longer than {BODY_BYTES_MAX} bytes");
-            Problem::other(StatusCode::PAYLOAD_TOO_LARGE, "body_too_long", words)
-        } else {
-            Problem::bad("body_not_whole", "the body did not arrive completely")
-        }
-    })?;
+async fn read_body<T: DeserializeOwned>(headers: &HeaderMap, body: Body) -> Result<T, Problem> {
+    let bytes = POSTS.read(headers, body).await?;
     serde_json::from_slice(&bytes).map_err(|error| {
         Problem::bad(
             "body_malformed",

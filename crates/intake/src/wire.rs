@@ -311,7 +311,7 @@ mod tests {
         };
         let waits = [
             crate::serve::HEAD_TIME_MAX,
-            crate::routes::BODY_TIME_MAX,
+            crate::routes::POSTS.time_max,
             // For whether the host is known, and its TXT record.
             ANSWER_TIME_MAX,
             gateway::Settings::default().dns_timeout,

@@ -6,6 +6,7 @@
 
 mod bind;
 mod connection;
+pub mod guard;
 pub mod http;
 mod line;
 mod serve;

@@ -41,5 +41,6 @@ pub async fn tell(service: Arc<Service>, every: Duration, shutdown: Cancellation
     tokio::join!(
         census::keep_looking(&service, &census, every, &found, &shutdown),
         elsewhere::deliver(&service, &census, every, newest, &shutdown),
+        elsewhere::confirm(&service, &census, every, &shutdown),
     );
 }

@@ -106,6 +106,26 @@ async fn no_more_groups_are_decided_about_at_once_than_a_form_has() {
     assert_eq!(outcomes.len(), DOMAINS_MAX);
 }
 
+/// A session could otherwise use up all moderators' decisions without any.
+#[tokio::test]
+async fn orders_that_decide_nothing_use_up_no_decisions() {
+    let mut stage = Stage::start().await;
+    let mut orders = std::mem::replace(&mut stage.orders, tokio::sync::mpsc::channel(1).1);
+    tokio::spawn(async move { while orders.recv().await.is_some() {} });
+    stage.bring_in(&["a.farm.org"]).await;
+    let no_groups = vec!["a.farm.org"; DOMAINS_MAX];
+    for _ in 0..21 {
+        let order = decide(&no_groups, Verb::Deny, "r");
+        let answer = stage.ask(&act("ada", order)).await;
+        assert!(matches!(answer, Answer::Done(_)), "{answer:?}");
+    }
+    let order = decide(&["farm.org"], Verb::Deny, "r");
+    let Answer::Done(outcomes) = stage.ask(&act("ada", order)).await else {
+        panic!("the budget is used up");
+    };
+    assert!(outcomes[0].is_done, "{outcomes:?}");
+}
+
 #[tokio::test]
 async fn nothing_of_the_control_socket_can_be_said_and_no_line_is_too_long() {
     let stage = Stage::start().await;

@@ -8,11 +8,11 @@ use tests::{Options, PATIENCE, Role, Web, World};
 
 use super::is_there;
 
-/// More than the logins that nginx passes on at once, from 63 addresses.
+/// More than the logins of unknown browsers that the console takes at once, from 63 addresses.
 const SLOW: u32 = 1008;
 const OF_ONE_ADDRESS: u32 = 16;
 
-/// Begins a login: the head, and one byte of a long form.
+/// Begins a login: the head, and one byte of the longest form.
 fn begin(web: &Web, address: &str) -> anyhow::Result<TcpStream> {
     let place = web.console_address().trim_start_matches("http://");
     let mut stream = TcpStream::connect(place)?;
@@ -20,7 +20,7 @@ fn begin(web: &Web, address: &str) -> anyhow::Result<TcpStream> {
     write!(
         stream,
         "POST /login HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: {address}\r\n\
-         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 60000\r\n\r\nf"
+         Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 4000\r\n\r\nf"
     )?;
     Ok(stream)
 }
@@ -76,7 +76,6 @@ async fn slow_senders_of_login_forms_keep_moderators_out_for_seconds_only() -> a
         stream.read_to_end(&mut answer).ok();
         assert!(!answer.is_empty(), "a slow client is still waited for");
     }
-    // nginx keeps each of them open for some seconds more.
     world
         .until("there is room again", PATIENCE, |_| {
             Ok(asked(&web, moderator)? == 403)

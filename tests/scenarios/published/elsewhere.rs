@@ -150,12 +150,13 @@ async fn messages_to_another_push_service_leave_through_a_container() -> anyhow:
     publish_with(&world, HOSTS[1]).await?;
     let push = Push::start(&world)?;
     for path in PUSH_PATHS {
-        push.storage.subscribe(&Subscription {
+        let subscription = Subscription {
             endpoint: endpoint(path),
             public_key: hex::decode(PUBLIC_KEY)?,
             secret: vec![1; 16],
             filter: Filter::All,
-        })?;
+        };
+        push.storage.subscribe(&subscription, None)?;
     }
     world
         .until("the list before is known", PATIENCE, |_| {

@@ -7,8 +7,9 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 
-use super::{Early, Shared, fields, trouble};
+use super::{Early, Shared, trouble};
 use crate::cookies;
+use crate::form::{self, Fields};
 use crate::login::{Attempt, Attempted};
 use crate::pages;
 use crate::reply::see_other;
@@ -53,7 +54,19 @@ pub(super) async fn log_in(
     request: Request,
 ) -> Result<Response, Early> {
     let (head, body) = request.into_parts();
-    let fields = fields(&head.headers, body).await?;
+    // Held until the answer. A known browser needs none, so strangers don't keep it out.
+    let slot = shared.strangers.try_acquire().ok();
+    if slot.is_none() {
+        let is_known = shared.logins.is_known_browser(&head.headers);
+        if !is_known.map_err(|error| trouble(&error))? {
+            return Ok(login_page(
+                &shared,
+                StatusCode::SERVICE_UNAVAILABLE,
+                Some(BUSY),
+            ));
+        }
+    }
+    let fields = Fields::parse(&form::LOGIN.read(&head.headers, body).await?);
     if !is_own_login_form(&shared, &head.headers, fields.text("form")) {
         let has_cookie = cookies::value(&head.headers, cookies::LOGIN_FORM).is_some();
         let problem = if has_cookie { STALE } else { NO_COOKIE };
@@ -141,4 +154,59 @@ pub(super) async fn act(
         .map_err(|error| trouble(&error))?;
     tracing::info!(by, ended, "sessions were ended by hand");
     Ok(see_other("/logins"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use accounts::Accounts;
+    use axum::body::Body;
+    use axum::response::IntoResponse as _;
+    use limiter::login::record::Timestamp;
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::login::Logins;
+    use crate::settings::{LogAddresses, Settings};
+    use crate::wire::Census;
+
+    #[tokio::test]
+    async fn logins_of_strangers_keep_no_known_browser_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            socket: folder.path().join("http.sock"),
+            census_socket: folder.path().join("console.sock"),
+            accounts: folder.path().join("accounts.db"),
+            log_addresses: LogAddresses::No,
+            hashes: 1,
+        };
+        let now = Timestamp(Duration::from_secs(1_790_812_800));
+        let mut accounts = Accounts::open(&settings.accounts, &mut rand::rng()).unwrap();
+        let password = Password::new("correct horse".to_owned());
+        accounts
+            .add("ada", &password, now, &mut rand::rng())
+            .unwrap();
+        let known = accounts.browser_cookie("ada", &mut rand::rng()).unwrap();
+        drop(accounts);
+        let shared = Arc::new(Shared {
+            logins: Logins::open(&settings, Arc::new(move || now)).unwrap(),
+            census: Census::new(settings.census_socket.clone()),
+            // All are in use.
+            strangers: Semaphore::new(0),
+        });
+        for (cookie, expect) in [
+            ("a.b", StatusCode::SERVICE_UNAVAILABLE),
+            // The form has no token.
+            (known.as_str(), StatusCode::FORBIDDEN),
+        ] {
+            let request = Request::builder()
+                .header(header::CONTENT_TYPE, form::LOGIN.kind)
+                .header(header::COOKIE, format!("{}={cookie}", cookies::BROWSER))
+                .body(Body::empty())
+                .unwrap();
+            let answer = log_in(State(Arc::clone(&shared)), request).await;
+            assert_eq!(answer.into_response().status(), expect, "{cookie}");
+        }
+    }
 }

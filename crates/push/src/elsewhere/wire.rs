@@ -7,6 +7,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use local_socket::{AskError, LineLimits};
@@ -15,6 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+use tokio::sync::Mutex;
 
 /// Longest line either way: the messages of an order, and a host.
 pub const LINE_BYTES_MAX: usize = limits::MESSAGES_BYTES_MAX + 4 * 1024;
@@ -93,6 +95,8 @@ fn limits(time_max: Duration) -> LineLimits {
 #[derive(Debug, Clone)]
 pub struct Daemon {
     path: PathBuf,
+    /// The daemon serves one request at a time, and defers another one for a minute.
+    turn: Arc<Mutex<()>>,
 }
 
 /// The daemon did not answer.
@@ -114,10 +118,15 @@ pub enum Away {
 impl Daemon {
     /// The daemon at this socket; nothing is connected yet.
     pub fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self {
+            path,
+            turn: Arc::default(),
+        }
     }
 
+    /// Sends a request once earlier ones are answered.
     pub async fn ask(&self, request: &Request) -> Result<Answer, Away> {
+        let _turn = self.turn.lock().await;
         let line = serde_json::to_vec(request).map_err(LineError::from)?;
         let asked = local_socket::ask(&self.path, line, limits(ANSWER_TIME_MAX)).await;
         let (_connection, answer) = asked.map_err(|error| match error {

@@ -1,5 +1,6 @@
 //! Endpoints and message ids: encrypted tokens that only this service can make and read.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
 use crate::ids::{ChannelId, Uaid};
@@ -76,12 +77,40 @@ impl Address {
 
     /// The endpoint below an origin such as `https://push.example`.
     pub fn url(&self, origin: &str, keys: &Keys, now_s: u64, iv: &[u8; 16]) -> String {
+        let token = self.token(keys, now_s, iv);
+        format!("{origin}/wpush/{}/{token}", self.version().as_str())
+    }
+
+    /// One of its tokens: they differ in time and `iv`.
+    pub fn token(&self, keys: &Keys, now_s: u64, iv: &[u8; 16]) -> String {
         let mut plain = self.uaid.as_bytes().to_vec();
         plain.extend(self.channel.as_bytes());
         plain.extend(self.key_hash.iter().flatten());
-        let token = keys.encrypt(&plain, now_s, iv);
-        let token = token.trim_end_matches('=');
-        format!("{origin}/wpush/{}/{token}", self.version().as_str())
+        let mut token = keys.encrypt(&plain, now_s, iv);
+        token.truncate(token.trim_end_matches('=').len());
+        token
+    }
+
+    /// Its only name, for the storage. No token has a colon.
+    pub fn name(&self) -> String {
+        let key_hash = self.key_hash.map(|hash| HEXLOWER.encode(&hash));
+        let key_hash = key_hash.unwrap_or_default();
+        format!("{}:{}:{key_hash}", self.uaid, self.channel)
+    }
+
+    pub fn parse_name(name: &str) -> Option<Self> {
+        let mut parts = name.splitn(3, ':');
+        let uaid = Uaid::parse(parts.next()?)?;
+        let channel = ChannelId::parse(parts.next()?)?;
+        let key_hash = match parts.next()? {
+            "" => None,
+            hash => Some(HEXLOWER.decode(hash.as_bytes()).ok()?.try_into().ok()?),
+        };
+        Some(Self {
+            uaid,
+            channel,
+            key_hash,
+        })
     }
 
     /// Decrypts a token; `None` if it is not ours, or of the other version.
@@ -182,6 +211,9 @@ mod tests {
             assert!(url.starts_with(&prefix), "{url}");
             assert_eq!(token(&url).len(), length);
             assert_eq!(Address::read(version, token(&url), &keys()), Some(address));
+            assert_eq!(Address::parse_name(&address.name()), Some(address));
+            assert_eq!(Address::read(version, &address.name(), &keys()), None);
+            assert_eq!(Address::parse_name(token(&url)), None);
         }
     }
 

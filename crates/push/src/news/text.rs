@@ -22,6 +22,15 @@ pub struct Text {
 }
 
 impl Text {
+    /// The first message of a subscription elsewhere.
+    pub fn confirmation() -> Self {
+        Self {
+            title: "Notifications are on".to_owned(),
+            body: "This census reports changes here.".to_owned(),
+            page: String::new(),
+        }
+    }
+
     /// The notification about a section's changes; `None` if none matches the filter.
     pub fn of(section: &Section, filter: &Filter) -> Option<Self> {
         Self::about(section.changes(), section.listed, filter)

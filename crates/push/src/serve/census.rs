@@ -290,7 +290,7 @@ async fn due(
     if !service.is_own(endpoint) {
         return Ok(text.map_or(Due::Nothing, Due::Text));
     }
-    let Some(Address { uaid, channel, .. }) = service.address(endpoint) else {
+    let Some(Address { uaid, channel, .. }) = service.stored_address(endpoint) else {
         return Ok(Due::Ended);
     };
     let names_others = matches!(filter, Filter::Software(_));
@@ -319,7 +319,7 @@ async fn tell_one(
     text: &Text,
 ) -> Result<Told, NewsError> {
     let origin = &service.settings.origin;
-    let Some((version, token)) = service.token(&subscription.endpoint) else {
+    let Some(address) = service.stored_address(&subscription.endpoint) else {
         // Otherwise the service had another address then, or its settings allowed another push
         // service.
         return Ok(match census.is_elsewhere(&subscription.endpoint) {
@@ -335,9 +335,13 @@ async fn tell_one(
     };
     let authorization = census.sender.authorization(origin, service.now_s())?;
     let topic = topic(&subscription.filter);
+    let Ok(iv) = service.random() else {
+        return Ok(Told::Failed);
+    };
+    let token = address.token(&service.settings.keys, service.fernet_now_s(), &iv);
     let request = Request {
-        version,
-        token,
+        version: address.version().as_str(),
+        token: &token,
         authorization: Some(&authorization),
         headers: message::Headers {
             ttl: Some(TTL),

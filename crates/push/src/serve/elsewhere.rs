@@ -15,8 +15,8 @@ use crate::elsewhere::wire::{Answer, Request};
 use crate::elsewhere::{Attempt, Cursor, Endpoint, Fate, Next, Queue};
 use crate::news::seal::seal;
 use crate::news::text::Text;
-use crate::news::{Section, Subscription};
-use crate::storage::sqlite::Owed;
+use crate::news::{Filter, Section, Subscription};
+use crate::storage::sqlite::{CONFIRMATION, Owed};
 
 use super::census::{Census, NewsError, topic};
 use super::service::Service;
@@ -33,21 +33,14 @@ pub(super) async fn deliver(
     mut newest: watch::Receiver<Option<Arc<Section>>>,
     shutdown: &CancellationToken,
 ) {
-    let mut deliveries = Deliveries {
-        service,
-        census,
-        queue: Queue::default(),
-        section: None,
-        unsettled: None,
-        last_error: String::new(),
-    };
+    let mut deliveries = Deliveries::new(service, census);
     loop {
         let step = async {
             // Messages about a former section are worthless: they may name a host that has opted
             // out since.
             if newest.has_changed().unwrap_or(false) {
                 let section = newest.borrow_and_update().clone();
-                if let Err(error) = deliveries.begin(section).await {
+                if let Err(error) = deliveries.begin(section.map(Subject::News)).await {
                     deliveries.log(&error);
                     newest.mark_changed();
                     return tokio::time::sleep(FAILURE_WAIT).await;
@@ -68,12 +61,66 @@ pub(super) async fn deliver(
     }
 }
 
+/// Posts a first message to new subscriptions at other push services, until `shutdown`. Looks for
+/// them at the interval `every`. One that is accepted confirms the endpoint's subscriptions.
+pub(super) async fn confirm(
+    service: &Service,
+    census: &Arc<Census>,
+    every: Duration,
+    shutdown: &CancellationToken,
+) {
+    let mut deliveries = Deliveries::new(service, census);
+    let steps = async {
+        loop {
+            let Some(wait) = deliveries.step().await else {
+                continue;
+            };
+            tokio::time::sleep(wait.min(every)).await;
+            if let Err(error) = deliveries.begin(Some(Subject::Confirmation)).await {
+                deliveries.log(&error);
+                tokio::time::sleep(FAILURE_WAIT).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = shutdown.cancelled() => {}
+        () = steps => {}
+    }
+}
+
+/// What messages are about.
+#[derive(Debug, Clone)]
+enum Subject {
+    News(Arc<Section>),
+    Confirmation,
+}
+
+impl Subject {
+    /// Its name in the storage.
+    fn owed(&self) -> &str {
+        match self {
+            Self::News(section) => &section.sha256,
+            Self::Confirmation => CONFIRMATION,
+        }
+    }
+
+    fn text(&self, filter: &Filter) -> Option<Text> {
+        match self {
+            // After a restart, missed lists before the newest one are among the recent changes.
+            Self::News(section) => {
+                Text::of(section, filter).or_else(|| Text::of_recent(section, filter))
+            }
+            Self::Confirmation => Some(Text::confirmation()),
+        }
+    }
+}
+
 struct Deliveries<'a> {
     service: &'a Service,
     census: &'a Arc<Census>,
     queue: Queue,
-    section: Option<Arc<Section>>,
-    /// The section and the outcome of a batch that could not be stored.
+    subject: Option<Subject>,
+    /// The subject and the outcome of a batch that could not be stored.
     unsettled: Option<(String, Settled)>,
     last_error: String,
 }
@@ -95,32 +142,52 @@ struct Batch {
     settled: Settled,
 }
 
-impl Deliveries<'_> {
-    async fn begin(&mut self, section: Option<Arc<Section>>) -> Result<(), NewsError> {
-        self.section = section;
-        // The queue keeps what it knows of the push services.
-        if self.section.is_none() {
-            return Ok(());
+impl<'a> Deliveries<'a> {
+    fn new(service: &'a Service, census: &'a Arc<Census>) -> Self {
+        Self {
+            service,
+            census,
+            queue: Queue::default(),
+            subject: None,
+            unsettled: None,
+            last_error: String::new(),
         }
-        let counts = self.counts().await?;
+    }
+
+    async fn begin(&mut self, subject: Option<Subject>) -> Result<(), NewsError> {
+        self.subject = subject;
+        // The queue keeps what it knows of the push services.
+        let Some(subject) = &self.subject else {
+            return Ok(());
+        };
+        if self.is_confirming() {
+            let (kept, now_s) = (Arc::clone(self.census), self.service.now_s());
+            let ended = self
+                .service
+                .storage
+                .call(move |_| kept.storage.end_unconfirmed(now_s));
+            ended.await?;
+        }
+        let counts = self.counts(subject).await?;
         self.queue.replace(counts, self.now());
         Ok(())
     }
 
+    fn is_confirming(&self) -> bool {
+        matches!(self.subject, Some(Subject::Confirmation))
+    }
+
     /// Number of waiting messages by host.
-    async fn counts(&self) -> Result<BTreeMap<Host, u64>, NewsError> {
+    async fn counts(&self, subject: &Subject) -> Result<BTreeMap<Host, u64>, NewsError> {
         let mut counts: BTreeMap<Host, u64> = BTreeMap::new();
-        let Some(section) = &self.section else {
-            return Ok(counts);
-        };
         let mut after: Cursor = (String::new(), 0);
         loop {
-            let (kept, sha256) = (Arc::clone(self.census), section.sha256.clone());
+            let (kept, owed) = (Arc::clone(self.census), subject.owed().to_owned());
             let (from, now_s) = (after, self.service.now_s());
             let page = self
                 .service
                 .storage
-                .call(move |_| kept.storage.owed_endpoints(&sha256, &from, now_s))
+                .call(move |_| kept.storage.owed_endpoints(&owed, &from, now_s))
                 .await?;
             let Some(last) = page.last() else {
                 return Ok(counts);
@@ -143,7 +210,7 @@ impl Deliveries<'_> {
             self.log(&error);
             return Some(FAILURE_WAIT);
         }
-        if self.section.is_none() {
+        if self.subject.is_none() {
             return Some(Duration::MAX);
         }
         let now = self.now();
@@ -161,33 +228,33 @@ impl Deliveries<'_> {
     }
 
     async fn post(&mut self, host: &Host, cursor: Option<Cursor>) -> Result<(), NewsError> {
-        let Some(section) = self.section.clone() else {
+        let Some(subject) = self.subject.clone() else {
             return Ok(());
         };
-        let page = self.page(&section, host, cursor).await?;
+        let page = self.page(&subject, host, cursor).await?;
         if page.is_empty() {
             self.queue.at_end(host);
             return Ok(());
         }
-        let mut batch = self.batch(page, &section, host)?;
+        let mut batch = self.batch(page, &subject, host)?;
         if let Ok(messages) = DeliveryOrder::new(std::mem::take(&mut batch.messages)) {
             self.ask(host, messages, &mut batch).await;
         }
-        self.unsettled = Some((section.sha256.clone(), batch.settled));
+        self.unsettled = Some((subject.owed().to_owned(), batch.settled));
         self.settle().await
     }
 
     /// Stores the outcome of the last batch. It is kept until that succeeds: otherwise the same
     /// messages would be posted again.
     async fn settle(&mut self) -> Result<(), NewsError> {
-        let Some((section, Settled { told, ended })) = self.unsettled.clone() else {
+        let Some((subject, Settled { told, ended })) = self.unsettled.clone() else {
             return Ok(());
         };
         let kept = Arc::clone(self.census);
         let stored = self
             .service
             .storage
-            .call(move |_| kept.storage.settle(&section, &told, &ended));
+            .call(move |_| kept.storage.settle(&subject, &told, &ended));
         stored.await?;
         self.unsettled = None;
         Ok(())
@@ -195,23 +262,23 @@ impl Deliveries<'_> {
 
     async fn page(
         &self,
-        section: &Section,
+        subject: &Subject,
         host: &Host,
         cursor: Option<Cursor>,
     ) -> Result<Vec<Owed>, NewsError> {
         let kept = Arc::clone(self.census);
-        let (sha256, now_s) = (section.sha256.clone(), self.service.now_s());
+        let (subject, now_s) = (subject.owed().to_owned(), self.service.now_s());
         let origin = origin(host);
         let page = self.service.storage.call(move |_| {
             let most = limits::MESSAGES_MAX;
             kept.storage
-                .owed(&sha256, &origin, cursor.as_ref(), now_s, most)
+                .owed(&subject, &origin, cursor.as_ref(), now_s, most)
         });
         Ok(page.await?)
     }
 
     /// The messages of a page that fit into one order.
-    fn batch(&self, page: Vec<Owed>, section: &Section, host: &Host) -> Result<Batch, NewsError> {
+    fn batch(&self, page: Vec<Owed>, subject: &Subject, host: &Host) -> Result<Batch, NewsError> {
         let now_s = self.service.now_s();
         let authorization = self.census.sender.authorization(&origin(host), now_s)?;
         let mut batch = Batch::default();
@@ -222,10 +289,12 @@ impl Deliveries<'_> {
                 subscription,
                 until_s,
             } = owed;
-            // After a restart, missed lists before the newest one are among the recent changes.
-            let text = Text::of(section, &subscription.filter)
-                .or_else(|| Text::of_recent(section, &subscription.filter));
-            let Some(text) = text else {
+            let last = batch.sent.last().map(|(_, endpoint)| endpoint);
+            // The first one's message confirms the others as well.
+            if self.is_confirming() && last == Some(&subscription.endpoint) {
+                continue;
+            }
+            let Some(text) = subject.text(&subscription.filter) else {
                 batch.settled.told.push((id, subscription.endpoint));
                 continue;
             };
@@ -269,7 +338,14 @@ impl Deliveries<'_> {
             }
             Ok(Answer::NotAPushService {}) => {
                 tracing::warn!(%host, "the daemon posts nothing to this push service; set push_services to the same value for both parts");
-                batch.settled.told.append(&mut batch.sent);
+                let refused = batch.sent.drain(..);
+                match self.is_confirming() {
+                    true => batch
+                        .settled
+                        .ended
+                        .extend(refused.map(|(_, endpoint)| endpoint)),
+                    false => batch.settled.told.extend(refused),
+                }
                 return;
             }
             Ok(Answer::NotNow { why, retry_after_s }) => {
@@ -305,7 +381,10 @@ impl Deliveries<'_> {
                 Fate::Dropped => {
                     meters.failed.inc();
                     dropped = dropped.saturating_add(1);
-                    batch.settled.told.push((id, endpoint));
+                    match self.is_confirming() {
+                        true => batch.settled.ended.push(endpoint),
+                        false => batch.settled.told.push((id, endpoint)),
+                    }
                 }
                 Fate::Ended => {
                     meters.ended.inc();

@@ -48,8 +48,8 @@ const CROSS_ORIGIN: [(HeaderName, HeaderValue); 4] = [
         HeaderValue::from_static("*"),
     ),
     (
-        header::ACCESS_CONTROL_ALLOW_HEADERS,
-        HeaderValue::from_static("*"),
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("Location, TTL"),
     ),
     (
         header::ACCESS_CONTROL_ALLOW_METHODS,
@@ -111,7 +111,17 @@ async fn connect(
 
 async fn cross_origin(request: axum::extract::Request, next: Next) -> Response {
     let mut response = match *request.method() {
-        Method::OPTIONS => StatusCode::OK.into_response(),
+        // All headers are allowed. `*` would not cover `Authorization`.
+        Method::OPTIONS => {
+            let wanted = request
+                .headers()
+                .get(header::ACCESS_CONTROL_REQUEST_HEADERS);
+            let allowed =
+                wanted.map(|wanted| (header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone()));
+            let mut response = StatusCode::OK.into_response();
+            response.headers_mut().extend(allowed);
+            response
+        }
         _ => next.run(request).await,
     };
     response.headers_mut().extend(CROSS_ORIGIN);

@@ -181,15 +181,22 @@ impl Service {
         self.path(endpoint).is_some()
     }
 
-    /// The version and the token of an endpoint of this service, as its path has them.
-    pub(super) fn token<'a>(&self, endpoint: &'a str) -> Option<(&'a str, &'a str)> {
-        self.path(endpoint)?.split_once('/')
-    }
-
     /// The user and the channel of an endpoint of this service; `None` if it is not one.
     pub(super) fn address(&self, endpoint: &str) -> Option<Address> {
-        let (version, token) = self.token(endpoint)?;
+        let (version, token) = self.path(endpoint)?.split_once('/')?;
         Address::read(Version::parse(version)?, token, &self.settings.keys)
+    }
+
+    /// The text in place of an address's endpoints in stored subscriptions. It is below the origin,
+    /// so that another one ends them.
+    pub(super) fn stored_endpoint(&self, address: Address) -> String {
+        format!("{}/wpush/{}", self.settings.origin, address.name())
+    }
+
+    /// The address of a stored subscription; `None` if it is not of this service. Older files have
+    /// endpoints themselves.
+    pub(super) fn stored_address(&self, endpoint: &str) -> Option<Address> {
+        Address::parse_name(self.path(endpoint)?).or_else(|| self.address(endpoint))
     }
 
     fn path<'a>(&self, endpoint: &'a str) -> Option<&'a str> {

@@ -33,7 +33,7 @@ use error::coded;
 
 pub use error::OpenError;
 pub use kept::SUBSCRIPTIONS_MAX;
-pub use owed::Owed;
+pub use owed::{CONFIRMATION, Owed};
 
 /// “Fepu”: rejects databases of other programs.
 const APPLICATION_ID: i64 = 1_181_053_045;
@@ -47,6 +47,7 @@ const SWEPT_AT_ONCE: u32 = 500;
 static MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("../../migrations/0001_push.sql")),
     M::up(include_str!("../../migrations/0002_room.sql")),
+    M::up(include_str!("../../migrations/0003_subscriptions.sql")),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

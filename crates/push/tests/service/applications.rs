@@ -238,14 +238,19 @@ async fn old_endpoints_live_on_under_new_keys() {
 async fn pages_of_other_sites_may_send() {
     let push = Push::new(Rules::AUTOPUSH);
     let (_client, endpoint) = subscribed(&push, None).await;
-    let asked = push.ask("OPTIONS", path(&endpoint), &[], b"").await;
+    // `*` does not cover `Authorization` (Fetch standard, CORS protocol).
+    let wanted = ("access-control-request-headers", "authorization,ttl");
+    let asked = push.ask("OPTIONS", path(&endpoint), &[wanted], b"").await;
     assert_eq!(asked.status, StatusCode::OK);
     assert_eq!(asked.header("access-control-allow-origin"), "*");
+    assert_eq!(asked.header("access-control-allow-headers"), wanted.1);
     let wrong = push.ask("GET", path(&endpoint), &[], b"").await;
     assert_eq!(wrong.status, StatusCode::METHOD_NOT_ALLOWED);
     assert_eq!(wrong.header("allow"), "POST");
     let sent = push.send(&endpoint, 1).await;
     assert_eq!(sent.header("access-control-allow-origin"), "*");
+    let shown = sent.header("access-control-expose-headers");
+    assert_eq!(shown, "Location, TTL");
 }
 
 #[tokio::test]

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use protocol::{DeliveryOrder, Host, MessageOutcome, UnpostedReason};
 use push::elsewhere::wire::{self, Answer, Request};
 use push::endpoint::vapid::{Expected, signer};
+use push::storage::sqlite::CONFIRMATION;
 use tokio::net::UnixListener;
 
-use super::news::{asked, publish, subscribe, telling, until_told, words_of};
+use super::news::{asked, publish, subscribe, subscriptions, telling, until_told, words_of};
 use super::*;
 
 const OTHER: &str = "https://push.other.example";
@@ -80,12 +81,29 @@ fn open(folder: TempDir) -> Push {
     Push::open_with(folder, settings(Rules::AUTOPUSH), services.into())
 }
 
-async fn subscribed_elsewhere(push: &Push, paths: &[&str]) {
+async fn subscribe_elsewhere(push: &Push, paths: &[&str]) {
     for path in paths {
         let asked = asked(&format!("{OTHER}{path}"), &json!("all"));
         let added = subscribe(push, &asked).await;
         assert_eq!(added.status, StatusCode::CREATED, "{path}");
     }
+}
+
+/// Records that the other service has accepted a first message for each endpoint.
+fn confirm_all(push: &Push) {
+    let storage = Sqlite::open(&push.folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+    let owed = storage.owed(CONFIRMATION, OTHER, None, 0, 1000).unwrap();
+    let accepted = owed
+        .into_iter()
+        .map(|owed| (owed.id, owed.subscription.endpoint));
+    let accepted: Vec<_> = accepted.collect();
+    storage.settle(CONFIRMATION, &accepted, &[]).unwrap();
+}
+
+/// Confirmed subscriptions to all changes.
+async fn subscribed_elsewhere(push: &Push, paths: &[&str]) {
+    subscribe_elsewhere(push, paths).await;
+    confirm_all(push);
 }
 
 fn died(host: &str) -> Value {
@@ -115,6 +133,47 @@ async fn only_named_push_services_are_served() {
     let alone = Push::new(Rules::AUTOPUSH);
     let refused = subscribe(&alone, &asked(&format!("{OTHER}/a"), &json!("all"))).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_subscription_elsewhere_is_confirmed_before_it_gets_a_list() {
+    let push = open(tempfile::tempdir().unwrap());
+    let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
+    let endpoints = ["/busy", "/gone", "/refused", "/taken"];
+    subscribe_elsewhere(&push, &endpoints).await;
+    let host = asked(&format!("{OTHER}/taken"), &json!({"host": "a.example"}));
+    subscribe(&push, &host).await;
+    publish(&push, "aa", &[]);
+    let _telling = telling(&push);
+    let ((_, messages), answer) = daemon.asked().await;
+    assert_eq!(paths(&messages), endpoints, "one for each endpoint");
+    for message in messages.messages() {
+        let said = words_of(message.body.as_bytes());
+        assert_eq!(said["title"], "Notifications are on");
+    }
+    until_told(&push, "aa").await;
+    publish(&push, "bb", &[died("b.example")]);
+    until_told(&push, "bb").await;
+    answer
+        .send(delivered(&[503, 410, 400, 201].map(answered)))
+        .unwrap();
+    let confirmed = async {
+        while subscriptions(&push) < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(PATIENCE, confirmed).await.unwrap();
+    let ((_, messages), answer) = daemon.asked().await;
+    assert_eq!(paths(&messages), ["/busy"]);
+    answer.send(delivered(&[answered(503)])).unwrap();
+    daemon.asked_nothing().await;
+    publish(&push, "cc", &[died("a.example")]);
+    let ((_, messages), _) = daemon.asked().await;
+    assert_eq!(paths(&messages), ["/taken"; 2], "a filter each");
+    let storage = Sqlite::open(&push.folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+    let waiting = storage.owed(CONFIRMATION, OTHER, None, 0, 9).unwrap();
+    let waiting = waiting.iter().map(|owed| &owed.subscription.endpoint);
+    assert_eq!(waiting.collect::<Vec<_>>(), [&format!("{OTHER}/busy")]);
 }
 
 /// Subscribers of this service don't wait for other services.
@@ -251,6 +310,7 @@ async fn a_message_about_a_former_list_is_never_posted_after_a_newer_one() {
     subscribed_elsewhere(&push, &["/a"]).await;
     let new = asked(&format!("{OTHER}/b"), &json!({"software": "mastodon"}));
     subscribe(&push, &new).await;
+    confirm_all(&push);
     publish(&push, "aa", &[]);
     let _telling = telling(&push);
     until_told(&push, "aa").await;

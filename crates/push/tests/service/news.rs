@@ -22,9 +22,19 @@ pub(super) fn asked(endpoint: &str, filter: &Value) -> Value {
     })
 }
 
+/// The declared type of a subscriber's body.
+const IS_JSON: (&str, &str) = ("content-type", "application/json");
+
 pub(super) async fn subscribe(push: &Push, asked: &Value) -> Answer {
     let body = asked.to_string();
-    push.ask("POST", "/subscribe", &[], body.as_bytes()).await
+    push.ask("POST", "/subscribe", &[IS_JSON], body.as_bytes())
+        .await
+}
+
+/// Number of confirmed subscriptions.
+pub(super) fn subscriptions(push: &Push) -> usize {
+    let storage = Sqlite::open(&push.folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+    storage.subscriptions_after(0).unwrap().len()
 }
 
 /// The text of a notification.
@@ -223,18 +233,16 @@ async fn a_subscription_that_no_list_touches_ends_with_its_channel() {
     publish(&push, "aa", &[]);
     let _telling = telling(&push);
     until_told(&push, "aa").await;
-    let storage = Sqlite::open(&push.folder.path().join("push.db"), Limits::ORDINARY).unwrap();
-    let subscriptions = || storage.subscriptions_after(0).unwrap().len();
     publish(&push, "bb", &[]);
     until_told(&push, "bb").await;
-    assert_eq!(subscriptions(), 1);
+    assert_eq!(subscriptions(&push), 1);
     client
         .say(json!({"messageType": "unregister", "channelID": CHANNEL}))
         .await;
     client.heard().await;
     publish(&push, "cc", &[]);
     until_told(&push, "cc").await;
-    assert_eq!(subscriptions(), 0);
+    assert_eq!(subscriptions(&push), 0);
 }
 
 /// Clients connect before the first look, for example after a restart.
@@ -292,7 +300,7 @@ async fn who_has_ended_a_subscription_is_told_nothing() {
     let ended = json!({"endpoint": endpoint, "filter": "all"}).to_string();
     for _ in 0..2 {
         let answer = push
-            .ask("DELETE", "/subscribe", &[], ended.as_bytes())
+            .ask("DELETE", "/subscribe", &[IS_JSON], ended.as_bytes())
             .await;
         assert_eq!(answer.status, StatusCode::NO_CONTENT);
     }
@@ -352,7 +360,7 @@ async fn an_address_subscribes_so_often_and_no_more() {
     let subscribe = |address| {
         let (push, body) = (&push, body.as_bytes());
         async move {
-            let from = [("x-real-ip", address)];
+            let from = [IS_JSON, ("x-real-ip", address)];
             push.ask("POST", "/subscribe", &from, body).await.status
         }
     };
@@ -366,4 +374,51 @@ async fn an_address_subscribes_so_often_and_no_more() {
         StatusCode::SERVICE_UNAVAILABLE
     );
     assert_eq!(subscribe("192.0.2.2").await, StatusCode::CREATED);
+}
+
+/// Any page can make its readers' browsers send a text. For a body declared as JSON, browsers ask
+/// for permission first, and get none.
+#[tokio::test]
+async fn a_page_of_another_site_changes_no_subscription() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (_client, endpoint) = subscribed(&push, None).await;
+    let body = asked(&endpoint, &json!("all")).to_string();
+    let text = ("content-type", "text/plain");
+    let site = |site| ("sec-fetch-site", site);
+    for (method, accepted) in [("POST", 201), ("DELETE", 204)] {
+        for (headers, expect) in [
+            (vec![text], 415),
+            (vec![], 415),
+            (vec![IS_JSON, site("cross-site")], 403),
+            (vec![IS_JSON, site("same-site")], 403),
+            (vec![IS_JSON, site("same-origin")], accepted),
+            (vec![IS_JSON], accepted),
+        ] {
+            let answer = push.ask(method, "/subscribe", &headers, body.as_bytes());
+            let status = answer.await.status.as_u16();
+            assert_eq!(status, expect, "{method} {headers:?}");
+        }
+    }
+    let long = format!("{body}{}", " ".repeat(4096));
+    let answer = push.ask("POST", "/subscribe", &[IS_JSON], long.as_bytes());
+    assert_eq!(answer.await.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(subscriptions(&push), 0);
+}
+
+/// Each registration makes another token, and a token's padding may be left out.
+#[tokio::test]
+async fn an_endpoint_here_is_one_subscriber_however_it_is_written() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (mut client, endpoint) = subscribed(&push, None).await;
+    let again = client.register(None).await;
+    assert_ne!(again, endpoint);
+    for written in [&endpoint, &format!("{endpoint}="), &again] {
+        let added = subscribe(&push, &asked(written, &json!("all"))).await;
+        assert_eq!(added.status, StatusCode::CREATED, "{written}");
+    }
+    assert_eq!(subscriptions(&push), 1);
+    let ended = json!({"endpoint": again}).to_string();
+    push.ask("DELETE", "/subscribe", &[IS_JSON], ended.as_bytes())
+        .await;
+    assert_eq!(subscriptions(&push), 0);
 }

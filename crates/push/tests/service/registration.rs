@@ -116,17 +116,17 @@ async fn an_address_makes_so_many_users_and_no_more() {
 async fn a_body_is_not_read_to_its_end_however_long() {
     let push = Push::new(Rules::AUTOPUSH);
     let long = format!("{{\"key\":\"{}\"}}", "A".repeat(40_000));
+    let json = [("content-type", "application/json")];
     for (method, path) in [
         ("POST", "/v1/webpush/census/registration"),
         ("POST", "/subscribe"),
         ("DELETE", "/subscribe"),
     ] {
-        let refused = push.ask(method, path, &[], long.as_bytes()).await;
+        let refused = push.ask(method, path, &json, long.as_bytes()).await;
         assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
     }
     let node = internal(Arc::clone(&push.service));
     let path = format!("/push/{CHANNEL}");
-    let json = [("content-type", "application/json")];
     let refused = ask(node, "PUT", &path, &json, long.as_bytes()).await;
     assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
 }

@@ -25,49 +25,71 @@ impl ConsoleHandler {
         if !accounts::is_name(&moderator) {
             return Err("there is no moderator of this name".to_owned());
         }
-        let who = format!("moderator {moderator}");
-        self.take_from_budget(&order)?;
+        let done = self.carry_out(&moderator, order).await;
+        let refused = match &done {
+            Ok(outcomes) => outcomes
+                .iter()
+                .find(|outcome| !outcome.is_done)
+                .map(|outcome| outcome.text.clone()),
+            Err(why) => Some(shown::line(why)),
+        };
+        if let Some(why) = refused {
+            tracing::warn!(
+                moderator,
+                why,
+                "a moderator's order was refused, at least in part"
+            );
+        }
+        done
+    }
+
+    async fn carry_out(&self, moderator: &str, order: Order) -> Result<Vec<Outcome>, String> {
         match order {
             Order::Decide {
                 domains,
                 verb,
                 reason,
-            } => self.decide_groups(&who, domains, verb, &reason).await,
-            Order::Undo { decisions } => self.undo(&who, decisions).await,
+            } => self.decide_groups(moderator, domains, verb, &reason).await,
+            Order::Undo { decisions } => self.undo(moderator, decisions).await,
             Order::ResumeSource { name } => {
                 let resumed = self.handler.resume_source(&name).await;
                 tracing::info!(moderator, source = %protocol::escaped(name.as_bytes(), 200), ?resumed, "a moderator resumes a source");
                 Ok(vec![outcome(resumed)])
             }
-            Order::PublishByForce {} => self.publish(&moderator).await,
-            Order::Check { host } => self.check(&moderator, &host).await,
+            Order::PublishByForce {} => self.publish(moderator).await,
+            Order::Check { host } => self.check(moderator, &host).await,
             Order::DecideHost {
                 host,
                 decision,
                 reason,
-            } => self.decide_host(&who, &host, decision, &reason).await,
+            } => self.decide_host(moderator, &host, decision, &reason).await,
         }
     }
 
-    fn take_from_budget(&self, order: &Order) -> Result<(), String> {
-        let decisions = match order {
-            Order::Decide { domains, .. } => domains.len(),
-            Order::Undo { decisions } => decisions.len(),
-            Order::DecideHost { .. } => 1,
-            Order::ResumeSource { .. } | Order::PublishByForce {} | Order::Check { .. } => 0,
-        };
-        let mut budget = self.budget.lock().unwrap_or_else(PoisonError::into_inner);
-        budget.take(decisions, tokio::time::Instant::now().into_std())
+    /// Makes one decision within the day's budget, which is charged afterwards: an order that
+    /// decides nothing costs nothing.
+    async fn within_budget(
+        &self,
+        moderator: &str,
+        decide: impl Future<Output = Result<String, String>>,
+    ) -> Result<String, String> {
+        let budget = || self.budget.lock().unwrap_or_else(PoisonError::into_inner);
+        budget().check(moderator, tokio::time::Instant::now().into_std())?;
+        let decided = decide.await?;
+        budget().charge(moderator);
+        Ok(decided)
     }
 
     async fn decide_groups(
         &self,
-        who: &str,
+        moderator: &str,
         domains: Vec<String>,
         verb: Verb,
         reason: &str,
     ) -> Result<Vec<Outcome>, String> {
-        let ruling = self.handler.ruling(who, groups::a_line(reason)?);
+        let ruling = self
+            .handler
+            .ruling(&name_of(moderator), groups::a_line(reason)?);
         let verb = match verb {
             Verb::Allow => groups::Verb::Allow,
             Verb::Deny => groups::Verb::Deny,
@@ -79,22 +101,30 @@ impl ConsoleHandler {
         };
         let mut outcomes = Vec::new();
         for domain in domains.iter().take(DOMAINS_MAX) {
-            let decided = self.handler.decide_group(domain, verb, &ruling).await;
-            tracing::info!(who, domain = %protocol::escaped(domain.as_bytes(), 200), ?verb, done = decided.is_ok(), "a moderator decides about a group");
+            let decide = self.handler.decide_group(domain, verb, &ruling);
+            let decided = self.within_budget(moderator, decide).await;
+            tracing::info!(moderator, domain = %protocol::escaped(domain.as_bytes(), 200), ?verb, done = decided.is_ok(), "a moderator decides about a group");
             outcomes.push(outcome(decided));
         }
         Ok(outcomes)
     }
 
-    async fn undo(&self, who: &str, decisions: Vec<DecisionId>) -> Result<Vec<Outcome>, String> {
-        let mut outcomes = Vec::new();
+    async fn undo(
+        &self,
+        moderator: &str,
+        decisions: Vec<DecisionId>,
+    ) -> Result<Vec<Outcome>, String> {
+        let (who, mut outcomes) = (name_of(moderator), Vec::new());
         for id in decisions.into_iter().take(DOMAINS_MAX) {
-            let undone = match id {
-                DecisionId::Group(id) => self.handler.undo_group_decision(id, who).await,
-                DecisionId::Host(id) => self.handler.undo_host_decision(id, who).await,
+            let undo = async {
+                match id {
+                    DecisionId::Group(id) => self.handler.undo_group_decision(id, &who).await,
+                    DecisionId::Host(id) => self.handler.undo_host_decision(id, &who).await,
+                }
             };
+            let undone = self.within_budget(moderator, undo).await;
             tracing::info!(
-                who,
+                moderator,
                 ?id,
                 done = undone.is_ok(),
                 "a moderator undoes a decision"
@@ -165,7 +195,7 @@ impl ConsoleHandler {
 
     async fn decide_host(
         &self,
-        who: &str,
+        moderator: &str,
         text: &str,
         verb: HostVerb,
         reason: &str,
@@ -175,11 +205,21 @@ impl ConsoleHandler {
             HostVerb::TakeOut => HostDecision::TakeOut,
             HostVerb::PutBack => HostDecision::PutBack,
         };
-        let ruling = self.handler.ruling(who, groups::a_line(reason)?);
-        let decided = self.handler.decide_host(&host, decision, ruling).await?;
-        tracing::info!(who, %host, ?decided, "a moderator decides about a host");
-        Ok(vec![outcome(decided_in_words(&host, decided))])
+        let ruling = self
+            .handler
+            .ruling(&name_of(moderator), groups::a_line(reason)?);
+        let decide = async {
+            let decided = self.handler.decide_host(&host, decision, ruling).await?;
+            tracing::info!(moderator, %host, ?decided, "a moderator decides about a host");
+            decided_in_words(&host, decided)
+        };
+        Ok(vec![outcome(self.within_budget(moderator, decide).await)])
     }
+}
+
+/// A moderator's name in the log of decisions.
+fn name_of(moderator: &str) -> String {
+    format!("moderator {moderator}")
 }
 
 const BUSY: &str =

@@ -59,12 +59,11 @@ fn is_text(format: ListFormat) -> bool {
 
 /// The result of a reader with the whole body; `None` for formats that can't be read so simply.
 fn plainly_read(body: &[u8], format: ListFormat) -> Option<Vec<String>> {
-    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
-    // A byte order mark that was cut is skipped as well.
-    let body = if BYTE_ORDER_MARK.starts_with(body) {
-        b""
-    } else {
-        body
+    let body = match body.strip_prefix(BYTE_ORDER_MARK) {
+        Some(rest) => rest,
+        // A byte order mark that was cut is skipped as well.
+        None if BYTE_ORDER_MARK.starts_with(body) => b"",
+        None => body,
     };
     match format {
         ListFormat::Lines => {

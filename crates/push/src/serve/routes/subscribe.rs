@@ -1,17 +1,20 @@
 //! Readers of the census subscribe to changes, and unsubscribe.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use data_encoding::BASE64URL_NOPAD;
+use local_socket::guard::{self, Guard, Refused};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::elsewhere::TTL_SECONDS;
 use crate::endpoint::Address;
 use crate::news::seal::{PUBLIC_KEY_BYTES, SECRET_BYTES, seal};
 use crate::news::{Filter, Subscription};
@@ -19,6 +22,13 @@ use crate::serve::census::Census;
 use crate::serve::clients::newcomers::address;
 use crate::serve::service::Service;
 use crate::storage::StorageError;
+
+/// The guard of changes. An endpoint and a filter of the largest size fit.
+const CHANGES: Guard = Guard {
+    kind: guard::JSON,
+    bytes_max: 4 * 1024,
+    time_max: Duration::from_secs(5),
+};
 
 /// Longest endpoint, in characters. Endpoints of known push services have some 200.
 const ENDPOINT_CHARS_MAX: usize = 1000;
@@ -54,16 +64,27 @@ struct Ended {
 #[derive(Debug)]
 pub(super) enum Problem {
     Bad(&'static str),
+    Refused(Refused),
     Full,
     Storage(StorageError),
     /// This service has no census.
     NoCensus,
 }
 
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let (status, why) = match self {
             Self::Bad(why) => (StatusCode::BAD_REQUEST, why),
+            Self::Refused(refused) => {
+                let why = json!({"error": refused.to_string()});
+                return (refused.status(), Json(why)).into_response();
+            }
             Self::Full => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "the limit on subscriptions is reached; try again later",
@@ -99,19 +120,28 @@ async fn key(State(service): State<Arc<Service>>) -> Result<Json<Value>, Problem
 async fn subscribe(
     State(service): State<Arc<Service>>,
     headers: HeaderMap,
-    body: Bytes,
+    body: Body,
 ) -> Result<StatusCode, Problem> {
     let census = Arc::clone(census(&service)?);
+    let body = CHANGES.read(&headers, body).await?;
     let asked: Asked = serde_json::from_slice(&body)
         .map_err(|_syntax| Problem::Bad("the body is not a subscription"))?;
-    let subscription = checked(asked, &service, &census)?;
-    is_registered(&service, &census, &subscription.endpoint).await?;
+    let mut subscription = checked(asked, &service, &census)?;
+    // An endpoint here is known to exist. Elsewhere anyone can invent one.
+    let unconfirmed_until_s = match service.is_own(&subscription.endpoint) {
+        true => {
+            let address = registered(&service, &census, &subscription.endpoint).await?;
+            subscription.endpoint = service.stored_endpoint(address);
+            None
+        }
+        false => Some(service.now_s().saturating_add(TTL_SECONDS)),
+    };
     if !service.newcomers.admit(address(&headers), service.now_ms()) {
         return Err(Problem::Full);
     }
     let added = service
         .storage
-        .call(move |_| census.storage.subscribe(&subscription));
+        .call(move |_| census.storage.subscribe(&subscription, unconfirmed_until_s));
     match added.await.map_err(Problem::Storage)? {
         true => Ok(StatusCode::CREATED),
         false => Err(Problem::Full),
@@ -120,15 +150,22 @@ async fn subscribe(
 
 async fn unsubscribe(
     State(service): State<Arc<Service>>,
-    body: Bytes,
+    headers: HeaderMap,
+    body: Body,
 ) -> Result<StatusCode, Problem> {
     let census = Arc::clone(census(&service)?);
-    let ended: Ended = serde_json::from_slice(&body)
+    let body = CHANGES.read(&headers, body).await?;
+    let Ended { endpoint, filter } = serde_json::from_slice(&body)
         .map_err(|_syntax| Problem::Bad("the body names no endpoint"))?;
+    let stored = service
+        .address(&endpoint)
+        .map(|address| service.stored_endpoint(address));
     let removed = service.storage.call(move |_| {
-        census
-            .storage
-            .unsubscribe(&ended.endpoint, ended.filter.as_ref())
+        // Older files have endpoints of this service as they were sent.
+        for endpoint in [Some(endpoint), stored].iter().flatten() {
+            census.storage.unsubscribe(endpoint, filter.as_ref())?;
+        }
+        Ok(())
     });
     // A missing subscription has ended as well.
     removed.await.map_err(Problem::Storage)?;
@@ -147,12 +184,13 @@ fn checked(asked: Asked, service: &Service, census: &Census) -> Result<Subscript
     read(asked)
 }
 
-/// Checks that an endpoint of this service accepts this census's messages. Other subscriptions
-/// would take room and never end.
-async fn is_registered(service: &Service, census: &Census, endpoint: &str) -> Result<(), Problem> {
-    if !service.is_own(endpoint) {
-        return Ok(());
-    }
+/// The address of an endpoint of this service that accepts this census's messages. Subscriptions of
+/// others would take room and never end.
+async fn registered(
+    service: &Service,
+    census: &Census,
+    endpoint: &str,
+) -> Result<Address, Problem> {
     let unknown =
         Problem::Bad("the endpoint is not registered at this push service for this census");
     let Some(address) = service.address(endpoint) else {
@@ -162,7 +200,7 @@ async fn is_registered(service: &Service, census: &Census, endpoint: &str) -> Re
     let room = service.storage.call(move |s| s.channel_room(uaid, channel));
     let is_there = room.await.map_err(Problem::Storage)?.is_some();
     match is_there && address.takes(census.sender.public_key_bytes()) {
-        true => Ok(()),
+        true => Ok(address),
         false => Err(unknown),
     }
 }

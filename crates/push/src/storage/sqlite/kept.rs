@@ -7,8 +7,12 @@ use crate::storage::StorageError;
 
 use super::Sqlite;
 
-/// Most subscriptions. Each takes some 400 bytes.
+/// Most confirmed subscriptions. Each takes some 400 bytes.
 pub const SUBSCRIPTIONS_MAX: u32 = 100_000;
+
+/// Most subscriptions that wait for their confirmation: those of a quarter of an hour at the pace of
+/// messages to one push service.
+const UNCONFIRMED_MAX: u32 = 10_000;
 
 /// Most subscriptions per endpoint: a person follows some hosts and some software.
 const OF_ENDPOINT_MAX: u32 = 100;
@@ -39,15 +43,24 @@ impl Sqlite {
 
     /// Adds a subscription, or replaces the keys of the one with its endpoint and filter; false if
     /// there are too many others, in total or of this endpoint.
-    pub fn subscribe(&self, subscription: &Subscription) -> Result<bool, StorageError> {
+    ///
+    /// With `unconfirmed_until_s`, in seconds since 1970, it ends at that time unless its push
+    /// service accepts a message before, or has accepted one for this endpoint already. If too many
+    /// wait for that, the oldest one ends.
+    pub fn subscribe(
+        &self,
+        subscription: &Subscription,
+        unconfirmed_until_s: Option<i64>,
+    ) -> Result<bool, StorageError> {
         let filter = serde_json::to_string(&subscription.filter).map_err(StorageError::new)?;
         self.write(|t| {
             let added = t
                 .prepare_cached(
-                    "INSERT INTO subscriptions (endpoint, filter, public_key, secret) \
-                     SELECT ?1, ?2, ?3, ?4 \
+                    "INSERT INTO subscriptions (endpoint, filter, public_key, secret, owed, owed_until_s) \
+                     SELECT ?1, ?2, ?3, ?4, iif(?7 IS NULL OR EXISTS (SELECT 1 FROM subscriptions \
+                     WHERE endpoint = ?1 AND owed IS NOT 'confirmation'), NULL, 'confirmation'), coalesce(?7, 0) \
                      WHERE EXISTS (SELECT 1 FROM subscriptions WHERE endpoint = ?1 AND filter = ?2) \
-                     OR ((SELECT count(*) FROM subscriptions) < ?5 \
+                     OR ((SELECT confirmed FROM subscription_counts) < ?5 \
                      AND (SELECT count(*) FROM subscriptions WHERE endpoint = ?1) < ?6) \
                      ON CONFLICT DO UPDATE SET public_key = excluded.public_key, secret = excluded.secret",
                 )?
@@ -58,7 +71,14 @@ impl Sqlite {
                     subscription.secret,
                     SUBSCRIPTIONS_MAX,
                     OF_ENDPOINT_MAX,
+                    unconfirmed_until_s,
                 ])?;
+            t.prepare_cached(
+                "DELETE FROM subscriptions WHERE id = (SELECT id FROM subscriptions \
+                 WHERE owed = 'confirmation' ORDER BY owed_until_s LIMIT 1) \
+                 AND (SELECT unconfirmed FROM subscription_counts) > ?1",
+            )?
+            .execute([UNCONFIRMED_MAX])?;
             Ok(added > 0)
         })
     }
@@ -81,14 +101,26 @@ impl Sqlite {
         })
     }
 
-    /// Some subscriptions after an id, with their ids, in order.
+    /// Ends the subscriptions that were not confirmed in time.
+    pub fn end_unconfirmed(&self, now_s: i64) -> Result<(), StorageError> {
+        self.write(|t| {
+            t.prepare_cached(
+                "DELETE FROM subscriptions WHERE owed = 'confirmation' AND owed_until_s <= ?1",
+            )?
+            .execute([now_s])?;
+            Ok(())
+        })
+    }
+
+    /// Some confirmed subscriptions after an id, with their ids, in order.
     pub fn subscriptions_after(
         &self,
         after: i64,
     ) -> Result<Vec<(i64, Subscription)>, StorageError> {
         self.read(|c| {
             let mut statement = c.prepare_cached(
-                "SELECT id, endpoint, filter, public_key, secret FROM subscriptions WHERE id > ?1 ORDER BY id LIMIT ?2",
+                "SELECT id, endpoint, filter, public_key, secret FROM subscriptions \
+                 WHERE id > ?1 AND owed IS NOT 'confirmation' ORDER BY id LIMIT ?2",
             )?;
             let rows = statement.query_map(params![after, PAGE], |row| {
                 Ok((row.get(0)?, subscription(row)?))
@@ -122,7 +154,7 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Limits;
+    use super::super::{CONFIRMATION, Limits};
     use super::*;
 
     fn subscription(endpoint: &str, filter: Filter) -> Subscription {
@@ -156,7 +188,9 @@ mod tests {
         let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
         let of_host = |endpoint, host: u32| {
             let filter = Filter::Host(format!("{host}.example"));
-            storage.subscribe(&subscription(endpoint, filter)).unwrap()
+            storage
+                .subscribe(&subscription(endpoint, filter), None)
+                .unwrap()
         };
         for host in 0..OF_ENDPOINT_MAX {
             assert!(of_host("https://push/1", host));
@@ -178,7 +212,7 @@ mod tests {
             subscription("https://push/2", Filter::Software("mastodon".to_owned())),
         ];
         for one in all.iter().chain(&all) {
-            assert!(storage.subscribe(one).unwrap());
+            assert!(storage.subscribe(one, None).unwrap());
         }
         let kept = |storage: &Sqlite| -> Vec<Subscription> {
             let page = storage.subscriptions_after(0).unwrap();
@@ -190,5 +224,97 @@ mod tests {
         assert_eq!(kept(&storage), [all[0].clone(), all[2].clone()]);
         assert!(storage.unsubscribe("https://push/1", None).unwrap());
         assert_eq!(kept(&storage), [all[2].clone()]);
+    }
+
+    /// Confirmed and unconfirmed subscriptions, as they are counted.
+    fn counts(storage: &Sqlite) -> (u32, u32) {
+        let read = storage.read(|c| {
+            let sql = "SELECT confirmed, unconfirmed FROM subscription_counts";
+            c.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
+        });
+        read.unwrap()
+    }
+
+    #[test]
+    fn a_subscription_counts_once_its_push_service_took_a_message() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+        let subscribe = |endpoint: &str, until_s| {
+            let host = Filter::Host("a.example".to_owned());
+            for filter in [Filter::All, host] {
+                let one = subscription(endpoint, filter);
+                assert!(storage.subscribe(&one, until_s).unwrap());
+            }
+        };
+        subscribe("https://push/1", None);
+        subscribe("https://push/2", Some(100));
+        subscribe("https://push/3", Some(100));
+        subscribe("https://push/4", Some(101));
+        assert_eq!(counts(&storage), (2, 6));
+        let kept = |storage: &Sqlite| storage.subscriptions_after(0).unwrap().len();
+        assert_eq!(kept(&storage), 2, "the others get no list");
+        // A list's message that was made before the endpoint subscribed confirms nothing.
+        storage.owe(&[3], "s1", 200).unwrap();
+        let accepted = (3, "https://push/2".to_owned());
+        let gone = "https://push/3".to_owned();
+        storage.settle(CONFIRMATION, &[accepted], &[gone]).unwrap();
+        assert_eq!(counts(&storage), (4, 2), "all of the endpoint's");
+        assert!(
+            storage
+                .unsubscribe("https://push/2", Some(&Filter::All))
+                .unwrap()
+        );
+        subscribe("https://push/2", Some(100));
+        assert_eq!(counts(&storage), (4, 2), "a confirmed endpoint");
+        storage.end_unconfirmed(100).unwrap();
+        assert_eq!(counts(&storage), (4, 2));
+        storage.end_unconfirmed(101).unwrap();
+        assert_eq!((counts(&storage), kept(&storage)), ((4, 0), 4));
+    }
+
+    #[test]
+    fn too_many_unconfirmed_subscriptions_end_the_oldest() {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+        let subscribe = |endpoint, until_s| {
+            let one = subscription(endpoint, Filter::All);
+            storage.subscribe(&one, until_s).unwrap()
+        };
+        let set = |confirmed: u32, unconfirmed: u32| {
+            let sql = "UPDATE subscription_counts SET confirmed = ?1, unconfirmed = ?2";
+            let set = storage.write(|t| t.execute(sql, [confirmed, unconfirmed]));
+            set.unwrap();
+        };
+        assert!(subscribe("https://push/new", Some(101)));
+        assert!(subscribe("https://push/old", Some(100)));
+        set(0, UNCONFIRMED_MAX);
+        assert!(subscribe("https://push/newest", Some(102)));
+        assert_eq!(counts(&storage), (0, UNCONFIRMED_MAX));
+        let owed = storage
+            .owed(CONFIRMATION, "https://push", None, 0, 9)
+            .unwrap();
+        let ends = owed.iter().map(|owed| owed.until_s);
+        assert_eq!(ends.collect::<Vec<_>>(), [101, 102]);
+        set(SUBSCRIPTIONS_MAX, 0);
+        assert!(!subscribe("https://push/1", None));
+        assert!(!subscribe("https://push/1", Some(100)));
+    }
+
+    #[test]
+    fn subscriptions_of_an_older_file_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("push.db");
+        let older = rusqlite::Connection::open(&path).unwrap();
+        let first = include_str!("../../../migrations/0001_push.sql");
+        let rows = "INSERT INTO subscriptions (endpoint, filter, public_key, secret, owed) \
+                    VALUES ('a', '\"all\"', x'', x'', NULL), ('b', '\"all\"', x'', x'', 's1')";
+        for sql in [first, rows, "PRAGMA user_version = 1"] {
+            older.execute_batch(sql).unwrap();
+        }
+        drop(older);
+        let storage = Sqlite::open(&path, Limits::ORDINARY).unwrap();
+        assert_eq!(counts(&storage), (2, 0));
+        assert!(storage.unsubscribe("b", None).unwrap());
+        assert_eq!(counts(&storage), (1, 0));
     }
 }

@@ -11,6 +11,10 @@ use super::kept;
 
 const PAGE: u32 = 500;
 
+/// The section that a subscription is owed a message about while its push service has not accepted
+/// one. No section has this digest. SQL has the text itself, for its indexes.
+pub const CONFIRMATION: &str = "confirmation";
+
 /// A subscription with an unsent message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owed {
@@ -21,12 +25,13 @@ pub struct Owed {
 }
 
 impl Sqlite {
-    /// Records that these subscriptions are owed a message about a section, until a time in seconds
-    /// since 1970, and none about another section.
+    /// Records that these confirmed subscriptions are owed a message about a section, until a time in
+    /// seconds since 1970, and none about another section.
     pub fn owe(&self, ids: &[i64], section: &str, until_s: i64) -> Result<(), StorageError> {
         self.write(|t| {
             let mut statement = t.prepare_cached(
-                "UPDATE subscriptions SET owed = ?2, owed_until_s = ?3 WHERE id = ?1",
+                "UPDATE subscriptions SET owed = ?2, owed_until_s = ?3 \
+                 WHERE id = ?1 AND owed IS NOT 'confirmation'",
             )?;
             for id in ids {
                 statement.execute(params![id, section, until_s])?;
@@ -91,7 +96,8 @@ impl Sqlite {
     }
 
     /// Records that these subscriptions are no longer owed a message about a section, and removes
-    /// all subscriptions of these endpoints.
+    /// all subscriptions of these endpoints. A confirmation is one of all of an endpoint's
+    /// subscriptions.
     pub fn settle(
         &self,
         section: &str,
@@ -102,7 +108,8 @@ impl Sqlite {
             // Compared with the endpoint: an ended subscription's id may belong to another one by
             // now.
             let mut settle = t.prepare_cached(
-                "UPDATE subscriptions SET owed = NULL WHERE id = ?1 AND endpoint = ?2 AND owed = ?3",
+                "UPDATE subscriptions SET owed = NULL WHERE endpoint = ?2 AND owed = ?3 \
+                 AND (id = ?1 OR owed = 'confirmation')",
             )?;
             for (id, endpoint) in told {
                 settle.execute(params![id, endpoint, section])?;
@@ -159,18 +166,18 @@ mod tests {
         ] {
             let endpoint = format!("{ORIGIN}{endpoint}");
             storage
-                .subscribe(&subscription(&endpoint, Filter::All))
+                .subscribe(&subscription(&endpoint, Filter::All), None)
                 .unwrap();
         }
         let host = Filter::Host("a.example".to_owned());
         storage
-            .subscribe(&subscription(&format!("{ORIGIN}/a"), host))
+            .subscribe(&subscription(&format!("{ORIGIN}/a"), host), None)
             .unwrap();
         assert_eq!(owed(&storage, "s1", None, 0), [""; 0]);
         storage.owe(&[1, 2, 3, 4, 5, 6, 7], "s1", 100).unwrap();
         // A reader that subscribes again is owed it nevertheless.
         let again = subscription(&format!("{ORIGIN}/c"), Filter::All);
-        storage.subscribe(&again).unwrap();
+        storage.subscribe(&again, None).unwrap();
         drop(storage);
         let storage = open(&folder);
         assert_eq!(owed(&storage, "s1", None, 99), ["/a", "/a", "/b", "/c"]);
