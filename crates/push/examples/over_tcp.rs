@@ -3,7 +3,7 @@
 //!
 //! `over_tcp DATABASE ORIGIN KEYS PUBLIC INTERNAL [OPTION…]`: origin and keys of the endpoints,
 //! `HOST:PORT` for clients and applications, `HOST:PORT` for other nodes. Options:
-//! `ping=SECONDS`, `pong=SECONDS`, `limit=MESSAGES`, `auth=KEY`, `acks=each`, `direct=drained`,
+//! `ping=SECONDS`, `pong=SECONDS`, `limit=MESSAGES`, `auth=KEY`, `acks=batch`, `direct=drained`,
 //! `direct=unstorable`, `broadcasts=URL`.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ async fn main() -> anyhow::Result<()> {
     let [database, origin, keys, public_at, internal_at, options @ ..] = &arguments[..] else {
         bail!("over_tcp DATABASE ORIGIN KEYS PUBLIC INTERNAL [OPTION…]");
     };
-    let mut rules = Rules::AUTOPUSH;
+    let mut rules = Rules::ORDINARY;
     let mut registration_keys = Vec::new();
     let mut broadcasts = None;
     for option in options {
@@ -44,7 +44,7 @@ async fn main() -> anyhow::Result<()> {
             ("pong", seconds) => rules.pong_within = Duration::from_secs_f64(seconds.parse()?),
             ("limit", messages) => rules.stored_messages_max = messages.parse()?,
             ("auth", key) => registration_keys.push(key.to_owned()),
-            ("acks", "each") => rules.acks = Acks::Each,
+            ("acks", "batch") => rules.acks = Acks::Batch,
             ("direct", "drained") => rules.direct = Direct::WhenDrained,
             ("direct", "unstorable") => rules.direct = Direct::OnlyUnstorable,
             ("broadcasts", url) => broadcasts = Some(url.to_owned()),
