@@ -10,8 +10,8 @@ use super::Sqlite;
 /// Most confirmed subscriptions. Each takes some 400 bytes.
 pub const SUBSCRIPTIONS_MAX: u32 = 100_000;
 
-/// Most subscriptions that wait for their confirmation: those of a quarter of an hour at the pace of
-/// messages to one push service.
+/// Most subscriptions that wait for their confirmation: those of a quarter of an hour at the pace
+/// of messages to one push service.
 const UNCONFIRMED_MAX: u32 = 10_000;
 
 /// Most subscriptions per endpoint: a person follows some hosts and some software.

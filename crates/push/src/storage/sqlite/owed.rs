@@ -25,8 +25,8 @@ pub struct Owed {
 }
 
 impl Sqlite {
-    /// Records that these confirmed subscriptions are owed a message about a section, until a time in
-    /// seconds since 1970, and none about another section.
+    /// Records that these confirmed subscriptions are owed a message about a section, until a time
+    /// in seconds since 1970, and none about another section.
     pub fn owe(&self, ids: &[i64], section: &str, until_s: i64) -> Result<(), StorageError> {
         self.write(|t| {
             let mut statement = t.prepare_cached(
