@@ -87,7 +87,7 @@ fn all_that_the_push_clients_sockets_hold_fits_into_their_web_servers_memory() {
     let clients = number(&start, "_CLIENTS:-");
     assert_eq!(clients, number(&read(compose), "_CLIENTS: \""));
     assert_eq!(clients, number(&read(&unit_of("push-web")), "_CLIENTS="));
-    // The service knows whom it refuses, and nginx does not.
+    // The service refuses strangers first, and nginx can not tell them from others.
     let service = Bounds::within(memory_kib(compose, "push") * 1024).clients;
     assert!(u64::try_from(service).expect("a number") < clients);
     assert!(read("deploy/nginx/push.conf").contains("\n    keepalive_timeout 0;\n"));

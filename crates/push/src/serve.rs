@@ -5,7 +5,6 @@ mod clients;
 mod connection;
 mod delivery;
 mod elsewhere;
-mod held;
 mod listen;
 mod meters;
 mod nodes;
@@ -13,10 +12,9 @@ mod routes;
 mod service;
 mod storage_thread;
 mod sweep;
-mod trial;
 
 pub use census::{BROADCAST, Census, LOOK_EVERY};
-pub use held::Bounds;
+pub use clients::held::Bounds;
 pub use listen::{bind, converse, listen};
 #[cfg(feature = "fuzzing")]
 pub use routes::fuzzing;

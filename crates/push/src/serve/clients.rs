@@ -1,5 +1,6 @@
 //! The clients connected here, and how messages reach them.
 
+pub(super) mod held;
 pub(super) mod newcomers;
 pub(super) mod places;
 

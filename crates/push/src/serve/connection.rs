@@ -23,9 +23,9 @@ use crate::session::{Action, Answer, Call, Close, Event, Leaving, Session, Surro
 use crate::storage::{Room, Saved, Storage, StorageError, User};
 
 use self::frames::{Frames, Moved};
+use super::clients::held::Share;
 use super::clients::places::Place;
 use super::clients::{Entry, OnItsWay, direct_bytes};
-use super::held::Share;
 use super::listen::BytesRead;
 use super::service::Service;
 

@@ -16,16 +16,15 @@ use crate::endpoint::fernet::Keys;
 use crate::endpoint::{Address, Version};
 use crate::ids::{ChannelId, Uaid};
 use crate::session::Rules;
-use crate::storage::Storage;
+use crate::storage::{Condition, Storage};
 
 use super::census::{BROADCAST, Census};
 use super::clients::Clients;
+use super::clients::held::{Bounds, Held};
 use super::clients::newcomers::Newcomers;
 use super::clients::places::Places;
-use super::held::{Bounds, Held};
 use super::meters::Meters;
-use super::storage_thread::StorageThread;
-use super::trial::Trial;
+use super::storage_thread::{StorageThread, Trial};
 
 /// Most ended connections whose messages are stored at the same time.
 const LEAVING_MAX: usize = 64;
@@ -148,6 +147,11 @@ impl Service {
             let connections = self.connected.len();
             tracing::warn!(connections, "connections did not end in time");
         }
+    }
+
+    /// The storage's condition a moment ago; `None` if it could not be written.
+    pub(super) async fn condition(&self) -> Option<Condition> {
+        self.trial.condition(&self.storage, self.now_ms()).await
     }
 
     pub fn connections(&self) -> usize {

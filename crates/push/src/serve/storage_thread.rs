@@ -1,6 +1,8 @@
 //! A thread for the storage, since its calls wait for a disk. Carries out calls one after the
 //! other, in order of arrival.
 
+mod trial;
+
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -9,6 +11,8 @@ use tokio::sync::oneshot;
 use crate::storage::{Storage, StorageError};
 
 use super::meters::Meters;
+
+pub(super) use trial::Trial;
 
 /// Queued calls. Callers wait while the queue is full.
 const WAITING_MAX: usize = 4096;

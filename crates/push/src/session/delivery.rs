@@ -10,8 +10,8 @@ use super::{Acks, Action, Awaits, Call, Direct, Open, Session};
 /// are stored.
 pub(crate) const DIRECT_MAX: usize = 25;
 
-/// Most unacknowledged messages from the storage. Further ones stay there. With [`DIRECT_MAX`] more,
-/// a client can acknowledge all in one message.
+/// Most unacknowledged messages from the storage. Further ones stay there. One message can
+/// acknowledge them and [`DIRECT_MAX`] more.
 pub(crate) const STORED_MAX: usize = 64;
 
 /// The messages that one client was sent.

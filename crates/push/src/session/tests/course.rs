@@ -375,7 +375,7 @@ fn a_client_that_acknowledges_late_gets_everything_and_holds_what_one_message_ac
         loop {
             let held = service.held().len();
             assert!(held <= DIRECT_MAX + STORED_MAX, "{held}");
-            // Not all of them, since that begins anew.
+            // Not all of them: after that, the storage is read in any case.
             let most: Vec<usize> = (0..held.max(2) - 1).collect();
             let acknowledged = service.acknowledge(&most);
             if acknowledged.is_empty() {

@@ -7,26 +7,29 @@ use tokio::time::Instant;
 
 use crate::storage::Condition;
 
-use super::service::Service;
+use super::StorageThread;
 
-/// Whoever asks gets the result of a trial that is not older.
+/// Everybody gets the result of a trial that is not older.
 const TRIAL_EVERY: Duration = Duration::from_secs(10);
 
 /// The last trial, and its result.
 #[derive(Debug, Default)]
-pub(super) struct Trial(Mutex<Option<(Instant, Option<Condition>)>>);
+pub(in crate::serve) struct Trial(Mutex<Option<(Instant, Option<Condition>)>>);
 
-impl Service {
+impl Trial {
     /// The storage's condition a moment ago; `None` if it could not be written.
-    pub(super) async fn condition(&self) -> Option<Condition> {
-        let mut last = self.trial.0.lock().await;
+    pub(in crate::serve) async fn condition(
+        &self,
+        storage: &StorageThread,
+        now_ms: i64,
+    ) -> Option<Condition> {
+        let mut last = self.0.lock().await;
         if let Some((when, condition)) = *last
             && when.elapsed() < TRIAL_EVERY
         {
             return condition;
         }
-        let now_ms = self.now_ms();
-        let tried = self.storage.call(move |storage| storage.try_write(now_ms));
+        let tried = storage.call(move |storage| storage.try_write(now_ms));
         let condition = tried.await.ok();
         *last = Some((Instant::now(), condition));
         condition

@@ -42,7 +42,7 @@ impl Bounds {
 }
 
 #[derive(Debug)]
-pub(super) struct Held {
+pub(in crate::serve) struct Held {
     max: usize,
     shares: Mutex<Shares>,
 }
@@ -62,7 +62,7 @@ struct One {
 }
 
 impl Held {
-    pub(super) fn new(max: usize) -> Self {
+    pub(in crate::serve) fn new(max: usize) -> Self {
         Self {
             max,
             shares: Mutex::default(),
@@ -70,7 +70,7 @@ impl Held {
     }
 
     #[cfg(test)]
-    pub(super) fn total(&self) -> usize {
+    pub(in crate::serve) fn total(&self) -> usize {
         self.shares().total
     }
 
@@ -81,7 +81,7 @@ impl Held {
 
 /// What one connection holds.
 #[derive(Debug)]
-pub(super) struct Share {
+pub(in crate::serve) struct Share {
     held: Arc<Held>,
     id: u64,
     bytes: usize,
@@ -89,7 +89,7 @@ pub(super) struct Share {
 }
 
 impl Share {
-    pub(super) fn new(held: Arc<Held>) -> Self {
+    pub(in crate::serve) fn new(held: Arc<Held>) -> Self {
         let id = {
             let mut shares = held.shares();
             shares.next = shares.next.wrapping_add(1);
@@ -104,12 +104,12 @@ impl Share {
     }
 
     /// Waits until the connection must be closed, because all together hold too much and it most.
-    pub(super) async fn is_over(&self) {
+    pub(in crate::serve) async fn is_over(&self) {
         self.closed.notified().await;
     }
 
     /// Sets what the connection holds now.
-    pub(super) fn set(&mut self, bytes: usize) {
+    pub(in crate::serve) fn set(&mut self, bytes: usize) {
         if bytes == self.bytes {
             return;
         }
