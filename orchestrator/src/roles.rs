@@ -213,14 +213,13 @@ pub(crate) async fn gateway(config: &Config) -> anyhow::Result<()> {
 }
 
 pub(crate) async fn intake(config: &Config) -> anyhow::Result<()> {
-    let names = Arc::new(config.names()?);
     let _serving = serve_alone("intake", &config.intake_settings.socket)?;
     let shutdown = until_signal()?;
     let clock = SystemClock;
     let now =
         Arc::new(move || token::UnixSeconds(u64::try_from(clock.now().0 / 1000).unwrap_or(0)));
     let settings = config.intake_settings.clone();
-    ::intake::serve(settings, names, now, shutdown)
+    ::intake::serve(settings, Arc::new(config.names()?), now, shutdown)
         .await
         .context("intake")?;
     Ok(())

@@ -80,10 +80,13 @@ fn daemon_and_intake_warn_at_start_while_the_test_domain_is_taken() {
     let data = Data::new("not a rule\n", "");
     let trial = data.file("trial.toml").display().to_string();
     let on = ["--config", &trial];
-    // Neither gets beyond its start: the rules are invalid, the directory is missing.
+    // Neither gets beyond its start: the rules are invalid, and a folder is no socket.
+    let run_dir = data.file("run");
+    std::fs::create_dir_all(run_dir.join("intake-http/http.sock")).unwrap();
+    let run_dir = run_dir.display().to_string();
     let warning = ["WARN", "test.sigsum.org"];
     data.check(&[&["run"], &on[..]].concat(), 1, &warning);
-    let intake = ["intake", "--run-dir", "/nonexistent"];
+    let intake = ["intake", "--run-dir", &run_dir];
     data.check(&[&intake[..], &on].concat(), 1, &warning);
     for off in [&["run"][..], &intake] {
         let output = data.run(off);
