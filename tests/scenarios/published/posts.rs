@@ -55,7 +55,7 @@ fn arguments(text: &str) -> &str {
         depth += i32::from(letter == '(') - i32::from(letter == ')');
         depth == 0
     });
-    &text[..end.unwrap_or(text.len())]
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
 fn status(socket: &Path, path: &str, kind: &str, site: &str) -> anyhow::Result<u16> {
