@@ -22,7 +22,7 @@ use rusqlite_migration::{M, Migrations};
 use crate::ids::{ChannelId, Uaid};
 use crate::notification::{Notification, Topic};
 
-use self::reserve::{Reserve, is_lack_of_space};
+use self::reserve::Reserve;
 use self::rows::{MESSAGE, batch, insert, message};
 use super::{
     Condition, Key, MESSAGES_AT_ONCE, Room, Saved, Storage, StorageError, Stored, TOPICS_AT_ONCE,
@@ -204,12 +204,7 @@ impl Sqlite {
             transaction.commit()?;
             Ok(written)
         };
-        let first = written();
-        match first {
-            Err(error) if is_lack_of_space(&error) && self.reserve.give_back() => written(),
-            done => done,
-        }
-        .map_err(|error| StorageError(coded(&error).into()))
+        written().map_err(|error| StorageError(coded(&error).into()))
     }
 }
 

@@ -16,7 +16,10 @@ use super::CHANNELS;
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Room for the reserve, the log and some messages.
-const DISK_KIB: u32 = 16 * 1024;
+const DISK_KIB: u32 = 32 * 1024;
+
+/// Messages that wait when the disk becomes full.
+const WAITING: usize = 20;
 
 const SENT: Sent<'_> = Sent {
     ttl_s: 86_400,
@@ -48,28 +51,20 @@ async fn a_full_disk_takes_nothing_new_and_lets_clients_drain_what_waits() -> an
     let uaid = client.uaid().to_owned();
     drop(client);
     let filler = disk.directory().join("filled-by-somebody");
-    let fill = || -> std::io::Result<()> {
-        let mut file = std::fs::File::options()
-            .append(true)
-            .create(true)
-            .open(&filler)?;
-        for piece in [64 * 1024, 1024, 1] {
-            while file.write_all(&vec![0; piece]).is_ok() {}
-        }
-        Ok(())
-    };
-    // What was written at first frees its room, which may be enough for a part of the next message.
-    let mut stored = 0;
-    fill()?;
-    while send(socket, &path, SENT).await?.is_some() {
-        fill()?;
-        stored += 1;
-        ensure!(stored < 100, "the disk is not full");
+    for number in 0..WAITING {
+        let stored = send(socket, &path, SENT).await?;
+        ensure!(stored.is_some(), "message {number}");
     }
+    let mut file = std::fs::File::create(&filler)?;
+    for piece in [64 * 1024, 1024, 1] {
+        while file.write_all(&vec![0; piece]).is_ok() {}
+    }
+    drop(file);
+    ensure!(send(socket, &path, SENT).await?.is_none(), "no room");
     until_status(socket, "the disk is full").await?;
     let mut client = Client::connect(socket, Some(&uaid)).await?;
     ensure!(client.uaid() == uaid, "it is known");
-    for number in 0..stored {
+    for number in 0..WAITING {
         let message = client
             .next()
             .await

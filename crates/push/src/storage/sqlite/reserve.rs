@@ -1,18 +1,22 @@
 //! Disk space that is kept for the day when the disk is full: with it, clients can still connect,
-//! and acknowledge and remove what fills the disk.
+//! and acknowledge and remove what waits for them. Nothing new is stored in it.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// More than the write-ahead log takes between two checkpoints.
-const RESERVE_BYTES: usize = 8 * 1024 * 1024;
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+
+/// More than the write-ahead log takes between two checkpoints; the database gets as much.
+const RESERVE_BYTES: u64 = 8 * 1024 * 1024;
 
 #[derive(Debug)]
 pub(super) struct Reserve {
-    path: PathBuf,
-    /// The disk was full, and the reserve could not be made again.
+    database: PathBuf,
+    /// The database and its log. They stay open: closing a file ends all of the process's locks of
+    /// it, so this field is dropped after the connection.
+    files: Mutex<Vec<File>>,
     is_short: AtomicBool,
 }
 
@@ -20,71 +24,46 @@ impl Reserve {
     /// The reserve of a database. Nothing is held yet.
     pub(super) fn of(database: &Path) -> Self {
         Self {
-            path: database.with_extension("reserve"),
+            database: database.to_owned(),
+            files: Mutex::default(),
             is_short: AtomicBool::new(false),
         }
     }
 
-    pub(super) fn is_short(&self) -> bool {
-        self.is_short.load(Ordering::Relaxed)
-    }
-
-    /// Takes the space, if it is not taken yet.
+    /// Allocates the space behind both files, where nobody else can take it. A file system that
+    /// can't has none.
     pub(super) fn hold(&self) {
-        let is_held = fs::metadata(&self.path)
-            .is_ok_and(|file| usize::try_from(file.len()).is_ok_and(|len| len == RESERVE_BYTES));
-        let is_short = !is_held && self.make().is_err();
-        if is_short {
-            self.give_back();
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.is_empty() {
+            let mut log = self.database.clone().into_os_string();
+            log.push("-wal");
+            let open = |path: &Path| OpenOptions::new().write(true).open(path);
+            files.extend(open(&self.database).into_iter().chain(open(log.as_ref())));
         }
-        if self.is_short.swap(is_short, Ordering::Relaxed) && !is_short {
-            tracing::info!("the disk has room again: messages are stored");
+        for (number, file) in files.iter().enumerate() {
+            // The log is written from its beginning again; the database grows.
+            let used = match number {
+                0 => file.metadata().map_or(0, |file| file.len()),
+                _ => 0,
+            };
+            let end = used.saturating_add(RESERVE_BYTES);
+            fallocate(file, FallocateFlags::KEEP_SIZE, 0, end).ok();
         }
     }
 
-    fn make(&self) -> io::Result<()> {
-        let mut file = File::create(&self.path)?;
-        // Only what is written takes space.
-        let zeros = vec![0; RESERVE_BYTES];
-        file.write_all(&zeros)?;
-        file.sync_data()
-    }
-
-    /// Gives the space back after a write for which there was none. Returns whether there was some.
-    pub(super) fn give_back(&self) -> bool {
-        if !self.is_short.swap(true, Ordering::Relaxed) {
-            tracing::error!(
-                "the disk is full: no messages, users and channels are stored until there is room"
-            );
+    /// Whether the disk is too full for anything new.
+    pub(super) fn is_short(&self) -> bool {
+        let folder = self.database.parent().unwrap_or(Path::new("."));
+        let is_short = statvfs(folder)
+            .is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < RESERVE_BYTES);
+        if self.is_short.swap(is_short, Ordering::Relaxed) != is_short {
+            match is_short {
+                true => tracing::error!(
+                    "the disk is full: no messages, users and channels are stored until there is room"
+                ),
+                false => tracing::info!("the disk has room again: messages are stored"),
+            }
         }
-        fs::remove_file(&self.path).is_ok()
-    }
-}
-
-/// Whether a write failed for lack of space.
-pub(super) fn is_lack_of_space(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn space_is_given_back_once_and_taken_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let reserve = Reserve::of(&folder.path().join("push.db"));
-        assert!(!reserve.give_back(), "nothing is held yet");
-        assert!(reserve.is_short());
-        reserve.hold();
-        assert!(!reserve.is_short());
-        let file = folder.path().join("push.reserve");
-        assert_eq!(fs::metadata(&file).unwrap().len(), 8 * 1024 * 1024);
-        assert!(reserve.give_back() && reserve.is_short());
-        assert!(!file.exists());
-        // A folder in its place: there is no room.
-        fs::create_dir(&file).unwrap();
-        reserve.hold();
-        assert!(reserve.is_short());
+        is_short
     }
 }
