@@ -286,7 +286,9 @@ impl Connection {
     /// Ends the connection: stores what the client has not acknowledged.
     async fn leave(mut self, end: End) {
         self.service.meters.closed(&end.label());
-        self.unhandled.clear();
+        if matches!(end, End::Here(_)) {
+            self.unhandled.clear();
+        }
         self.share.set(0);
         match end {
             End::Here(close) => {
@@ -299,10 +301,17 @@ impl Connection {
             End::There => self.frames.close(None).await,
             End::Broken => self.frames.drop_socket(),
         }
-        // A record that names this node has an entry.
-        while let Some(call) = self.call.take() {
-            let answer = call.await;
-            let _ended = self.on(Event::Answer(answer));
+        // What the client said before its end counts, and a record that names this node has an
+        // entry.
+        loop {
+            let event = match self.call.take() {
+                Some(call) => Event::Answer(call.await),
+                None => match self.unhandled.pop_front() {
+                    Some((event, _)) => event,
+                    None => break,
+                },
+            };
+            let _ended = self.on(event);
         }
         let Self {
             session,

@@ -174,6 +174,25 @@ async fn requests_that_do_not_wait_for_answers_are_answered_in_order() {
     }
 }
 
+#[tokio::test]
+async fn what_a_client_said_before_it_closed_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let service = service(&folder);
+    let mut socket = connect(public(Arc::clone(&service))).await;
+    say(&mut socket, json!({"messageType": "hello"})).await;
+    let uaid = heard(&mut socket).await["uaid"].clone();
+    let uaid = Uaid::parse(uaid.as_str().unwrap()).unwrap();
+    for number in 10..30 {
+        let channel = format!("d9b74644-4f97-46aa-b8fa-9393985cd6{number}");
+        let register = json!({"messageType": "register", "channelID": channel});
+        say(&mut socket, register).await;
+    }
+    socket.close(None).await.unwrap();
+    until(|| service.connected.is_empty()).await;
+    let channels = service.storage.call(move |storage| storage.channels(uaid));
+    assert_eq!(channels.await.unwrap().len(), 20);
+}
+
 /// What it sends would lie in the web server's memory.
 #[tokio::test]
 async fn who_reads_no_answers_is_read_and_closed() {
