@@ -283,35 +283,44 @@ impl Connection {
         drop(held.split(held.num_permits().saturating_sub(bytes)));
     }
 
-    /// Ends the connection: stores what the client has not acknowledged.
-    async fn leave(mut self, end: End) {
-        self.service.meters.closed(&end.label());
-        if matches!(end, End::Here(_)) {
-            self.unhandled.clear();
-        }
-        self.share.set(0);
-        match end {
-            End::Here(close) => {
-                let frame = CloseFrame {
-                    code: close.code(),
-                    reason: close.reason().into(),
-                };
-                self.frames.close(Some(frame)).await;
-            }
-            End::There => self.frames.close(None).await,
-            End::Broken => self.frames.drop_socket(),
-        }
-        // What the client said before its end counts, and a record that names this node has an
-        // entry.
+    /// Handles what the client said before its end. A record that names this node has an entry
+    /// afterwards.
+    async fn finish(&mut self) {
         loop {
             let event = match self.call.take() {
                 Some(call) => Event::Answer(call.await),
                 None => match self.unhandled.pop_front() {
                     Some((event, _)) => event,
-                    None => break,
+                    None => return,
                 },
             };
             let _ended = self.on(event);
+        }
+    }
+
+    /// Ends the connection: stores what the client has not acknowledged.
+    async fn leave(mut self, end: End) {
+        self.service.meters.closed(&end.label());
+        self.share.set(0);
+        match end {
+            End::Here(close) => {
+                self.unhandled.clear();
+                let frame = CloseFrame {
+                    code: close.code(),
+                    reason: close.reason().into(),
+                };
+                self.frames.close(Some(frame)).await;
+                self.finish().await;
+            }
+            // Before the answer: the client may connect again at once.
+            End::There => {
+                self.finish().await;
+                self.frames.close(None).await;
+            }
+            End::Broken => {
+                self.frames.drop_socket();
+                self.finish().await;
+            }
         }
         let Self {
             session,
