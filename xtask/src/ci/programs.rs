@@ -46,7 +46,7 @@ const SPELLED: [&str; 10] = [
 
 /// Words that codespell takes for mistakes and that are none, in lower case.
 const NO_MISTAKES: &str =
-    "bu,crate,crates,befores,inflight,inout,keypair,nd,nin,optin,passt,softwares,te,tyes";
+    "bu,crate,crates,befores,iif,inflight,inout,keypair,nd,nin,optin,passt,softwares,te,tyes";
 
 /// In this folder, every file without an extension or with `.sh` is a script, at any depth, except
 /// among units.
