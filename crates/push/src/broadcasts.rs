@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Most unknown ids that a client is told of: it knows a handful of ids.
+/// Most unknown ids in an answer: clients know a handful of ids.
 const UNKNOWN_MAX: usize = 8;
 
 /// All broadcasts, with the order in which they changed.
