@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use push::ids::{ChannelId, Uaid};
 use push::notification::{Notification, Payload, PayloadHeaders};
 use push::storage::sqlite::{Limits, Sqlite};
-use push::storage::{Room, Saved, Storage as _, User};
+use push::storage::{Room, Saved, User};
 
 use super::{quantile, say};
 

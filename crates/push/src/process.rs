@@ -17,7 +17,7 @@ use crate::news::seal::{SealError, Sender};
 use crate::serve::{self, Bounds, Census, LOOK_EVERY, Now, Service};
 use crate::session::Rules;
 use crate::storage::sqlite::{Limits, OpenError, Sqlite};
-use crate::storage::{Removed, Storage, StorageError};
+use crate::storage::{Removed, StorageError};
 
 /// Names of the keys in the database. Endpoint keys are separated by commas, and the first one
 /// encrypts.
@@ -113,7 +113,6 @@ fn service(
     let signing = storage.secret(SIGNING_KEY, &new_signing_key()?)?;
     let sender = Sender::new(&signing, settings.contact.clone());
     let census = Census {
-        storage: Arc::clone(storage),
         sender: sender.map_err(|_damaged| ProcessError::Key(SIGNING_KEY))?,
         changes: settings.changes.clone(),
         elsewhere: Elsewhere {
@@ -129,8 +128,7 @@ fn service(
         rules: settings.rules,
         bounds: settings.bounds,
     };
-    let storage: Arc<dyn Storage> = storage.clone();
-    let service = Service::new(service, storage, Some(census), now);
+    let service = Service::new(service, Arc::clone(storage), Some(census), now);
     Ok(Arc::new(service.map_err(ProcessError::Database)?))
 }
 

@@ -32,13 +32,13 @@ use tokio_util::sync::CancellationToken;
 /// subscribers here and at other push services, until `shutdown`. Without a census, it only waits
 /// for `shutdown`.
 pub async fn tell(service: Arc<Service>, every: Duration, shutdown: CancellationToken) {
-    let Some(census) = service.census.clone() else {
+    let Some(census) = &service.census else {
         return shutdown.cancelled().await;
     };
     let (found, newest) = watch::channel(None);
     tokio::join!(
-        census::keep_looking(&service, &census, every, &found, &shutdown),
-        elsewhere::deliver(&service, &census, every, newest, &shutdown),
-        elsewhere::confirm(&service, &census, every, &shutdown),
+        census::keep_looking(&service, census, every, &found, &shutdown),
+        elsewhere::deliver(&service, census, every, newest, &shutdown),
+        elsewhere::confirm(&service, census, every, &shutdown),
     );
 }

@@ -1,7 +1,6 @@
 //! The data of a push service: users, their channels, and messages that wait for them.
 //!
-//! [`Storage`] is the contract, [`sqlite`] its only implementation. A distributed store for several
-//! machines would be another.
+//! [`sqlite::Sqlite`] keeps them in one file, which several processes of one machine may share.
 
 pub(crate) mod networks;
 pub mod sqlite;
@@ -152,91 +151,4 @@ pub struct Condition {
     pub bytes: i64,
     /// Messages that were removed for others since the start.
     pub displaced: u64,
-}
-
-/// The contract of every storage. Each call is done entirely or not at all, and its result survives
-/// the process.
-pub trait Storage: Send + Sync {
-    /// Writes something for a trial.
-    fn try_write(&self, now_ms: i64) -> Result<Condition, StorageError>;
-
-    fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError>;
-
-    /// Adds a user; false if the id is in use or there is no room, in the file or in its network's
-    /// share.
-    fn add_user(&self, user: &User) -> Result<bool, StorageError>;
-
-    /// Replaces a record that is unchanged since it was read, or whose user is not connected, so
-    /// that a client may connect while its former connection ends. Otherwise, or if there is no
-    /// record, false.
-    fn update_user(&self, user: &User) -> Result<bool, StorageError>;
-
-    /// Removes a user with its channels and messages; false if it does not exist.
-    fn remove_user(&self, uaid: Uaid) -> Result<bool, StorageError>;
-
-    /// Forgets where a user is connected, if the record is unchanged since it was read; otherwise
-    /// false. So an unreachable node does not undo a connection to another one. The user's time
-    /// without a connection begins now.
-    fn remove_node(&self, user: &User, now_ms: i64) -> Result<bool, StorageError>;
-
-    /// Adds a channel; false if the user does not exist or has too many, or there is no room. An
-    /// existing channel counts as added.
-    fn add_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError>;
-
-    fn channels(&self, uaid: Uaid) -> Result<Vec<ChannelId>, StorageError>;
-
-    /// How many messages a channel still takes; `None` if the user has no such channel.
-    fn channel_room(&self, uaid: Uaid, channel: ChannelId) -> Result<Option<u32>, StorageError>;
-
-    /// Removes a channel with its messages; false if it does not exist.
-    fn remove_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError>;
-
-    /// The longest time that a message which arrives now may wait, in seconds: the fuller, the
-    /// shorter.
-    fn ttl_max_s(&self) -> u32;
-
-    /// A place for a message that arrives now: later than every earlier place.
-    fn place(&self, now_ms: i64) -> i64;
-
-    /// Saves messages. If a message's place is taken, it gets the next one. A full user loses the
-    /// oldest messages of the channel that has most.
-    fn save(
-        &self,
-        uaid: Uaid,
-        messages: &[Notification],
-        room: Room,
-    ) -> Result<Saved, StorageError>;
-
-    /// A user's unexpired messages with a topic, [`TOPICS_AT_ONCE`] at most.
-    fn fetch_topics(&self, uaid: Uaid, now_s: i64) -> Result<Vec<Notification>, StorageError>;
-
-    /// A user's unexpired messages without a topic after a place, in order, [`MESSAGES_AT_ONCE`] at
-    /// most.
-    fn fetch_after(
-        &self,
-        uaid: Uaid,
-        after_ms: i64,
-        now_s: i64,
-    ) -> Result<Vec<Notification>, StorageError>;
-
-    /// Removes messages; missing ones count as removed. Newer messages with the same keys stay.
-    fn remove(&self, uaid: Uaid, messages: &[Stored]) -> Result<(), StorageError>;
-
-    /// Removes a channel's message with this topic; false if there is none.
-    fn withdraw_topic(
-        &self,
-        uaid: Uaid,
-        channel: ChannelId,
-        topic: &Topic,
-    ) -> Result<bool, StorageError>;
-
-    /// Removes the message with this version and any key.
-    fn withdraw(&self, uaid: Uaid, version: &str) -> Result<(), StorageError>;
-
-    /// Removes all messages without a topic up to a place, and remembers the place.
-    fn advance(&self, uaid: Uaid, to_ms: i64) -> Result<(), StorageError>;
-
-    /// Removes expired messages and users, and makes room in a file that is nearly full, some at
-    /// once. Returns whether there may be more.
-    fn sweep(&self, now_s: i64) -> Result<bool, StorageError>;
 }

@@ -42,7 +42,6 @@ impl Push {
         let storage = Arc::new(Sqlite::open(&world.path("push.db"), Limits::ORDINARY)?);
         let key = storage.secret("sender", &Sender::new_key()?)?;
         let census = Census {
-            storage: Arc::clone(&storage),
             sender: Sender::new(&key, "mailto:census@lab.test".to_owned())?,
             changes: world.path("public/data/changes"),
             elsewhere: Elsewhere {

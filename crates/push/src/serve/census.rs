@@ -44,8 +44,6 @@ const NAMES_MAX: usize = 100_000;
 /// The census's side of the service.
 #[derive(Debug)]
 pub struct Census {
-    /// Subscriptions, and the section of the last notification.
-    pub storage: Arc<Sqlite>,
     pub sender: Sender,
     /// The published folder of changes.
     pub changes: PathBuf,
@@ -77,7 +75,7 @@ pub(super) enum NewsError {
 /// and those elsewhere are owed a message. Until then it has none.
 pub(super) async fn keep_looking(
     service: &Service,
-    census: &Arc<Census>,
+    census: &Census,
     every: Duration,
     newest: &watch::Sender<Option<Arc<Section>>>,
     shutdown: &CancellationToken,
@@ -111,14 +109,10 @@ pub(super) async fn keep_looking(
 /// Notifies subscribers if there is a new list.
 async fn look(
     service: &Service,
-    census: &Arc<Census>,
+    census: &Census,
     newest: &watch::Sender<Option<Arc<Section>>>,
 ) -> Result<(), NewsError> {
-    let kept = Arc::clone(census);
-    let last = service
-        .storage
-        .call(move |_| kept.storage.last_told())
-        .await?;
+    let last = service.storage.call(Sqlite::last_told).await?;
     let (folder, since) = (census.changes.clone(), last.clone());
     let read = tokio::task::spawn_blocking(move || read_newest(&folder, since.as_deref())).await;
     let Some(section) =
@@ -145,11 +139,8 @@ async fn look(
     service.broadcast([(BROADCAST.to_owned(), version.clone())].into());
     notified?;
     if last.as_ref() != Some(&version) {
-        let kept = Arc::clone(census);
-        let stored = service
-            .storage
-            .call(move |_| kept.storage.replace_secret(LAST_TOLD, version.as_bytes()));
-        stored.await?;
+        let store = move |s: &Sqlite| s.replace_secret(LAST_TOLD, version.as_bytes());
+        service.storage.call(store).await?;
     }
     newest.send_if_modified(|known| {
         let is_new = known.is_none();
@@ -197,19 +188,12 @@ fn read_newest(folder: &Path, since: Option<&str>) -> Result<Option<Section>, Ne
     sections.map_err(|error| NewsError::Changes(path, error))
 }
 
-async fn tell_all(
-    service: &Service,
-    census: &Arc<Census>,
-    section: &Section,
-) -> Result<(), NewsError> {
+async fn tell_all(service: &Service, census: &Census, section: &Section) -> Result<(), NewsError> {
     let (mut told, mut ended, mut elsewhere) = (0_u64, 0_u64, 0_u64);
     let mut after = 0;
     loop {
-        let kept = Arc::clone(census);
-        let page = service
-            .storage
-            .call(move |_| kept.storage.subscriptions_after(after))
-            .await?;
+        let read = move |s: &Sqlite| s.subscriptions_after(after);
+        let page = service.storage.call(read).await?;
         let Some((last, _)) = page.last() else {
             break;
         };
@@ -232,23 +216,18 @@ async fn tell_all(
                 }
                 Told::Ended => {
                     service.meters.ended.inc();
-                    let kept = Arc::clone(census);
-                    let removed = service
-                        .storage
-                        .call(move |_| kept.storage.unsubscribe(&subscription.endpoint, None));
-                    removed.await?;
+                    let end = move |s: &Sqlite| s.unsubscribe(&subscription.endpoint, None);
+                    service.storage.call(end).await?;
                     ended = ended.saturating_add(1);
                 }
                 Told::Failed => service.meters.failed.inc(),
             }
         }
         if !owed.is_empty() {
-            let (kept, sha256) = (Arc::clone(census), section.sha256.clone());
+            let sha256 = section.sha256.clone();
             let until_s = service.now_s().saturating_add(TTL_SECONDS);
-            let noted = service
-                .storage
-                .call(move |_| kept.storage.owe(&owed, &sha256, until_s));
-            noted.await?;
+            let note = move |s: &Sqlite| s.owe(&owed, &sha256, until_s);
+            service.storage.call(note).await?;
         }
     }
     tracing::info!(

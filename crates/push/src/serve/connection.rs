@@ -20,7 +20,8 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use crate::ids::Uaid;
 use crate::notification::Notification;
 use crate::session::{Action, Answer, Call, Close, Event, Leaving, Session, Surroundings};
-use crate::storage::{Room, Saved, Storage, StorageError, User};
+use crate::storage::sqlite::Sqlite;
+use crate::storage::{Room, Saved, StorageError, User};
 
 use self::frames::{Frames, Moved};
 use super::clients::held::Share;
@@ -388,7 +389,7 @@ async fn ask(service: Arc<Service>, address: Option<IpAddr>, mut call: Call) -> 
 }
 
 fn store_left(
-    storage: &dyn Storage,
+    storage: &Sqlite,
     uaid: Uaid,
     left: Vec<Notification>,
     now_ms: i64,

@@ -3,7 +3,8 @@
 use crate::endpoint::Refusal;
 use crate::ids::Uaid;
 use crate::notification::Notification;
-use crate::storage::{Room, Saved, Storage, StorageError, User};
+use crate::storage::sqlite::Sqlite;
+use crate::storage::{Room, Saved, StorageError, User};
 
 use super::nodes::{self, Reached};
 use super::service::Service;
@@ -37,7 +38,7 @@ impl Service {
             self.meters.dropped.inc();
             return Ok(());
         }
-        let save = move |s: &dyn Storage| s.save(uaid, &[message], room);
+        let save = move |s: &Sqlite| s.save(uaid, &[message], room);
         let saved = self.storage.call(save).await;
         match self.or_refused(saved)? {
             Saved::Stored => self.meters.stored.inc(),
@@ -84,7 +85,7 @@ impl Service {
     /// Forgets an unreachable node of this user, unless the user has connected since.
     pub(super) async fn forget_node(&self, user: User) {
         let now_ms = self.now_ms();
-        let forget = move |s: &dyn Storage| s.remove_node(&user, now_ms);
+        let forget = move |s: &Sqlite| s.remove_node(&user, now_ms);
         // A node that stays in the record costs the next message a moment.
         let _failed = self.storage.call(forget).await;
     }

@@ -16,7 +16,7 @@ use crate::elsewhere::{Attempt, Cursor, Endpoint, Fate, Next, Queue};
 use crate::news::seal::seal;
 use crate::news::text::Text;
 use crate::news::{Filter, Section, Subscription};
-use crate::storage::sqlite::{CONFIRMATION, Owed};
+use crate::storage::sqlite::{CONFIRMATION, Owed, Sqlite};
 
 use super::census::{Census, NewsError, topic};
 use super::service::Service;
@@ -28,7 +28,7 @@ const FAILURE_WAIT: Duration = Duration::from_secs(60);
 /// `shutdown`. Looks at the clock, which may have been set, at the interval `every`.
 pub(super) async fn deliver(
     service: &Service,
-    census: &Arc<Census>,
+    census: &Census,
     every: Duration,
     mut newest: watch::Receiver<Option<Arc<Section>>>,
     shutdown: &CancellationToken,
@@ -65,7 +65,7 @@ pub(super) async fn deliver(
 /// them at the interval `every`. One that is accepted confirms the endpoint's subscriptions.
 pub(super) async fn confirm(
     service: &Service,
-    census: &Arc<Census>,
+    census: &Census,
     every: Duration,
     shutdown: &CancellationToken,
 ) {
@@ -117,7 +117,7 @@ impl Subject {
 
 struct Deliveries<'a> {
     service: &'a Service,
-    census: &'a Arc<Census>,
+    census: &'a Census,
     queue: Queue,
     subject: Option<Subject>,
     /// The subject and the outcome of a batch that could not be stored.
@@ -143,7 +143,7 @@ struct Batch {
 }
 
 impl<'a> Deliveries<'a> {
-    fn new(service: &'a Service, census: &'a Arc<Census>) -> Self {
+    fn new(service: &'a Service, census: &'a Census) -> Self {
         Self {
             service,
             census,
@@ -161,12 +161,9 @@ impl<'a> Deliveries<'a> {
             return Ok(());
         };
         if self.is_confirming() {
-            let (kept, now_s) = (Arc::clone(self.census), self.service.now_s());
-            let ended = self
-                .service
-                .storage
-                .call(move |_| kept.storage.end_unconfirmed(now_s));
-            ended.await?;
+            let now_s = self.service.now_s();
+            let end = move |s: &Sqlite| s.end_unconfirmed(now_s);
+            self.service.storage.call(end).await?;
         }
         let counts = self.counts(subject).await?;
         self.queue.replace(counts, self.now());
@@ -182,13 +179,10 @@ impl<'a> Deliveries<'a> {
         let mut counts: BTreeMap<Host, u64> = BTreeMap::new();
         let mut after: Cursor = (String::new(), 0);
         loop {
-            let (kept, owed) = (Arc::clone(self.census), subject.owed().to_owned());
+            let owed = subject.owed().to_owned();
             let (from, now_s) = (after, self.service.now_s());
-            let page = self
-                .service
-                .storage
-                .call(move |_| kept.storage.owed_endpoints(&owed, &from, now_s))
-                .await?;
+            let read = move |s: &Sqlite| s.owed_endpoints(&owed, &from, now_s);
+            let page = self.service.storage.call(read).await?;
             let Some(last) = page.last() else {
                 return Ok(counts);
             };
@@ -250,12 +244,8 @@ impl<'a> Deliveries<'a> {
         let Some((subject, Settled { told, ended })) = self.unsettled.clone() else {
             return Ok(());
         };
-        let kept = Arc::clone(self.census);
-        let stored = self
-            .service
-            .storage
-            .call(move |_| kept.storage.settle(&subject, &told, &ended));
-        stored.await?;
+        let settle = move |s: &Sqlite| s.settle(&subject, &told, &ended);
+        self.service.storage.call(settle).await?;
         self.unsettled = None;
         Ok(())
     }
@@ -266,13 +256,11 @@ impl<'a> Deliveries<'a> {
         host: &Host,
         cursor: Option<Cursor>,
     ) -> Result<Vec<Owed>, NewsError> {
-        let kept = Arc::clone(self.census);
         let (subject, now_s) = (subject.owed().to_owned(), self.service.now_s());
         let origin = origin(host);
-        let page = self.service.storage.call(move |_| {
+        let page = self.service.storage.call(move |s| {
             let most = limits::MESSAGES_MAX;
-            kept.storage
-                .owed(&subject, &origin, cursor.as_ref(), now_s, most)
+            s.owed(&subject, &origin, cursor.as_ref(), now_s, most)
         });
         Ok(page.await?)
     }

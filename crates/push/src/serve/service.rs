@@ -16,7 +16,8 @@ use crate::endpoint::fernet::Keys;
 use crate::endpoint::{Address, Version};
 use crate::ids::{ChannelId, Uaid};
 use crate::session::Rules;
-use crate::storage::{Condition, Storage};
+use crate::storage::Condition;
+use crate::storage::sqlite::Sqlite;
 
 use super::census::{BROADCAST, Census};
 use super::clients::Clients;
@@ -61,7 +62,7 @@ pub struct Service {
     pub(super) settings: Settings,
     pub(super) storage: StorageThread,
     /// The census whose subscribers are notified, if there is one.
-    pub(super) census: Option<Arc<Census>>,
+    pub(super) census: Option<Census>,
     pub(super) clients: Clients,
     pub(super) newcomers: Newcomers,
     pub(super) held: Arc<Held>,
@@ -94,20 +95,20 @@ impl Service {
     /// The storage's thread can't be started, or the storage can't be read.
     pub fn new(
         settings: Settings,
-        storage: Arc<dyn Storage>,
+        storage: Arc<Sqlite>,
         census: Option<Census>,
         now: Now,
     ) -> io::Result<Self> {
         // Known from the start: clients that connect before the first look would be refused, and
         // would not subscribe again.
         let mut broadcasts = Broadcasts::default();
-        if let Some(census) = &census {
-            let last = census.storage.last_told().map_err(io::Error::other)?;
+        if census.is_some() {
+            let last = storage.last_told().map_err(io::Error::other)?;
             broadcasts.replace([(BROADCAST.to_owned(), last.unwrap_or_default())].into());
         }
         let meters = Arc::new(Meters::default());
         Ok(Self {
-            census: census.map(Arc::new),
+            census,
             storage: StorageThread::start(storage, Arc::clone(&meters))?,
             clients: Clients::default(),
             held: Arc::new(Held::new(settings.bounds.held_bytes)),

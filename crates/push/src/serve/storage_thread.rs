@@ -8,7 +8,8 @@ use std::thread;
 
 use tokio::sync::oneshot;
 
-use crate::storage::{Storage, StorageError};
+use crate::storage::StorageError;
+use crate::storage::sqlite::Sqlite;
 
 use super::meters::Meters;
 
@@ -17,12 +18,12 @@ pub(super) use trial::Trial;
 /// Queued calls. Callers wait while the queue is full.
 const WAITING_MAX: usize = 4096;
 
-type Job = Box<dyn FnOnce(&dyn Storage) + Send>;
+type Job = Box<dyn FnOnce(&Sqlite) + Send>;
 
 /// The storage, for tasks. Clones are cheap and share the thread.
 #[derive(Clone)]
 pub(super) struct StorageThread {
-    storage: Arc<dyn Storage>,
+    storage: Arc<Sqlite>,
     jobs: mpsc::SyncSender<Job>,
     room: Arc<tokio::sync::Semaphore>,
     meters: Arc<Meters>,
@@ -41,7 +42,7 @@ struct Ended;
 
 impl StorageThread {
     /// Starts the thread. It ends when its last handle is dropped.
-    pub(super) fn start(storage: Arc<dyn Storage>, meters: Arc<Meters>) -> std::io::Result<Self> {
+    pub(super) fn start(storage: Arc<Sqlite>, meters: Arc<Meters>) -> std::io::Result<Self> {
         let (jobs, waiting) = mpsc::sync_channel::<Job>(WAITING_MAX);
         let at_work = Arc::clone(&storage);
         thread::Builder::new()
@@ -60,7 +61,7 @@ impl StorageThread {
         })
     }
 
-    /// See [`Storage::ttl_max_s`]. Does not wait.
+    /// See [`Sqlite::ttl_max_s`]. Does not wait.
     pub(super) fn ttl_max_s(&self) -> u32 {
         self.storage.ttl_max_s()
     }
@@ -73,7 +74,7 @@ impl StorageThread {
     /// Failures are counted and logged here.
     pub(super) async fn call<T: Send + 'static>(
         &self,
-        call: impl FnOnce(&dyn Storage) -> Result<T, StorageError> + Send + 'static,
+        call: impl FnOnce(&Sqlite) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, StorageError> {
         let called = self.wait_for(call).await;
         if let Err(error) = &called {
@@ -84,7 +85,7 @@ impl StorageThread {
 
     async fn wait_for<T: Send + 'static>(
         &self,
-        call: impl FnOnce(&dyn Storage) -> Result<T, StorageError> + Send + 'static,
+        call: impl FnOnce(&Sqlite) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, StorageError> {
         let ended = |_| StorageError::new(Ended);
         let _room = self

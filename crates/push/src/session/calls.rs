@@ -1,7 +1,8 @@
 //! Carries out calls of a session.
 
 use crate::ids::{ChannelId, Uaid};
-use crate::storage::{Storage, StorageError};
+use crate::storage::StorageError;
+use crate::storage::sqlite::Sqlite;
 
 use super::{Answer, Call};
 
@@ -9,7 +10,7 @@ impl Call {
     /// Carries out the call. It waits for the storage, so it must run on a separate thread.
     pub fn run(
         self,
-        storage: &dyn Storage,
+        storage: &Sqlite,
         now_ms: i64,
         endpoint: impl FnOnce(Uaid, ChannelId, Option<&str>) -> Option<String>,
     ) -> Result<Answer, StorageError> {

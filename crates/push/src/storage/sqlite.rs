@@ -25,7 +25,7 @@ use crate::notification::{Notification, Topic};
 use self::reserve::Reserve;
 use self::rows::{MESSAGE, batch, insert, message};
 use super::{
-    Condition, Key, MESSAGES_AT_ONCE, Room, Saved, Storage, StorageError, Stored, TOPICS_AT_ONCE,
+    Condition, Key, MESSAGES_AT_ONCE, Room, Saved, StorageError, Stored, TOPICS_AT_ONCE,
     USER_SECONDS_MAX, User,
 };
 
@@ -224,8 +224,10 @@ fn expires_s(connected_ms: i64) -> i64 {
         .saturating_add(USER_SECONDS_MAX)
 }
 
-impl Storage for Sqlite {
-    fn try_write(&self, now_ms: i64) -> Result<Condition, StorageError> {
+/// What is stored. Each call is done entirely or not at all, and its result survives the process.
+impl Sqlite {
+    /// Writes something for a trial.
+    pub fn try_write(&self, now_ms: i64) -> Result<Condition, StorageError> {
         self.reserve.hold();
         let (messages, bytes) = self.write(|t| {
             t.prepare_cached(
@@ -246,7 +248,7 @@ impl Storage for Sqlite {
         })
     }
 
-    fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError> {
+    pub fn get_user(&self, uaid: Uaid) -> Result<Option<User>, StorageError> {
         self.read(|c| {
             c.prepare_cached(
                 "SELECT connected_ms, node, read_to_ms, revision, made_ms FROM users WHERE uaid = ?1",
@@ -266,7 +268,9 @@ impl Storage for Sqlite {
         })
     }
 
-    fn add_user(&self, user: &User) -> Result<bool, StorageError> {
+    /// Adds a user; false if the id is in use or there is no room, in the file or in its network's
+    /// share.
+    pub fn add_user(&self, user: &User) -> Result<bool, StorageError> {
         if self.reserve.is_short() {
             return Ok(false);
         }
@@ -293,7 +297,10 @@ impl Storage for Sqlite {
         })
     }
 
-    fn update_user(&self, user: &User) -> Result<bool, StorageError> {
+    /// Replaces a record that is unchanged since it was read, or whose user is not connected, so
+    /// that a client may connect while its former connection ends. Otherwise, or if there is no
+    /// record, false.
+    pub fn update_user(&self, user: &User) -> Result<bool, StorageError> {
         self.write(|t| {
             let updated = t
                 .prepare_cached(
@@ -311,7 +318,8 @@ impl Storage for Sqlite {
         })
     }
 
-    fn remove_user(&self, uaid: Uaid) -> Result<bool, StorageError> {
+    /// Removes a user with its channels and messages; false if it does not exist.
+    pub fn remove_user(&self, uaid: Uaid) -> Result<bool, StorageError> {
         self.write(|t| {
             let removed = t
                 .prepare_cached("DELETE FROM users WHERE uaid = ?1")?
@@ -320,7 +328,10 @@ impl Storage for Sqlite {
         })
     }
 
-    fn remove_node(&self, user: &User, now_ms: i64) -> Result<bool, StorageError> {
+    /// Forgets where a user is connected, if the record is unchanged since it was read; otherwise
+    /// false. So an unreachable node does not undo a connection to another one. The user's time
+    /// without a connection begins now.
+    pub fn remove_node(&self, user: &User, now_ms: i64) -> Result<bool, StorageError> {
         self.write(|t| {
             let updated = t
                 .prepare_cached(
@@ -336,7 +347,9 @@ impl Storage for Sqlite {
         })
     }
 
-    fn add_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
+    /// Adds a channel; false if the user does not exist or has too many, or there is no room. An
+    /// existing channel counts as added.
+    pub fn add_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
         if self.reserve.is_short() {
             return Ok(false);
         }
@@ -357,7 +370,7 @@ impl Storage for Sqlite {
         })
     }
 
-    fn channels(&self, uaid: Uaid) -> Result<Vec<ChannelId>, StorageError> {
+    pub fn channels(&self, uaid: Uaid) -> Result<Vec<ChannelId>, StorageError> {
         self.read(|c| {
             let mut statement =
                 c.prepare_cached("SELECT channel FROM channels WHERE uaid = ?1 ORDER BY channel")?;
@@ -368,7 +381,12 @@ impl Storage for Sqlite {
         })
     }
 
-    fn channel_room(&self, uaid: Uaid, channel: ChannelId) -> Result<Option<u32>, StorageError> {
+    /// How many messages a channel still takes; `None` if the user has no such channel.
+    pub fn channel_room(
+        &self,
+        uaid: Uaid,
+        channel: ChannelId,
+    ) -> Result<Option<u32>, StorageError> {
         let most = self.limits.channel_messages;
         self.read(|c| {
             c.prepare_cached(
@@ -381,7 +399,8 @@ impl Storage for Sqlite {
         })
     }
 
-    fn remove_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
+    /// Removes a channel with its messages; false if it does not exist.
+    pub fn remove_channel(&self, uaid: Uaid, channel: ChannelId) -> Result<bool, StorageError> {
         self.write(|t| {
             let ids = params![uaid.as_bytes(), channel.as_bytes()];
             t.prepare_cached("DELETE FROM messages WHERE uaid = ?1 AND channel = ?2")?
@@ -393,11 +412,14 @@ impl Storage for Sqlite {
         })
     }
 
-    fn ttl_max_s(&self) -> u32 {
+    /// The longest time that a message which arrives now may wait, in seconds: the fuller, the
+    /// shorter.
+    pub fn ttl_max_s(&self) -> u32 {
         self.room.ttl_max_s()
     }
 
-    fn place(&self, now_ms: i64) -> i64 {
+    /// A place for a message that arrives now: later than every earlier place.
+    pub fn place(&self, now_ms: i64) -> i64 {
         let next = |last: i64| Some(now_ms.max(last.saturating_add(1)));
         match self
             .last_place
@@ -407,7 +429,9 @@ impl Storage for Sqlite {
         }
     }
 
-    fn save(
+    /// Saves messages. If a message's place is taken, it gets the next one. A full user loses the
+    /// oldest messages of the channel that has most.
+    pub fn save(
         &self,
         uaid: Uaid,
         messages: &[Notification],
@@ -445,7 +469,8 @@ impl Storage for Sqlite {
         Ok(saved)
     }
 
-    fn fetch_topics(&self, uaid: Uaid, now_s: i64) -> Result<Vec<Notification>, StorageError> {
+    /// A user's unexpired messages with a topic, [`TOPICS_AT_ONCE`] at most.
+    pub fn fetch_topics(&self, uaid: Uaid, now_s: i64) -> Result<Vec<Notification>, StorageError> {
         self.read(|c| {
             let mut statement = c.prepare_cached(&format!(
                 "{MESSAGE} WHERE uaid = ?1 AND sort_ms = 0 AND expires_s > ?2 LIMIT {TOPICS_AT_ONCE}"
@@ -455,7 +480,9 @@ impl Storage for Sqlite {
         })
     }
 
-    fn fetch_after(
+    /// A user's unexpired messages without a topic after a place, in order, [`MESSAGES_AT_ONCE`] at
+    /// most.
+    pub fn fetch_after(
         &self,
         uaid: Uaid,
         after_ms: i64,
@@ -471,7 +498,8 @@ impl Storage for Sqlite {
         })
     }
 
-    fn remove(&self, uaid: Uaid, messages: &[Stored]) -> Result<(), StorageError> {
+    /// Removes messages; missing ones count as removed. Newer messages with the same keys stay.
+    pub fn remove(&self, uaid: Uaid, messages: &[Stored]) -> Result<(), StorageError> {
         self.write(|t| {
             let mut statement = t.prepare_cached(
                 "DELETE FROM messages WHERE uaid = ?1 AND sort_ms = ?2 AND channel = ?3 AND topic = ?4 AND version = ?5",
@@ -493,7 +521,8 @@ impl Storage for Sqlite {
         })
     }
 
-    fn withdraw_topic(
+    /// Removes a channel's message with this topic; false if there is none.
+    pub fn withdraw_topic(
         &self,
         uaid: Uaid,
         channel: ChannelId,
@@ -512,7 +541,8 @@ impl Storage for Sqlite {
         })
     }
 
-    fn withdraw(&self, uaid: Uaid, version: &str) -> Result<(), StorageError> {
+    /// Removes the message with this version and any key.
+    pub fn withdraw(&self, uaid: Uaid, version: &str) -> Result<(), StorageError> {
         self.write(|t| {
             t.prepare_cached("DELETE FROM messages WHERE uaid = ?1 AND version = ?2")?
                 .execute(params![uaid.as_bytes(), version])?;
@@ -520,7 +550,8 @@ impl Storage for Sqlite {
         })
     }
 
-    fn advance(&self, uaid: Uaid, to_ms: i64) -> Result<(), StorageError> {
+    /// Removes all messages without a topic up to a place, and remembers the place.
+    pub fn advance(&self, uaid: Uaid, to_ms: i64) -> Result<(), StorageError> {
         self.write(|t| {
             let to = params![uaid.as_bytes(), to_ms];
             t.prepare_cached("UPDATE users SET read_to_ms = max(read_to_ms, ?2) WHERE uaid = ?1")?
@@ -533,7 +564,9 @@ impl Storage for Sqlite {
         })
     }
 
-    fn sweep(&self, now_s: i64) -> Result<bool, StorageError> {
+    /// Removes expired messages and users, and makes room in a file that is nearly full, some at
+    /// once. Returns whether there may be more.
+    pub fn sweep(&self, now_s: i64) -> Result<bool, StorageError> {
         let (displaced, is_more) = self.write(|t| {
             let messages = t
                 .prepare_cached(

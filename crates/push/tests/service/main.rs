@@ -112,7 +112,6 @@ impl Push {
             .secret("sender", &Sender::new_key().unwrap())
             .unwrap();
         let census = Census {
-            storage: Arc::clone(&storage),
             sender: Sender::new(&key, "mailto:census@example".to_owned()).unwrap(),
             changes: folder.path().join("changes"),
             elsewhere: Elsewhere {

@@ -22,6 +22,7 @@ use crate::serve::census::Census;
 use crate::serve::clients::newcomers::address;
 use crate::serve::service::Service;
 use crate::storage::StorageError;
+use crate::storage::sqlite::Sqlite;
 
 /// The guard of changes. An endpoint and a filter of the largest size fit.
 const CHANGES: Guard = Guard {
@@ -107,7 +108,7 @@ impl IntoResponse for Problem {
     }
 }
 
-fn census(service: &Service) -> Result<&Arc<Census>, Problem> {
+fn census(service: &Service) -> Result<&Census, Problem> {
     service.census.as_ref().ok_or(Problem::NoCensus)
 }
 
@@ -122,15 +123,15 @@ async fn subscribe(
     headers: HeaderMap,
     body: Body,
 ) -> Result<StatusCode, Problem> {
-    let census = Arc::clone(census(&service)?);
+    let census = census(&service)?;
     let body = CHANGES.read(&headers, body).await?;
     let asked: Asked = serde_json::from_slice(&body)
         .map_err(|_syntax| Problem::Bad("the body is not a subscription"))?;
-    let mut subscription = checked(asked, &service, &census)?;
+    let mut subscription = checked(asked, &service, census)?;
     // An endpoint here is known to exist. Elsewhere anyone can invent one.
     let unconfirmed_until_s = match service.is_own(&subscription.endpoint) {
         true => {
-            let address = registered(&service, &census, &subscription.endpoint).await?;
+            let address = registered(&service, census, &subscription.endpoint).await?;
             subscription.endpoint = service.stored_endpoint(address);
             None
         }
@@ -139,10 +140,8 @@ async fn subscribe(
     if !service.newcomers.admit(address(&headers), service.now_ms()) {
         return Err(Problem::Full);
     }
-    let added = service
-        .storage
-        .call(move |_| census.storage.subscribe(&subscription, unconfirmed_until_s));
-    match added.await.map_err(Problem::Storage)? {
+    let add = move |s: &Sqlite| s.subscribe(&subscription, unconfirmed_until_s);
+    match service.storage.call(add).await.map_err(Problem::Storage)? {
         true => Ok(StatusCode::CREATED),
         false => Err(Problem::Full),
     }
@@ -153,17 +152,17 @@ async fn unsubscribe(
     headers: HeaderMap,
     body: Body,
 ) -> Result<StatusCode, Problem> {
-    let census = Arc::clone(census(&service)?);
+    census(&service)?;
     let body = CHANGES.read(&headers, body).await?;
     let Ended { endpoint, filter } = serde_json::from_slice(&body)
         .map_err(|_syntax| Problem::Bad("the body names no endpoint"))?;
     let stored = service
         .address(&endpoint)
         .map(|address| service.stored_endpoint(address));
-    let removed = service.storage.call(move |_| {
+    let removed = service.storage.call(move |s| {
         // Older files have endpoints of this service as they were sent.
         for endpoint in [Some(endpoint), stored].iter().flatten() {
-            census.storage.unsubscribe(endpoint, filter.as_ref())?;
+            s.unsubscribe(endpoint, filter.as_ref())?;
         }
         Ok(())
     });

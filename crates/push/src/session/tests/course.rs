@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::notification::Topic;
 use crate::storage::sqlite::{Limits, Sqlite};
-use crate::storage::{Room, Saved, Storage as _};
+use crate::storage::{Room, Saved};
 
 /// A service with one client at most.
 pub(super) struct Service {

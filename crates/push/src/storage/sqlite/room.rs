@@ -115,7 +115,7 @@ impl FileRoom {
         self.networks().hash(address, now_ms)
     }
 
-    /// See [`crate::storage::Storage::ttl_max_s`].
+    /// See [`super::Sqlite::ttl_max_s`].
     pub(super) fn ttl_max_s(&self) -> u32 {
         let (from, to) = (self.part(TTLS_SHORTEN_FROM), self.part(MESSAGES_TO));
         let range = to.saturating_sub(from).max(1);
