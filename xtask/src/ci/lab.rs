@@ -23,7 +23,7 @@ const PUSH_PORT: &str = "18724";
 const WITHOUT_NETWORK: [&str; 2] = ["orchestrator", "launcher"];
 
 /// Further parts that must have no network, which only the full tier's lab has.
-const OPTIONAL_WITHOUT_NETWORK: [&str; 3] = ["intake", "console", "push"];
+const OPTIONAL_WITHOUT_NETWORK: [&str; 4] = ["intake", "console", "push", "push-endpoint"];
 
 /// Ports of the web server's container.
 const METRICS_PORT: &str = "9090";
@@ -50,7 +50,13 @@ pub(super) fn run(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let mut up = script("lab/up");
     up.args(["--keep-images", "--port", PORT]);
     if context.is_full() {
-        up.args(["--intake", "--console", "--push", PUSH_PORT]);
+        up.args([
+            "--intake",
+            "--console",
+            "--push",
+            PUSH_PORT,
+            "--push-endpoint",
+        ]);
     } else {
         let personas = sample(context, &engine)?;
         up.args(["--crowd", CROWD, "--personas", &personas]);
@@ -156,7 +162,13 @@ fn parts_are_confined(engine: &Engine, without_network: &[&str]) -> anyhow::Resu
                 bail!("the kernel does not say `{wanted}` of this part: {line}\n{status}");
             }
         }
-        let inner = without_network.iter().any(|part| line.contains(part));
+        // Compose's names end with the service and its number.
+        let is = |part: &&str| {
+            ["_", "-"]
+                .iter()
+                .any(|by| line.contains(&format!("{by}{part}{by}1 ")))
+        };
+        let inner = without_network.iter().any(is);
         if inner && !line.contains(" none ") {
             bail!("this part must have no network: {line}");
         }
@@ -232,6 +244,10 @@ fn push_answers(engine: &Engine) -> anyhow::Result<()> {
         (
             format!("http://{metrics}/push/metrics"),
             "fedicensus_push_connections 0\n",
+        ),
+        (
+            format!("http://{metrics}/push-endpoint/metrics"),
+            "fedicensus_push_database_bytes ",
         ),
         (format!("{address}/metrics"), "\n404"),
         (format!("{address}/subscribe"), "\n404"),
