@@ -1,10 +1,8 @@
-//! The push service over TCP, for tests of its compatibility: deployments have a web server in
-//! front and Unix sockets.
+//! The push service with broadcasts from a URL, as autopush has them, for tests of its
+//! compatibility: a deployment's only broadcast is the census's.
 //!
-//! `over_tcp DATABASE ORIGIN KEYS PUBLIC INTERNAL [OPTION…]`: origin and keys of the endpoints,
-//! `HOST:PORT` for clients and applications, `HOST:PORT` for other nodes. Options:
-//! `ping=SECONDS`, `pong=SECONDS`, `limit=MESSAGES`, `auth=KEY`, `acks=batch`, `direct=drained`,
-//! `direct=unstorable`, `broadcasts=URL`.
+//! `over_tcp DATABASE ORIGIN KEYS PORT PING_SECONDS [BROADCASTS_URL]`: origin and keys of the
+//! endpoints, a port for clients and applications.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
-use axum::Router;
 use push::endpoint::fernet::Keys;
-use push::serve::{Bounds, Now, Service, Settings, converse, internal, public};
-use push::session::{Acks, Direct, Rules};
+use push::serve::{Bounds, Now, Service, Settings, converse, public};
+use push::session::Rules;
 use push::storage::sqlite::{Limits, Sqlite};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -29,46 +26,33 @@ const BROADCASTS_EVERY: Duration = Duration::from_secs(1);
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [database, origin, keys, public_at, internal_at, options @ ..] = &arguments[..] else {
-        bail!("over_tcp DATABASE ORIGIN KEYS PUBLIC INTERNAL [OPTION…]");
+    let [database, origin, keys, port, ping_s, broadcasts @ ..] = &arguments[..] else {
+        bail!("over_tcp DATABASE ORIGIN KEYS PORT PING_SECONDS [BROADCASTS_URL]");
     };
-    let mut rules = Rules::ORDINARY;
-    let mut registration_keys = Vec::new();
-    let mut broadcasts = None;
-    for option in options {
-        let (name, value) = option
-            .split_once('=')
-            .context("an option without a value")?;
-        match (name, value) {
-            ("ping", seconds) => rules.ping_every = Duration::from_secs_f64(seconds.parse()?),
-            ("pong", seconds) => rules.pong_within = Duration::from_secs_f64(seconds.parse()?),
-            ("limit", messages) => rules.stored_messages_max = messages.parse()?,
-            ("auth", key) => registration_keys.push(key.to_owned()),
-            ("acks", "batch") => rules.acks = Acks::Batch,
-            ("direct", "drained") => rules.direct = Direct::WhenDrained,
-            ("direct", "unstorable") => rules.direct = Direct::OnlyUnstorable,
-            ("broadcasts", url) => broadcasts = Some(url.to_owned()),
-            _ => bail!("no option {option}"),
-        }
-    }
-    let storage = Sqlite::open(Path::new(database), Limits::ORDINARY)?;
+    let database = Path::new(database);
+    let storage = Sqlite::open(database, Limits::ORDINARY)?;
     let settings = Settings {
         origin: origin.clone(),
-        node: format!("http://{internal_at}"),
+        nodes: database.with_file_name("nodes"),
+        node: port.clone(),
         keys: Keys::parse(keys)?,
-        registration_keys,
-        rules,
+        registration_keys: vec!["key".to_owned()],
+        rules: Rules {
+            ping_every: Duration::from_secs_f64(ping_s.parse()?),
+            ..Rules::ORDINARY
+        },
         bounds: Bounds::within(MEMORY_BYTES),
     };
     let service = Arc::new(Service::new(settings, Arc::new(storage), None, now())?);
-    if let Some(url) = broadcasts {
-        tokio::spawn(poll(Arc::clone(&service), url));
+    if let [url] = broadcasts {
+        tokio::spawn(poll(Arc::clone(&service), url.clone()));
     }
-    tokio::try_join!(
-        listen(public_at, public(Arc::clone(&service))),
-        listen(internal_at, internal(Arc::clone(&service))),
-    )?;
-    Ok(())
+    let listener = TcpListener::bind(format!("127.0.0.1:{port}")).await?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        tokio::spawn(converse(stream, public(Arc::clone(&service))));
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the program's clock")]
@@ -77,15 +61,6 @@ fn now() -> Now {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         i64::try_from(since.unwrap_or_default().as_millis()).unwrap_or(i64::MAX)
     })
-}
-
-async fn listen(at: &str, router: Router) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(at).await.with_context(|| at.to_owned())?;
-    loop {
-        let (stream, _) = listener.accept().await?;
-        stream.set_nodelay(true)?;
-        tokio::spawn(converse(stream, router.clone()));
-    }
 }
 
 /// Reads broadcasts from a URL, as autopush does.

@@ -1,14 +1,16 @@
 //! The settings of the push service.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ::push::process::Settings;
 use ::push::serve::Bounds;
 use ::push::session::{Acks, Direct, Rules};
+use ::push::storage::sqlite::Limits;
 
 use super::derived::memory_bytes;
 use super::sockets::Sockets;
-use super::value::{address, hosts, list, one_of};
+use super::value::{address, hosts, list, one_of, small};
 use super::{ConfigError, Values};
 
 /// The push service's database, in its own data directory.
@@ -30,11 +32,18 @@ pub(super) fn settings(
     data_dir: &Path,
     public_dir: &Path,
 ) -> Result<Settings, ConfigError> {
+    let delivery = values.parse("push_delivery", rules)?;
     Ok(Settings {
         socket: sockets.push_http(),
+        endpoint_socket: sockets.push_endpoint_http(),
+        nodes: sockets.push_nodes(),
         database: database(data_dir),
         origin: values.parse("push_address", origin)?,
-        rules: values.parse("push_delivery", rules)?,
+        rules: Rules {
+            acks: delivery.acks,
+            direct: delivery.direct,
+            ..values.parse("push_limits", limits)?
+        },
         bounds: Bounds::within(memory_bytes()),
         contact: values.parse("contact", |text| Ok(contact_url(text)))?,
         changes: public_dir.join(dump::CHANGES_FOLDER),
@@ -87,6 +96,38 @@ fn rules(text: &str) -> Result<Rules, String> {
     Ok(rules)
 }
 
+/// Longest time between two pings, in seconds: web servers in front wait little longer.
+const PING_SECONDS_MAX: u32 = 300;
+
+/// Most messages that wait for a user in the storage.
+const WAITING_MAX: u32 = Limits::ORDINARY.messages;
+
+fn limits(text: &str) -> Result<Rules, String> {
+    let mut rules = Rules::ORDINARY;
+    for item in list(text) {
+        let wrong = || {
+            format!(
+                "contains `{item}`; each must be `hello=`, `ping=` or `pong=` with 1 to {PING_SECONDS_MAX} seconds, or `waiting=` with 1 to {WAITING_MAX} messages"
+            )
+        };
+        let (name, number) = item.split_once('=').ok_or_else(wrong)?;
+        let most = match name {
+            "waiting" => WAITING_MAX,
+            _ => PING_SECONDS_MAX,
+        };
+        let number = small(number, 1, most).map_err(|_why| wrong())?;
+        let time = Duration::from_secs(number.into());
+        match name {
+            "hello" => rules.hello_within = time,
+            "ping" => rules.ping_every = time,
+            "pong" => rules.pong_within = time,
+            "waiting" => rules.stored_messages_max = number,
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(rules)
+}
+
 /// The contact as a URL: the operator of another push service who wants us to stop sends mail or
 /// opens a page (RFC 8292, section 2.1).
 fn contact_url(text: &str) -> String {
@@ -115,6 +156,18 @@ mod tests {
             rules("each").unwrap_err(),
             "contains `each`; each must be `ack-each` or `batch` or `one-at-a-time` or `store-first`"
         );
+    }
+
+    #[test]
+    fn limits_are_named_and_bounded() {
+        assert_eq!(limits(""), Ok(Rules::ORDINARY));
+        let set = limits("hello=1, ping=60, pong=10, waiting=20").unwrap();
+        let times = [set.hello_within, set.ping_every, set.pong_within];
+        assert_eq!(times.map(|time| time.as_secs()), [1, 60, 10]);
+        assert_eq!(set.stored_messages_max, 20);
+        for bad in ["ping", "ping=0", "ping=301", "waiting=1001", "acks=1"] {
+            assert!(limits(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]
