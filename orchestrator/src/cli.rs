@@ -18,6 +18,7 @@ mod token;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ::push::process::Node;
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use protocol::Host;
@@ -69,7 +70,10 @@ enum Command {
     /// Run the console: moderators' pages behind a login, behind a web server
     Console,
     /// Run the push service: Web Push, and notifications of changes, behind a web server
-    Push,
+    Push {
+        /// One of its two nodes instead of the whole service in one process
+        node: Option<PushNode>,
+    },
     /// Add, list, reset and remove moderators' accounts in the console
     #[command(subcommand)]
     Moderator(moderator::Moderator),
@@ -256,8 +260,27 @@ enum Part {
     Intake,
     /// The console
     Console,
-    /// The push service
+    /// The push service, or its node that holds connections
     Push,
+    /// The push service's node that takes messages
+    PushEndpoint,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PushNode {
+    /// Holds clients' connections
+    Connect,
+    /// Takes applications' messages, and notifies of new lists
+    Endpoint,
+}
+
+impl From<PushNode> for Node {
+    fn from(node: PushNode) -> Self {
+        match node {
+            PushNode::Connect => Self::Connect,
+            PushNode::Endpoint => Self::Endpoint,
+        }
+    }
 }
 
 /// A host as people paste it.
@@ -381,7 +404,9 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
         Command::Gateway => roles::gateway(config).await.map(|()| OK),
         Command::Intake => roles::intake(config).await.map(|()| OK),
         Command::Console => Box::pin(roles::console(config)).await.map(|()| OK),
-        Command::Push => roles::push(config).await.map(|()| OK),
+        Command::Push { node } => roles::push(config, node.map_or(Node::Push, Node::from))
+            .await
+            .map(|()| OK),
         Command::Moderator(command) => moderator::obey(&command, config),
         Command::Check { host, output } => ask::check(config, host, output.json).await,
         Command::Add { hosts, output } => ask::add(config, hosts, output.json).await,

@@ -6,6 +6,7 @@ mod open_files;
 use std::path::Path;
 use std::sync::Arc;
 
+use ::push::process::Node;
 use anyhow::Context;
 use census::time::rfc3339;
 use files::{Lock, ServeError};
@@ -225,15 +226,26 @@ pub(crate) async fn intake(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(crate) async fn push(config: &Config) -> anyhow::Result<()> {
+/// Takes the locks of a push service's database for one of its nodes, or for all.
+pub(crate) fn serve_push(role: &str, config: &Config, node: Node) -> Result<Vec<Lock>, ServeError> {
+    let parts = node.parts(&config.push_settings.database);
+    parts.iter().map(|part| serve_alone(role, part)).collect()
+}
+
+pub(crate) async fn push(config: &Config, node: Node) -> anyhow::Result<()> {
     config.require_contact()?;
     config.require_push_address()?;
-    let _serving = serve_alone("push", &config.push_settings.database)?;
-    let _listening = serve_alone("push", &config.push_settings.socket)?;
+    let role = match node {
+        Node::Push => "push",
+        Node::Connect => "push connect",
+        Node::Endpoint => "push endpoint",
+    };
+    let _serving = serve_push(role, config, node)?;
+    let _listening = serve_alone(role, config.push_settings.socket_of(node))?;
     let shutdown = until_signal()?;
     open_files::raise();
     let now = Arc::new(|| SystemClock.now().0);
-    ::push::process::run(config.push_settings.clone(), now, shutdown)
+    ::push::process::run(config.push_settings.clone(), node, now, shutdown)
         .await
         .context("push service")?;
     Ok(())

@@ -23,7 +23,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 const SOCKETS: &str = "gateway launcher egress texts intake intake-http metrics console \
-    console-http push push-http";
+    console-http push push-http push-endpoint-http push-nodes";
 
 /// The data and run directories of the process that serves.
 const FOLDERS: [&str; 2] = ["data", "run"];
@@ -37,7 +37,11 @@ launcher|no check can start|run/launcher/launcher.sock||
 intake|the intake serves|run/intake-http/http.sock||
 console|the console serves|run/console-http/http.sock|moderator list|moderator reset --all
 push|the push service runs|run/push-http/http.sock|backup --push b.db,key rotate --push|\
-restore --push b.db,key rotate --push --stolen";
+restore --push b.db,key rotate --push --stolen,push connect,push endpoint
+push connect|the push service runs|run/push-http/http.sock|backup --push b.db|\
+restore --push b.db,key rotate --push --stolen,push
+push endpoint|the push service runs|run/push-endpoint-http/http.sock|backup --push b.db|\
+restore --push b.db,key rotate --push --stolen,push";
 
 struct Census(TempDir);
 

@@ -15,7 +15,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Paths of the sockets in the configuration to which nginx forwards requests.
 const INTAKE_SOCKET: &str = "/run/intake-http/http.sock";
 const CONSOLE_SOCKET: &str = "/run/console-http/http.sock";
-const PUSH_SOCKET: &str = "/run/push-http/http.sock";
+/// Folders of the push service's sockets in the configuration, without their ends.
+const PUSH_FOLDERS: &str = "/run/push";
 
 /// The servers' ports in the configuration: the site, the console, the push service, the metrics.
 const PORTS: [&str; 4] = ["8080", "8081", "8082", "9090"];
@@ -73,8 +74,8 @@ impl Web {
         Self::run(folder, public, behind, "site").await
     }
 
-    /// Forwards subscriptions to the push service at this socket, and serves its clients and
-    /// applications at a separate port.
+    /// Forwards subscriptions to the push service whose folders of sockets begin with `push`, and
+    /// serves its clients and applications at a separate port.
     pub async fn start_with_push(
         folder: &Path,
         public: &Path,
@@ -115,7 +116,7 @@ impl Web {
             for (ours, socket) in [
                 (INTAKE_SOCKET, behind.intake),
                 (CONSOLE_SOCKET, behind.console),
-                (PUSH_SOCKET, behind.push),
+                (PUSH_FOLDERS, behind.push),
             ] {
                 if let Some(socket) = socket {
                     text = text.replace(ours, &socket.display().to_string());

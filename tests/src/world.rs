@@ -59,6 +59,8 @@ pub enum Role {
     Intake,
     Console,
     Push,
+    PushConnect,
+    PushEndpoint,
 }
 
 impl Role {
@@ -70,6 +72,8 @@ impl Role {
             Self::Intake => "intake",
             Self::Console => "console",
             Self::Push => "push",
+            Self::PushConnect => "push connect",
+            Self::PushEndpoint => "push endpoint",
         }
     }
 }
@@ -286,13 +290,14 @@ impl World {
             .get(&role)
             .and_then(|words| words.split_first())
         else {
-            return self.program(&[role.command()]);
+            let words: Vec<_> = role.command().split(' ').collect();
+            return self.program(&words);
         };
         let mut command = Command::new(first);
         command
             .args(rest)
             .arg(program("fedicensus")?)
-            .arg(role.command())
+            .args(role.command().split(' '))
             .env_clear()
             .envs(self.environment()?);
         Ok(command)

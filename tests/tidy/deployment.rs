@@ -45,7 +45,7 @@ fn is_published_locally(name: &str, port: u16, unit: &str) {
 }
 
 /// Volumes of sockets, each with the part that creates its socket.
-const SOCKETS: [(&str, &str); 10] = [
+const SOCKETS: [(&str, &str); 12] = [
     ("gateway", "gateway"),
     ("launcher", "launcher"),
     ("metrics", "orchestrator"),
@@ -56,14 +56,17 @@ const SOCKETS: [(&str, &str); 10] = [
     ("console-http", "console"),
     ("push", "orchestrator"),
     ("push-http", "push"),
+    ("push-endpoint-http", "push-endpoint"),
+    ("push-nodes", "push"),
 ];
 
 /// The compose files from which a census starts.
-const COMPOSE_FILES: [&str; 4] = [
+const COMPOSE_FILES: [&str; 5] = [
     "compose.yaml",
     "deploy/compose.intake.yaml",
     "deploy/compose.console.yaml",
     "deploy/compose.push.yaml",
+    "deploy/compose.push-endpoint.yaml",
 ];
 
 /// The volumes that the console mounts: the signing key, the published files, the launcher and the
@@ -73,6 +76,18 @@ const VOLUMES_OF_CONSOLE: [&str; 3] = ["accounts", "console", "console-http"];
 /// The volumes that the push service mounts: the census's database, its signing key, the launcher
 /// and the gateway are in others.
 const VOLUMES_OF_PUSH: [&str; 4] = ["public", "push", "push-data", "push-http"];
+
+/// Those of its endpoint node.
+const VOLUMES_OF_ENDPOINT: [&str; 5] = [
+    "public",
+    "push",
+    "push-data",
+    "push-endpoint-http",
+    "push-nodes",
+];
+
+/// The push service's nodes, over one database.
+const PUSH: [&str; 2] = ["push", "push-endpoint"];
 
 /// A part that connects to a socket can neither remove it nor fill the volume.
 #[test]
@@ -102,33 +117,48 @@ fn only_the_part_that_makes_a_socket_may_write_to_its_volume() {
 
 #[test]
 fn the_console_mounts_accounts_and_its_two_sockets_and_no_other_part_mounts_accounts() {
-    has_volumes_of_its_own("console", &VOLUMES_OF_CONSOLE, "accounts");
+    has_volumes_of_its_own(
+        "console",
+        &VOLUMES_OF_CONSOLE,
+        &[],
+        ("accounts", &["console"]),
+    );
 }
 
 /// A push service that was taken over reaches neither a network nor the census's data.
 #[test]
 fn the_push_service_has_no_network_and_nothing_of_the_census_but_what_is_published() {
-    has_volumes_of_its_own("push", &VOLUMES_OF_PUSH, "push-data");
+    let data = ("push-data", &PUSH[..]);
+    has_volumes_of_its_own("push", &VOLUMES_OF_PUSH, &["push-nodes"], data);
+    has_volumes_of_its_own("push-endpoint", &VOLUMES_OF_ENDPOINT, &[], data);
     let (compose, units) = mounts();
-    let published = |mount: &&Mount| mount.part == "push" && mount.volume == "public";
+    let published = |mount: &&Mount| PUSH.contains(&&*mount.part) && mount.volume == "public";
     for mounts in [compose, units] {
         let public: Vec<_> = mounts.iter().filter(published).collect();
         assert!(public.iter().all(|mount| mount.is_read_only), "{public:?}");
-        assert_eq!(public.len(), 1);
+        assert_eq!(public.len(), PUSH.len());
     }
 }
 
-/// Asserts that a part has no network and mounts exactly these volumes, of which no other part
-/// mounts `own`.
-fn has_volumes_of_its_own(name: &str, expected: &[&str], own: &str) {
+/// Asserts that a part has no network and mounts exactly these volumes, some of them in overlays,
+/// and that only its owners mount `own`.
+fn has_volumes_of_its_own(
+    name: &str,
+    expected: &[&str],
+    of_overlays: &[&str],
+    (own, owners): (&str, &[&str]),
+) {
     let (compose, units) = mounts();
     for mounts in [compose, units] {
         let of_part = mounts.iter().filter(|mount| mount.part == name);
         let volumes: BTreeSet<_> = of_part.map(|mount| mount.volume.as_str()).collect();
-        assert_eq!(volumes, expected.iter().copied().collect());
+        assert_eq!(
+            volumes,
+            expected.iter().chain(of_overlays).copied().collect()
+        );
         let of_own = mounts.iter().filter(|mount| mount.volume == own);
-        let parts: Vec<_> = of_own.map(|mount| mount.part.as_str()).collect();
-        assert_eq!(parts, [name]);
+        let parts: BTreeSet<_> = of_own.map(|mount| mount.part.as_str()).collect();
+        assert_eq!(parts, owners.iter().copied().collect());
     }
     // And nothing of the machine.
     let unit = read(&format!(

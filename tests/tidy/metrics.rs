@@ -207,7 +207,7 @@ fn the_metrics_are_at_a_port_of_their_own_and_never_at_the_public_one() {
     let sockets = [
         "http://unix:/run/metrics/metrics.sock:/metrics;",
         "http://unix:/run/console-http/http.sock:/metrics;",
-        "http://unix:/run/push-http/http.sock:/metrics;",
+        "http://unix:/run/push$push_node-http/http.sock:/metrics;",
     ];
     assert_eq!(passed, sockets);
     let includes = |text: &str| text.matches("include ").count();

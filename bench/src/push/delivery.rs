@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
-use tests::world::push::{Client, Push, Sent, send};
+use tests::world::push::{Client, ONE, Push, Sent, TWO, send};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
@@ -30,14 +30,18 @@ const BODY_BYTES: usize = 200;
 const TTL_S: u32 = 3600;
 
 pub(crate) async fn measure(below: &Path, messages: usize) -> Result<()> {
-    for (delivery, what) in [("", "direct"), ("store-first", "stored before it is sent")] {
+    for nodes in [ONE, TWO] {
+        say(&format!("processes: {}", nodes.len()))?;
+        for (delivery, what) in [("", "direct"), ("store-first", "stored before it is sent")] {
+            let folder = tempfile::tempdir_in(below)?;
+            let push = Push::start(folder.path(), delivery, nodes).await?;
+            connected(&push, messages, what).await?;
+        }
         let folder = tempfile::tempdir_in(below)?;
-        let push = Push::start(folder.path(), delivery).await?;
-        connected(&push, messages, what).await?;
+        let push = Push::start(folder.path(), "", nodes).await?;
+        away(&push, messages).await?;
     }
-    let folder = tempfile::tempdir_in(below)?;
-    let push = Push::start(folder.path(), "").await?;
-    away(&push, messages).await
+    Ok(())
 }
 
 fn clients_of(messages: usize) -> usize {
@@ -67,7 +71,7 @@ async fn connected(push: &Push, messages: usize, what: &str) -> Result<()> {
         });
     }
     let began = Instant::now();
-    let sent = send_all(push.socket(), endpoints, messages).await?;
+    let sent = send_all(push.endpoint_socket(), endpoints, messages).await?;
     let mut read = std::collections::HashMap::new();
     for client in reading.join_all().await {
         read.extend(client?);
@@ -89,7 +93,7 @@ async fn away(push: &Push, messages: usize) -> Result<()> {
         endpoints.push(client.register(CHANNEL).await?);
     }
     let began = Instant::now();
-    let sent = send_all(push.socket(), endpoints, messages).await?;
+    let sent = send_all(push.endpoint_socket(), endpoints, messages).await?;
     let seconds = began.elapsed().as_secs_f64();
     let delays = sent
         .iter()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use bench::shared::memory::most_mb;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use tests::world::push::{Client, Push};
+use tests::world::push::{Client, ONE, Push};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -30,7 +30,7 @@ pub(crate) async fn measure(below: &Path, clients: usize) -> Result<()> {
     }
     let clients = clients.min(most);
     let folder = tempfile::tempdir_in(below)?;
-    let push = Push::start(folder.path(), "").await?;
+    let push = Push::start(folder.path(), "", ONE).await?;
     let process = push.id().to_string();
     let before = most_mb(&process)?;
     let room = Arc::new(Semaphore::new(AT_ONCE));

@@ -86,7 +86,7 @@ pub struct PayloadHeaders {
     pub crypto_key: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Notification {
     pub channel: ChannelId,
     /// Its id, with which the user agent acknowledges it: the same at every delivery.

@@ -14,7 +14,7 @@ use crate::elsewhere::wire::Daemon;
 use crate::elsewhere::{Elsewhere, PushServices};
 use crate::endpoint::fernet::Keys;
 use crate::news::seal::{SealError, Sender};
-use crate::serve::{self, Bounds, Census, LOOK_EVERY, Now, Service};
+use crate::serve::{self, Bounds, Census, LOOK_EVERY, Now, Routes, Service};
 use crate::session::Rules;
 use crate::storage::sqlite::{Limits, OpenError, Sqlite};
 use crate::storage::{Removed, StorageError};
@@ -32,13 +32,54 @@ pub const ENDPOINT_KEYS_MAX: usize = 8;
 /// Expired messages and users take room until they are removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
-/// The name of a single node in users' records. Nothing connects to it.
-const ONLY_NODE: &str = "http://localhost";
+/// What a process does. All over one database are on one machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Node {
+    /// The whole service, alone over its database.
+    Push,
+    /// Holds clients' connections.
+    Connect,
+    /// Takes applications' messages, and notifies of new lists.
+    Endpoint,
+}
+
+impl Node {
+    /// Its name in users' records, and that of its socket among nodes.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Push => "push",
+            Self::Connect => "connect",
+            Self::Endpoint => "endpoint",
+        }
+    }
+
+    /// What only one process over a database serves: its users' connections, and its endpoints.
+    pub fn parts(self, database: &Path) -> Vec<PathBuf> {
+        let endpoints = database.with_extension("db.endpoints");
+        match self {
+            Self::Push => vec![database.to_owned(), endpoints],
+            Self::Connect => vec![database.to_owned()],
+            Self::Endpoint => vec![endpoints],
+        }
+    }
+
+    fn routes(self) -> Routes {
+        match self {
+            Self::Push => Routes::All,
+            Self::Connect => Routes::Clients,
+            Self::Endpoint => Routes::Applications,
+        }
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Where the web server in front connects.
     pub socket: PathBuf,
+    /// Where it connects for applications, if there are two nodes.
+    pub endpoint_socket: PathBuf,
+    /// Folder of the sockets at which nodes ask each other.
+    pub nodes: PathBuf,
     pub database: PathBuf,
     /// Origin of all endpoints, such as `https://push.example`. Senders sign it.
     pub origin: String,
@@ -52,6 +93,16 @@ pub struct Settings {
     pub services: PushServices,
     /// The daemon's socket, which accepts messages to other push services.
     pub daemon: PathBuf,
+}
+
+impl Settings {
+    /// The socket of a node for the web server in front.
+    pub fn socket_of(&self, node: Node) -> &Path {
+        match node {
+            Node::Push | Node::Connect => &self.socket,
+            Node::Endpoint => &self.endpoint_socket,
+        }
+    }
 }
 
 /// The process can't do its work.
@@ -80,30 +131,55 @@ pub enum ProcessError {
 /// acknowledged.
 pub async fn run(
     settings: Settings,
+    node: Node,
     now: Now,
     shutdown: CancellationToken,
 ) -> Result<(), ProcessError> {
     // First of all: while another process listens here, recorded connections are its own.
-    let listener = serve::bind(&settings.socket)?;
+    let socket = settings.socket_of(node);
+    let listener = serve::bind(socket)?;
     let storage = Arc::new(Sqlite::open(&settings.database, Limits::ORDINARY)?);
     storage.hold_reserve();
     // A killed process's connections are gone.
-    storage.forget_connections(now())?;
-    let service = service(&settings, &storage, now)?;
-    let router = serve::public(Arc::clone(&service));
-    let (socket, database) = (settings.socket.display(), settings.database.display());
+    storage.forget_connections(node.name(), now())?;
+    let service = service(&settings, node, &storage, now)?;
+    let asked = match node {
+        Node::Push | Node::Endpoint => None,
+        Node::Connect => Some(serve::bind(&service.node_socket())?),
+    };
+    let router = serve::some(Arc::clone(&service), node.routes());
+    let (socket, database) = (socket.display(), settings.database.display());
     tracing::info!(%socket, %database, origin = settings.origin, "the push service runs");
-    tokio::join!(
-        serve::listen(listener, router, &shutdown),
-        serve::tell(Arc::clone(&service), LOOK_EVERY, shutdown.clone()),
-        serve::sweep(&service, SWEEP_EVERY, &shutdown),
-    );
+    let connections = async {
+        if node == Node::Endpoint {
+            return;
+        }
+        serve::stay_known(&service, &shutdown).await;
+    };
+    let asked = async {
+        if let Some(listener) = asked {
+            let router = serve::internal(Arc::clone(&service));
+            serve::listen(listener, router, &shutdown).await;
+        }
+    };
+    let news = async {
+        if node == Node::Connect {
+            return serve::follow(&service, LOOK_EVERY, &shutdown).await;
+        }
+        tokio::join!(
+            serve::tell(Arc::clone(&service), LOOK_EVERY, shutdown.clone()),
+            serve::sweep(&service, SWEEP_EVERY, &shutdown),
+        );
+    };
+    let public = serve::listen(listener, router, &shutdown);
+    tokio::join!(public, asked, connections, news);
     service.dismiss().await;
     Ok(())
 }
 
 fn service(
     settings: &Settings,
+    node: Node,
     storage: &Arc<Sqlite>,
     now: Now,
 ) -> Result<Arc<Service>, ProcessError> {
@@ -122,7 +198,8 @@ fn service(
     };
     let service = serve::Settings {
         origin: settings.origin.clone(),
-        node: ONLY_NODE.to_owned(),
+        nodes: settings.nodes.clone(),
+        node: node.name().to_owned(),
         keys: Keys::parse(&keys).map_err(|_damaged| ProcessError::Key(ENDPOINT_KEYS))?,
         registration_keys: vec![text(REGISTRATION_KEY, registration)?],
         rules: settings.rules,

@@ -16,9 +16,10 @@ mod sweep;
 pub use census::{BROADCAST, Census, LOOK_EVERY};
 pub use clients::held::Bounds;
 pub use listen::{bind, converse, listen};
+pub use nodes::{follow, stay_known};
 #[cfg(feature = "fuzzing")]
 pub use routes::fuzzing;
-pub use routes::{internal, public};
+pub use routes::{Routes, internal, public, some};
 pub use service::{Now, Service, Settings};
 pub use sweep::sweep;
 

@@ -7,6 +7,7 @@
 mod calls;
 mod delivery;
 mod hello;
+mod pings;
 
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,7 @@ use std::time::Duration;
 use crate::broadcasts::{Broadcasts, Subscriptions};
 use crate::ids::{ChannelId, Uaid};
 use crate::notification::Notification;
-use crate::storage::{Stored, User};
+use crate::storage::{Presence, Stored, User};
 use crate::wire::client::ClientMessage;
 use crate::wire::server::{Registered, ServerMessage};
 
@@ -102,6 +103,8 @@ pub enum Event {
     Direct(Notification),
     /// A message was stored for the client.
     CheckStorage,
+    /// Other nodes may have taken this one for dead.
+    Wake,
     /// The same client has connected again.
     Superseded,
     /// The answer to the last call.
@@ -140,6 +143,9 @@ pub enum Call {
     /// Replace a user's record. Answer: [`Answer::Done`], false if the user has connected since it
     /// was read.
     UpdateUser(User),
+    /// Check that a user's record names this node, where it has been connected since a time, in
+    /// milliseconds since 1970. Answer: [`Answer::Presence`].
+    ConfirmNode(Uaid, String, i64),
     /// Remove a user with all that belongs to it. Answer: [`Answer::Done`].
     RemoveUser(Uaid),
     /// Add a channel. Answer: [`Answer::Done`].
@@ -166,6 +172,7 @@ pub enum Answer {
     User(Option<User>),
     /// Whether it was done. The calls list the cases of false.
     Done(bool),
+    Presence(Presence),
     /// Messages in order, without expired ones.
     Messages(Vec<Notification>),
     Failed,
@@ -190,7 +197,7 @@ pub enum Close {
     PongTimeout,
     /// The client sends faster, or reads more slowly, than there is room for.
     TooMuch,
-    /// The service restarts.
+    /// The service restarts, or the client's record says that it is elsewhere.
     Restart,
     /// The last places are for others. The code is not the 4774 that Firefox knows for this, since
     /// Firefox would then not try again by itself.
@@ -294,6 +301,8 @@ enum Awaits {
     Removed,
     Advanced,
     Reset,
+    /// Whether to ping the client then.
+    Presence(bool),
 }
 
 impl Session {
@@ -413,6 +422,7 @@ impl Session {
             Event::TimeIsUp => self.time_is_up(open, surroundings),
             Event::Direct(message) => Ok(open.delivery.direct(message)),
             Event::CheckStorage => Ok(self.check_storage(open)),
+            Event::Wake => Ok(self.confirm_node(open, false)),
             Event::Superseded => Err(Close::OutOfPlace),
             Event::Answer(answer) => self.answer(open, answer),
         }
@@ -467,30 +477,6 @@ impl Session {
         }
     }
 
-    fn time_is_up(
-        &self,
-        open: &mut Open,
-        surroundings: Surroundings<'_>,
-    ) -> Result<Vec<Action>, Close> {
-        if open.awaits_pong {
-            return Err(Close::PongTimeout);
-        }
-        let broadcasts = surroundings.broadcasts.news(&mut open.subscriptions);
-        if broadcasts.is_empty() {
-            open.awaits_pong = true;
-            return Ok(vec![Action::Ping, Action::Wait(self.rules.pong_within)]);
-        }
-        let unknown = std::collections::BTreeSet::new();
-        let told = ServerMessage::Broadcast {
-            broadcasts,
-            unknown,
-        };
-        Ok(vec![
-            Action::Send(told),
-            Action::Wait(self.rules.ping_every),
-        ])
-    }
-
     fn answer(&self, open: &mut Open, answer: Answer) -> Result<Vec<Action>, Close> {
         let Some(awaits) = open.awaits.take() else {
             return Err(Close::OutOfPlace);
@@ -532,6 +518,11 @@ impl Session {
             (Awaits::Batch, Answer::Messages(messages)) => Ok(self.batch(open, messages)),
             (Awaits::Removed | Awaits::Advanced, Answer::Done(_)) => Ok(self.after_acks(open)),
             (Awaits::Reset, Answer::Done(_)) => Err(Close::Reset),
+            (Awaits::Presence(pings), Answer::Presence(presence)) => {
+                self.presence(open, pings, presence)
+            }
+            // A storage that failed is no reason to hang up.
+            (Awaits::Presence(pings), Answer::Failed) => Ok(self.ping_if(open, pings)),
             // A storage that failed, or an answer to something else.
             (_, _) => Err(Close::OutOfPlace),
         }

@@ -121,6 +121,16 @@ pub enum Saved {
     Full,
 }
 
+/// What the record of a connected user says of its node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    Recorded,
+    /// It named none, since another node could not reach that one, and names it again.
+    Restored,
+    /// The user has connected elsewhere, or is gone.
+    Elsewhere,
+}
+
 /// Numbers of what was removed after a theft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Removed {

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Read, Write as _};
 use std::path::{Path, PathBuf};
 
+use ::push::process::Node;
 use ::push::storage::sqlite::{Limits, Sqlite};
 
 use anyhow::{Context as _, bail};
@@ -12,7 +13,7 @@ use store::Copied;
 
 use super::{OK, input_name, say};
 use crate::config::Config;
-use crate::roles::serve_alone;
+use crate::roles::{serve_alone, serve_push};
 
 pub(super) fn backup(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let database = config.database();
@@ -72,8 +73,8 @@ fn remove(file: &Path) -> anyhow::Result<()> {
 
 pub(super) fn restore_push(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let database = &config.push_settings.database;
-    let _serving =
-        serve_alone("restore --push", database).with_context(|| not_restored(database, file))?;
+    let _serving = serve_push("restore --push", config, Node::Push)
+        .with_context(|| not_restored(database, file))?;
     let kept = put_back(database, file).with_context(|| not_restored(database, file))?;
     say(&format!(
         "restored {}; start the push service now",

@@ -1,7 +1,7 @@
 //! Commands about the signing key (docs/signatures.md). They need no daemon; a running daemon uses
 //! a new key at its next dump.
 
-use ::push::process::{self, ENDPOINT_KEYS_MAX};
+use ::push::process::{self, ENDPOINT_KEYS_MAX, Node};
 use anyhow::Context as _;
 use clap::Subcommand;
 use dump::Moment;
@@ -10,7 +10,7 @@ use dump::sign::keys::{Handover, Keys};
 use super::{OK, say};
 use crate::config::Config;
 use crate::publish::signature;
-use crate::roles::serve_alone;
+use crate::roles::serve_push;
 use crate::services::clock::{self, Clock as _, SystemClock};
 
 #[derive(Debug, Subcommand)]
@@ -79,7 +79,8 @@ fn rotate_push(config: &Config) -> anyhow::Result<()> {
 fn renew_push(config: &Config) -> anyhow::Result<()> {
     let database = &config.push_settings.database;
     let failed = || format!("no new keys were put into {}", database.display());
-    let _serving = serve_alone("key rotate --push --stolen", database).with_context(failed)?;
+    let role = "key rotate --push --stolen";
+    let _serving = serve_push(role, config, Node::Push).with_context(failed)?;
     let removed = process::renew(database).with_context(failed)?;
     say(&format!(
         "all keys in {} are new; removed and overwritten: {} users, {} channels, {} messages, {} subscriptions. Start the push service now: its browsers register again by themselves. Subscribers at other push services must press their buttons off and on",

@@ -6,6 +6,7 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::Duration;
 
+use ::push::process::Node;
 use anyhow::Context;
 use census::time::{Timestamp, rfc3339};
 use gateway::GatewayClient;
@@ -200,10 +201,8 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
             .await
             .err()
             .map(|error| format!("console: {error}")),
-        Part::Push => local_socket::http::health(&config.push_settings.socket)
-            .await
-            .err()
-            .map(|error| format!("push service: {error}")),
+        Part::Push => push_trouble(config, Node::Push).await,
+        Part::PushEndpoint => push_trouble(config, Node::Endpoint).await,
     };
     Ok(match trouble {
         None => {
@@ -212,6 +211,11 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
         }
         Some(trouble) => complain(&trouble, UNAVAILABLE),
     })
+}
+
+async fn push_trouble(config: &Config, node: Node) -> Option<String> {
+    let health = local_socket::http::health(config.push_settings.socket_of(node)).await;
+    health.err().map(|error| format!("push service: {error}"))
 }
 
 fn stands_still(live: &LiveState) -> Option<String> {

@@ -83,6 +83,16 @@ impl Sockets {
         self.run_dir.join("push-http/http.sock")
     }
 
+    /// At this socket, the push service's endpoint node does.
+    pub(super) fn push_endpoint_http(&self) -> PathBuf {
+        self.run_dir.join("push-endpoint-http/http.sock")
+    }
+
+    /// The folder of the sockets at which the push service's nodes ask each other.
+    pub(super) fn push_nodes(&self) -> PathBuf {
+        self.run_dir.join("push-nodes")
+    }
+
     pub(super) fn texts_if_opened(&self) -> Option<PathBuf> {
         self.opened(Optional::Texts).then(|| self.texts())
     }

@@ -1,5 +1,5 @@
-//! Kills the push service at random under load. No accepted message to a client that was away is
-//! lost, and none at all if messages are stored first.
+//! Kills the push service, or one of its nodes, at random under load, and stops nodes. No accepted
+//! message to a client that was away is lost, and none at all if messages are stored first.
 //!
 //! The moments are drawn; `FEDICENSUS_CRASH_SEED` gives the same ones again, and
 //! `FEDICENSUS_CRASH_KILLS` more of them.
@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use rustix::process::Signal;
 use serde_json::Value;
-use tests::world::push::{Client, Push, Sent, send};
+use tests::world::push::{Client, Node, ONE, Push, Sent, TWO, send};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -37,6 +38,12 @@ const TOPICS: u64 = 5;
 
 /// Longest life of the process under load.
 const LIFE_MAX: Duration = Duration::from_millis(400);
+
+/// Longest time for which one node is dead while the other goes on.
+const DEATH_MAX: Duration = Duration::from_millis(50);
+
+/// Longer than a request between nodes.
+const STANDSTILL: Duration = Duration::from_secs(10);
 
 /// Longest time for which a client keeps a connection, or has none.
 const TURN_MAX: Duration = Duration::from_millis(120);
@@ -76,24 +83,31 @@ const STORED_FIRST: Delivery = Delivery {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_kill_loses_a_message_to_a_client_that_was_away() -> anyhow::Result<()> {
-    story(ORDINARY).await?;
+    story(ORDINARY, ONE).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_kill_loses_a_message_that_is_stored_first() -> anyhow::Result<()> {
-    let totals = story(STORED_FIRST).await?;
-    ensure!(totals.lost_in_memory == 0, "{totals:?}");
+    let totals = story(STORED_FIRST, ONE).await?;
+    ensure!(totals.lost_in_memory == 0, "{totals}");
     Ok(())
 }
 
-async fn story(delivery: Delivery) -> anyhow::Result<Totals> {
+/// All messages are accepted while the node that takes them lives.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_killed_node_loses_a_message_to_an_absent_client() -> anyhow::Result<()> {
+    story(ORDINARY, TWO).await?;
+    Ok(())
+}
+
+async fn story(delivery: Delivery, nodes: &'static [Node]) -> anyhow::Result<Totals> {
     let kills = number_from_environment("FEDICENSUS_CRASH_KILLS").unwrap_or(KILLS);
     let mut chance = Chance::new();
     let seed = chance.seed;
     let folder = tempfile::tempdir()?;
     let model = Model::default();
-    let mut push = Push::start(folder.path(), delivery.setting).await?;
+    let mut push = Push::start(folder.path(), delivery.setting, nodes).await?;
     let users = users(push.socket()).await?;
     let least = usize::try_from(kills)?;
     let mut number = 0;
@@ -106,12 +120,27 @@ async fn story(delivery: Delivery) -> anyhow::Result<Totals> {
                 *until.get_or_insert_with(|| Instant::now() + tests::patient(ENOUGH_WITHIN));
             ensure!(Instant::now() < until, "hardly anything happens here");
         }
-        let load = load(push.socket(), &users, &model, &mut chance);
+        let victim = below(&mut chance, nodes.len());
+        let must_accept = victim + 1 < nodes.len();
+        // Half of the clients stay away.
+        let away: Vec<bool> = users.iter().map(|_| chance.one_in(2)).collect();
+        let mut load = Load::default();
+        for (user, is_away) in users.iter().zip(&away) {
+            if !is_away {
+                let socket = push.socket().to_owned();
+                let (user, model) = (user.clone(), model.clone());
+                load.add(comes_and_goes(socket, user, model, chance.branch()));
+            }
+        }
+        load.add_senders(&push, &users, &away, &model, must_accept, &mut chance);
         tokio::time::sleep(chance.moment(LIFE_MAX)).await;
-        push.kill()?;
+        push.kill(victim)?;
+        if must_accept {
+            tokio::time::sleep(chance.moment(DEATH_MAX)).await;
+        }
         let ended = timeout(tests::PATIENCE, load.ends()).await?;
         ended.with_context(|| format!("kill {number} of seed {seed}"))?;
-        push = Push::start(folder.path(), delivery.setting).await?;
+        push.restart(victim).await?;
     }
     for user in &users {
         if let Err(error) = drain(push.socket(), user, &model).await {
@@ -120,19 +149,58 @@ async fn story(delivery: Delivery) -> anyhow::Result<Totals> {
     }
     let (totals, wrong) = model.settle(delivery.is_stored_first);
     eprintln!(
-        "{number} kills, {:?}: {} promised, {} of them to clients that were away; {} seen, {} more than once; {} done with; \
-         {} replaced or expired, {} lost in memory",
-        delivery.setting,
-        totals.promised,
-        totals.promised_to_away,
-        totals.seen,
-        totals.redelivered,
-        totals.done,
-        totals.replaced_or_expired,
-        totals.lost_in_memory
+        "{number} kills, {:?}, {nodes:?}: {totals}",
+        delivery.setting
     );
     ensure!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
     Ok(totals)
+}
+
+/// The machine may stop a process, and goes on with it later.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_node_loses_neither_clients_nor_messages() -> anyhow::Result<()> {
+    tokio::try_join!(standstill(0), standstill(1))?;
+    Ok(())
+}
+
+async fn standstill(number: usize) -> anyhow::Result<()> {
+    let mut chance = Chance::new();
+    let folder = tempfile::tempdir()?;
+    let model = Model::default();
+    let push = Push::start(folder.path(), "", TWO).await?;
+    let users = users(push.socket()).await?;
+    let mut clients = Load::default();
+    for user in &users {
+        let client = Client::connect(push.socket(), Some(&user.uaid)).await?;
+        clients.add(keeps_reading(
+            client,
+            user.number,
+            model.clone(),
+            chance.branch(),
+        ));
+    }
+    let mut senders = Load::default();
+    let nobody = vec![false; users.len()];
+    senders.add_senders(&push, &users, &nobody, &model, true, &mut chance);
+    tokio::time::sleep(LIFE_MAX).await;
+    push.signal(number, Signal::STOP)?;
+    tokio::time::sleep(STANDSTILL).await;
+    push.signal(number, Signal::CONT)?;
+    tokio::time::sleep(LIFE_MAX).await;
+    timeout(tests::PATIENCE, senders.ends()).await??;
+    let all_arrive = async {
+        while !model.lost().is_empty() {
+            tokio::time::sleep(IDLE).await;
+        }
+    };
+    let arrived = timeout(tests::PATIENCE, all_arrive).await;
+    clients.ends().await?;
+    let (totals, wrong) = model.settle(true);
+    eprintln!("{:?} stood still: {totals}", TWO[number]);
+    ensure!(arrived.is_ok() && wrong.is_empty(), "{wrong:#?}");
+    // Those that were on their way when the process was stopped.
+    ensure!(totals.redelivered <= SENDERS, "{totals}");
+    Ok(())
 }
 
 async fn users(socket: &Path) -> anyhow::Result<Vec<User>> {
@@ -153,13 +221,36 @@ async fn users(socket: &Path) -> anyhow::Result<Vec<User>> {
     Ok(users)
 }
 
-/// Everything that goes on while the process lives.
+/// Everything that goes on while the processes live.
+#[derive(Default)]
 struct Load {
     tasks: JoinSet<Option<()>>,
     is_over: CancellationToken,
 }
 
 impl Load {
+    fn add(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        let is_over = self.is_over.clone();
+        self.tasks.spawn(is_over.run_until_cancelled_owned(task));
+    }
+
+    fn add_senders(
+        &mut self,
+        push: &Push,
+        users: &[User],
+        away: &[bool],
+        model: &Model,
+        must_accept: bool,
+        chance: &mut Chance,
+    ) {
+        for _ in 0..SENDERS {
+            let socket = push.endpoint_socket().to_owned();
+            let (users, away) = (users.to_vec(), away.to_vec());
+            let (model, chance) = (model.clone(), chance.branch());
+            self.add(sends(socket, users, away, model, must_accept, chance));
+        }
+    }
+
     async fn ends(mut self) -> anyhow::Result<()> {
         self.is_over.cancel();
         while let Some(ended) = self.tasks.join_next().await {
@@ -169,47 +260,20 @@ impl Load {
     }
 }
 
-fn load(socket: &Path, users: &[User], model: &Model, chance: &mut Chance) -> Load {
-    let mut tasks = JoinSet::new();
-    let is_over = CancellationToken::new();
-    // Half of the clients stay away.
-    let away: Vec<bool> = users.iter().map(|_| chance.one_in(2)).collect();
-    for (user, is_away) in users.iter().zip(&away) {
-        if !is_away {
-            let comes_and_goes = comes_and_goes(
-                socket.to_owned(),
-                user.clone(),
-                model.clone(),
-                chance.branch(),
-            );
-            tasks.spawn(is_over.clone().run_until_cancelled_owned(comes_and_goes));
-        }
-    }
-    for _ in 0..SENDERS {
-        let sends = sends(
-            socket.to_owned(),
-            users.to_vec(),
-            away.clone(),
-            model.clone(),
-            chance.branch(),
-        );
-        tasks.spawn(is_over.clone().run_until_cancelled_owned(sends));
-    }
-    Load { tasks, is_over }
+fn below(chance: &mut Chance, most: usize) -> usize {
+    let most = u64::try_from(most).unwrap_or(u64::MAX);
+    usize::try_from(chance.below(most)).unwrap_or(0)
 }
 
-/// Sends until the process is gone.
+/// Sends until the process is gone, which is an error if it `must_accept`.
 async fn sends(
     socket: PathBuf,
     users: Vec<User>,
     away: Vec<bool>,
     model: Model,
+    must_accept: bool,
     mut chance: Chance,
 ) {
-    let below = |chance: &mut Chance, most: usize| {
-        let most = u64::try_from(most).unwrap_or(u64::MAX);
-        usize::try_from(chance.below(most)).unwrap_or(0)
-    };
     loop {
         let user = below(&mut chance, users.len());
         if model.waiting(user) > WAITING_MAX {
@@ -237,6 +301,7 @@ async fn sends(
         };
         match send(&socket, &users[user].endpoints[channel], sent).await {
             Ok(Some(version)) => model.promised(number, version),
+            answer if must_accept => model.wrong(format!("not accepted: {answer:?}")),
             // Full.
             Ok(None) => {}
             Err(_killed) => return,
@@ -270,6 +335,18 @@ async fn comes_and_goes(socket: PathBuf, user: User, model: Model, mut chance: C
             .await
             .ok();
     }
+}
+
+/// Reads and acknowledges over one connection.
+async fn keeps_reading(mut client: Client, user: usize, model: Model, mut chance: Chance) {
+    let turn = Turn {
+        user,
+        connected: Instant::now(),
+        model: &model,
+        held: Vec::new(),
+    };
+    let ended = turn.talk(&mut client, &mut chance).await;
+    model.wrong(format!("the connection of user {user} ended: {ended:?}"));
 }
 
 /// One connection of a client.

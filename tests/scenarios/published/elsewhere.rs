@@ -51,7 +51,8 @@ impl Push {
         };
         let settings = Settings {
             origin: "https://own.lab.test".to_owned(),
-            node: "http://127.0.0.1:1".to_owned(),
+            nodes: world.path("run"),
+            node: "here".to_owned(),
             keys: Keys::parse(&Keys::text_of(&[1; 32]))?,
             registration_keys: Vec::new(),
             rules: Rules::ORDINARY,

@@ -52,7 +52,7 @@ fn programs() -> Option<()> {
 }
 
 /// A census with a push service and a first list.
-async fn census(folder: &Path) -> anyhow::Result<(World, Web)> {
+async fn census(folder: &Path, roles: &[Role]) -> anyhow::Result<(World, Web)> {
     let listed = [WATCHED[0], WATCHED[1], STAYS];
     let mut options = Options::new(&listed);
     // No day passes by itself: hosts are checked by hand.
@@ -63,10 +63,12 @@ async fn census(folder: &Path) -> anyhow::Result<(World, Web)> {
         until_it_is(&world, host, StateName::Alive).await?;
     }
     publish(&world)?;
-    let socket = world.path("run/push-http/http.sock");
-    let web = Web::start_with_push(folder, &world.path("public"), &socket).await?;
+    let sockets = world.path("run/push");
+    let web = Web::start_with_push(folder, &world.path("public"), &sockets).await?;
     world.set("push_address", web.push_address());
-    world.begin(Role::Push).await?;
+    for role in roles {
+        world.begin(*role).await?;
+    }
     world
         .until("the push service has seen the list", PATIENCE, |world| {
             Ok(!stored(world, "SELECT 1 FROM secrets WHERE name = 'last_told'")?.is_empty())
@@ -190,11 +192,20 @@ fn forget_shown(firefox: &mut Firefox) -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_is_notified_until_the_button_is_pressed_again() -> anyhow::Result<()> {
+    story(&[Role::Push]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_is_notified_through_two_nodes() -> anyhow::Result<()> {
+    story(&[Role::PushConnect, Role::PushEndpoint]).await
+}
+
+async fn story(roles: &[Role]) -> anyhow::Result<()> {
     if programs().is_none() {
         return Ok(());
     }
     let (folder, profile) = (tempfile::tempdir()?, tempfile::tempdir()?);
-    let (mut world, web) = census(folder.path()).await?;
+    let (mut world, web) = census(folder.path(), roles).await?;
     let push_service = web.push_address().replace("http:", "ws:");
     let start = async || Firefox::start(profile.path(), &format!("{push_service}/")).await;
     let of_host = WATCHED.map(|host| format!("{}/why.html#{host}", web.address()));

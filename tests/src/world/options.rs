@@ -11,7 +11,7 @@ pub const LAUNCHER_SOCKET: &str = "run/launcher/launcher.sock";
 pub const EGRESS: &str = "run/egress";
 
 /// The folders that deployments mount as volumes.
-pub const RUN_FOLDERS: [&str; 11] = [
+pub const RUN_FOLDERS: [&str; 13] = [
     "run/gateway",
     "run/launcher",
     "run/texts",
@@ -22,6 +22,8 @@ pub const RUN_FOLDERS: [&str; 11] = [
     "run/console-http",
     "run/push",
     "run/push-http",
+    "run/push-endpoint-http",
+    "run/push-nodes",
     EGRESS,
 ];
 

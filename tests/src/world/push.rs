@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use futures_util::{SinkExt as _, StreamExt as _};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
@@ -26,71 +27,131 @@ const READ_BUFFER_BYTES: usize = 1024;
 /// Interval between two looks whether it listens.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// The process, in a folder that outlives it. Dropping it kills the process.
+/// A process of the service: its command, and the folder of its socket for the web server in front.
+pub type Node = (&'static str, &'static str);
+
+pub const ONE: &[Node] = &[("push", "push-http")];
+
+/// The first holds clients' connections, the second takes messages.
+pub const TWO: &[Node] = &[
+    ("push connect", "push-http"),
+    ("push endpoint", "push-endpoint-http"),
+];
+
+/// The service, in a folder that outlives it. Dropping it kills the processes.
 #[derive(Debug)]
 pub struct Push {
-    child: Child,
-    socket: PathBuf,
+    folder: PathBuf,
+    delivery: &'static str,
+    nodes: &'static [Node],
+    children: Vec<Child>,
+    sockets: [PathBuf; 2],
 }
 
 impl Push {
     /// Starts the service with the data in `folder`, and waits until it listens.
-    pub async fn start(folder: &Path, delivery: &str) -> anyhow::Result<Self> {
-        for name in ["data", "run/push-http"] {
+    pub async fn start(
+        folder: &Path,
+        delivery: &'static str,
+        nodes: &'static [Node],
+    ) -> anyhow::Result<Self> {
+        let socket = |(_, name): &Node| folder.join("run").join(name).join("http.sock");
+        let sockets =
+            [nodes.first(), nodes.last()].map(|node| node.map_or_else(PathBuf::new, socket));
+        for name in ["data", "run/push-nodes"] {
             std::fs::create_dir_all(folder.join(name))?;
         }
+        for folder in sockets.iter().filter_map(|socket| socket.parent()) {
+            std::fs::create_dir_all(folder)?;
+        }
+        let mut push = Self {
+            folder: folder.to_owned(),
+            delivery,
+            nodes,
+            children: Vec::new(),
+            sockets,
+        };
+        for number in 0..nodes.len() {
+            let child = push.begin(number).await?;
+            push.children.push(child);
+        }
+        Ok(push)
+    }
+
+    async fn begin(&self, number: usize) -> anyhow::Result<Child> {
+        let folder = &self.folder;
         let log = std::fs::File::options()
             .create(true)
             .append(true)
             .open(folder.join("push.log"))?;
-        let child = Command::new(program("fedicensus")?)
-            .arg("push")
+        let (command, _) = self.nodes[number];
+        let mut child = Command::new(program("fedicensus")?)
+            .args(command.split(' '))
             .env_clear()
             .env("FEDICENSUS_DATA_DIR", folder.join("data"))
             .env("FEDICENSUS_RUN_DIR", folder.join("run"))
             .env("FEDICENSUS_PUBLIC_DIR", folder.join("public"))
             .env("FEDICENSUS_CONTACT", "https://push.test/")
             .env("FEDICENSUS_PUSH_ADDRESS", ORIGIN)
-            .env("FEDICENSUS_PUSH_DELIVERY", delivery)
+            .env("FEDICENSUS_PUSH_DELIVERY", self.delivery)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
             .context("the push service can't be started")?;
-        let socket = folder.join("run/push-http/http.sock");
-        let mut push = Self { child, socket };
-        while UnixStream::connect(&push.socket).await.is_err() {
-            if let Some(status) = push.child.try_wait()? {
+        while UnixStream::connect(&self.sockets[number]).await.is_err() {
+            if let Some(status) = child.try_wait()? {
                 let log = std::fs::read_to_string(folder.join("push.log"))?;
-                bail!("the push service has ended, {status}:\n{log}");
+                bail!("{command} has ended, {status}:\n{log}");
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        Ok(push)
+        Ok(child)
     }
 
-    /// The socket at which it listens.
+    /// The socket for clients.
     pub fn socket(&self) -> &Path {
-        &self.socket
+        &self.sockets[0]
     }
 
+    /// The socket for applications.
+    pub fn endpoint_socket(&self) -> &Path {
+        &self.sockets[1]
+    }
+
+    /// The process that holds the clients' connections.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.children[0].id()
     }
 
-    /// Kills it as a power cut would.
-    pub fn kill(mut self) -> anyhow::Result<()> {
-        ensure!(self.child.try_wait()?.is_none(), "it has ended by itself");
-        self.child.kill()?;
-        self.child.wait()?;
+    /// Kills a process as a power cut would.
+    pub fn kill(&mut self, number: usize) -> anyhow::Result<()> {
+        let child = &mut self.children[number];
+        ensure!(child.try_wait()?.is_none(), "it has ended by itself");
+        child.kill()?;
+        child.wait()?;
         Ok(())
+    }
+
+    /// Starts a killed process again.
+    pub async fn restart(&mut self, number: usize) -> anyhow::Result<()> {
+        self.children[number] = self.begin(number).await?;
+        Ok(())
+    }
+
+    /// Stops a process with SIGSTOP, or continues it.
+    pub fn signal(&self, number: usize, signal: Signal) -> anyhow::Result<()> {
+        let pid = Pid::from_child(&self.children[number]);
+        Ok(kill_process(pid, signal)?)
     }
 }
 
 impl Drop for Push {
     fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
+        for child in &mut self.children {
+            child.kill().ok();
+            child.wait().ok();
+        }
     }
 }
 

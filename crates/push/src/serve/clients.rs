@@ -50,6 +50,7 @@ struct Client {
 #[derive(Debug, Default)]
 pub(super) struct Reach {
     pub(super) check: Notify,
+    pub(super) wake: Notify,
     /// Whether messages may be sent straight to the client.
     pub(super) takes_direct: AtomicBool,
 }
@@ -149,6 +150,14 @@ impl Clients {
             client.reach.check.notify_one();
         }
         client.is_some()
+    }
+
+    /// Tells all connections that other nodes may have taken this one for dead.
+    pub(super) fn wake(&self) {
+        for client in self.by_id().values() {
+            client.reach.check.notify_one();
+            client.reach.wake.notify_one();
+        }
     }
 
     /// Whether a client is connected here.

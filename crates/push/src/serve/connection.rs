@@ -154,7 +154,24 @@ impl Connection {
             let since = frames.sending_since();
             let stuck = since.and_then(|since| since.checked_add(SEND_TIME_MAX));
             let is_sent = since.is_none();
+            // What arrived comes before what is late: the process may have been stopped.
             let event = tokio::select! {
+                biased;
+                answer = answer(call) => {
+                    self.call = None;
+                    Event::Answer(answer)
+                }
+                () = share.is_over() => return Close::TooMuch.into(),
+                told = told(entry, is_sent), if is_idle => match told {
+                    Told::Direct((message, room)) => {
+                        self.hold(room);
+                        Event::Direct(message)
+                    }
+                    Told::CheckStorage => Event::CheckStorage,
+                    Told::Wake => Event::Wake,
+                    Told::Superseded => Event::Superseded,
+                    Told::Restart => return Close::Restart.into(),
+                },
                 moved = frames.exchange() => match moved {
                     Moved::Sent | Moved::Part => continue,
                     Moved::Read(frame) => {
@@ -168,26 +185,12 @@ impl Connection {
                     Moved::Closed => return End::There,
                     Moved::Broken => return End::Broken,
                 },
-                answer = answer(call) => {
-                    self.call = None;
-                    Event::Answer(answer)
-                }
                 () = until(stuck) => match self.frames.sending_since() == since {
                     true => return End::Broken,
                     // Some of it was sent.
                     false => continue,
                 },
-                () = share.is_over() => return Close::TooMuch.into(),
                 () = wake.as_mut(), if is_idle => Event::TimeIsUp,
-                told = told(entry, is_sent), if is_idle => match told {
-                    Told::Direct((message, room)) => {
-                        self.hold(room);
-                        Event::Direct(message)
-                    }
-                    Told::CheckStorage => Event::CheckStorage,
-                    Told::Superseded => Event::Superseded,
-                    Told::Restart => return Close::Restart.into(),
-                },
             };
             if let Some(close) = self.on(event) {
                 return close.into();
@@ -410,6 +413,7 @@ fn store_left(
 enum Told {
     Direct(OnItsWay),
     CheckStorage,
+    Wake,
     Superseded,
     Restart,
 }
@@ -424,6 +428,7 @@ async fn told(entry: &mut Option<(Uaid, Entry)>, is_sent: bool) -> Told {
         end = &mut entry.end => end.map_or(Told::Superseded, |()| Told::Restart),
         message = entry.direct.recv(), if is_sent => message.map_or(Told::Superseded, Told::Direct),
         () = entry.reach.check.notified(), if is_sent => Told::CheckStorage,
+        () = entry.reach.wake.notified(), if is_sent => Told::Wake,
     }
 }
 

@@ -63,7 +63,8 @@ impl Service {
 
     async fn push(&self, node: &str, uaid: Uaid, message: &Notification) -> Reached {
         if node != self.settings.node {
-            return nodes::push(node, uaid, message).await;
+            let socket = self.settings.node_socket(node);
+            return nodes::push(&socket, uaid, message.clone(), self.now_ms()).await;
         }
         match self.clients.push(uaid, message.clone()) {
             true => Reached::Told,
@@ -74,7 +75,7 @@ impl Service {
     /// Makes a client's connection read the storage, at any node.
     pub(super) async fn notify(&self, node: &str, uaid: Uaid) -> Reached {
         if node != self.settings.node {
-            return nodes::notify(node, uaid).await;
+            return nodes::notify(&self.settings.node_socket(node), uaid).await;
         }
         match self.clients.notify(uaid) {
             true => Reached::Told,

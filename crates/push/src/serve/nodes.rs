@@ -1,25 +1,40 @@
-//! Other nodes with the same storage, which may hold a user's connection.
-//!
-//! Nodes communicate by plain HTTP in a private network: `PUT /push/{uaid}` with a message, `PUT
-//! /notif/{uaid}` to make the node read the storage.
+//! Nodes: processes of one machine over one storage. One that takes messages asks the one that
+//! holds a client's connection, at its Unix socket: `PUT /push/{uaid}` with a message, `PUT
+//! /notif/{uaid}` to make it read the storage.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{Method, Request, StatusCode, Uri, header};
+use axum::http::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::net::UnixStream;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
 
-use crate::ids::{ChannelId, Uaid};
-use crate::notification::{Notification, PayloadHeaders, Topic};
+use crate::ids::Uaid;
+use crate::notification::Notification;
+use crate::storage::sqlite::Sqlite;
 
-/// A node that is not reached within this time counts as unreachable.
-const CONNECT_TIME_MAX: Duration = Duration::from_secs(1);
+use super::census::BROADCAST;
+use super::service::Service;
 
-/// The whole of a request to a node.
+/// The whole of a request to a node. One that takes longer is stopped or dead.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// Age of a message that a node no longer takes: the other node stores it soon, or has stored it.
+const TAKEN_MS_MAX: i64 = 1500;
+
+/// Interval at which a node looks whether it was stopped.
+const TURN: Duration = Duration::from_secs(1);
+
+/// Turns after which no request is left that began before.
+const RECHECK_TURNS: u32 = 4;
+
+/// Turns between two notes that a node runs.
+const SEEN_TURNS: u32 = 60;
 
 /// The result of a request to a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,89 +47,55 @@ pub(super) enum Reached {
     Unreachable,
 }
 
+/// A message for a client of another node.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct NodeMessage {
-    #[serde(rename = "channelID")]
-    channel: ChannelId,
-    version: String,
-    ttl: u32,
-    #[serde(default)]
-    topic: Option<Topic>,
-    timestamp: i64,
-    /// Only of this service: the place among the user's messages.
-    #[serde(default)]
-    place: i64,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    data: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    headers: Option<PayloadHeaders>,
+    /// When it was sent to the node, in milliseconds since 1970.
+    sent_ms: i64,
+    message: Notification,
 }
 
-impl From<&Notification> for NodeMessage {
-    fn from(message: &Notification) -> Self {
-        let payload = message.payload.as_ref();
-        Self {
-            channel: message.channel,
-            version: message.version.clone(),
-            ttl: message.ttl_s,
-            topic: message.topic.clone(),
-            timestamp: message.arrived_s,
-            place: message.place_ms,
-            data: payload.map(|payload| payload.data.clone()),
-            headers: payload.map(|payload| payload.headers.clone()),
-        }
+impl NodeMessage {
+    /// The message, if its sender still waits for an answer.
+    pub(super) fn taken(self, now_ms: i64) -> Option<Notification> {
+        let is_late = now_ms.saturating_sub(self.sent_ms) > TAKEN_MS_MAX;
+        (!is_late).then_some(self.message)
     }
 }
 
-impl From<NodeMessage> for Notification {
-    fn from(message: NodeMessage) -> Self {
-        let payload = message.data.zip(message.headers);
-        Self {
-            channel: message.channel,
-            version: message.version,
-            ttl_s: message.ttl,
-            arrived_s: message.timestamp,
-            topic: message.topic,
-            payload: payload.map(|(data, headers)| crate::notification::Payload { data, headers }),
-            place_ms: message.place,
-        }
-    }
+/// Sends a message straight to a client at the node with this socket.
+pub(super) async fn push(
+    socket: &Path,
+    uaid: Uaid,
+    message: Notification,
+    sent_ms: i64,
+) -> Reached {
+    let body = serde_json::to_vec(&NodeMessage { sent_ms, message }).unwrap_or_default();
+    ask(socket, &format!("/push/{uaid}"), body).await
 }
 
-/// Sends a message straight to a client at a node.
-pub(super) async fn push(node: &str, uaid: Uaid, message: &Notification) -> Reached {
-    let body = serde_json::to_vec(&NodeMessage::from(message)).unwrap_or_default();
-    ask(node, &format!("/push/{uaid}"), body).await
+/// Notifies a client at the node with this socket of a stored message.
+pub(super) async fn notify(socket: &Path, uaid: Uaid) -> Reached {
+    ask(socket, &format!("/notif/{uaid}"), Vec::new()).await
 }
 
-/// Notifies a client at a node of a stored message.
-pub(super) async fn notify(node: &str, uaid: Uaid) -> Reached {
-    ask(node, &format!("/notif/{uaid}"), Vec::new()).await
-}
-
-async fn ask(node: &str, path: &str, body: Vec<u8>) -> Reached {
-    match timeout(REQUEST_TIME_MAX, status(node, path, body)).await {
+async fn ask(socket: &Path, path: &str, body: Vec<u8>) -> Reached {
+    match timeout(REQUEST_TIME_MAX, status(socket, path, body)).await {
         Ok(Some(StatusCode::OK)) => Reached::Told,
         Ok(Some(_)) => Reached::NotTold,
         Ok(None) | Err(_) => Reached::Unreachable,
     }
 }
 
-async fn status(node: &str, path: &str, body: Vec<u8>) -> Option<StatusCode> {
-    let uri: Uri = node.parse().ok()?;
-    let authority = uri.authority()?.clone();
-    let place = (authority.host(), authority.port_u16().unwrap_or(80));
-    let stream = timeout(CONNECT_TIME_MAX, TcpStream::connect(place))
-        .await
-        .ok()?
-        .ok()?;
+async fn status(socket: &Path, path: &str, body: Vec<u8>) -> Option<StatusCode> {
+    let stream = UnixStream::connect(socket).await.ok()?;
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .ok()?;
     let request = Request::builder()
         .method(Method::PUT)
         .uri(path)
-        .header(header::HOST, authority.as_str())
+        .header(header::HOST, "node")
         .header(header::CONTENT_TYPE, "application/json")
         .body(Body::from(body))
         .ok()?;
@@ -123,5 +104,48 @@ async fn status(node: &str, path: &str, body: Vec<u8>) -> Option<StatusCode> {
     tokio::select! {
         answer = answer => answer.map(|answer| answer.status()),
         _ = connection => None,
+    }
+}
+
+/// Notes that this node runs, until `shutdown`. After a stop of the process, other nodes may have
+/// taken it for dead, so its clients' records are checked.
+pub async fn stay_known(service: &Arc<Service>, shutdown: &CancellationToken) {
+    let mut turn = interval(TURN);
+    turn.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let (mut turns, mut last, mut recheck_at) = (1_u32, Instant::now(), 0_u32);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = turn.tick() => {}
+        }
+        let was_stopped = last.elapsed() >= REQUEST_TIME_MAX;
+        if was_stopped {
+            recheck_at = turns.wrapping_add(RECHECK_TURNS);
+        }
+        if was_stopped || turns == recheck_at {
+            service.clients.wake();
+        }
+        last = Instant::now();
+        if turns % SEEN_TURNS == 1 {
+            let (node, now_ms) = (service.settings.node.clone(), service.now_ms());
+            let see = move |s: &Sqlite| s.see_node(&node, now_ms);
+            // The storage's thread has counted and logged it.
+            service.storage.call(see).await.ok();
+        }
+        turns = turns.wrapping_add(1);
+    }
+}
+
+/// Tells clients of new lists of which another node notifies, until `shutdown`.
+pub async fn follow(service: &Arc<Service>, every: Duration, shutdown: &CancellationToken) {
+    let mut turn = interval(every);
+    loop {
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            _ = turn.tick() => {}
+        }
+        if let Ok(Some(version)) = service.storage.call(Sqlite::last_told).await {
+            service.broadcast([(BROADCAST.to_owned(), version)].into());
+        }
     }
 }

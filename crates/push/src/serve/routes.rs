@@ -17,7 +17,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 use axum::{Extension, Router};
 
 use crate::endpoint::Refusal;
@@ -61,8 +61,27 @@ const CROSS_ORIGIN: [(HeaderName, HeaderValue); 4] = [
     ),
 ];
 
+/// Which routes a process serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Routes {
+    All,
+    /// For clients.
+    Clients,
+    /// For applications, and for readers of the list.
+    Applications,
+}
+
 /// Routes for clients and applications.
 pub fn public(service: Arc<Service>) -> Router {
+    some(service, Routes::All)
+}
+
+/// Paths that the node for clients answers with 503: a 404 would end subscriptions.
+const OF_APPLICATIONS: [&str; 4] = ["/wpush/{*path}", "/m/{*path}", "/v1/{*path}", "/subscribe"];
+
+/// Some of the public routes. All have those for operators.
+pub fn some(service: Arc<Service>, routes: Routes) -> Router {
+    let clients = Router::new().route("/", get(connect));
     let applications = Router::new()
         .merge(send::routes())
         .merge(registration::routes())
@@ -70,11 +89,16 @@ pub fn public(service: Arc<Service>) -> Router {
             Arc::clone(&service),
             count_refusals,
         ))
-        .layer(middleware::from_fn(cross_origin));
-    Router::new()
-        .route("/", get(connect))
-        .merge(applications)
-        .merge(subscribe::routes())
+        .layer(middleware::from_fn(cross_origin))
+        .merge(subscribe::routes());
+    let routes = match routes {
+        Routes::All => clients.merge(applications),
+        Routes::Clients => OF_APPLICATIONS.iter().fold(clients, |routes, path| {
+            routes.route(path, any(async || later()))
+        }),
+        Routes::Applications => applications,
+    };
+    routes
         .merge(about::routes())
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(service)
@@ -82,9 +106,7 @@ pub fn public(service: Arc<Service>) -> Router {
 
 /// Routes for other nodes. They have no authentication, so only nodes may reach them.
 pub fn internal(service: Arc<Service>) -> Router {
-    Router::new()
-        .merge(internal::routes())
-        .merge(about::routes())
+    internal::routes()
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(service)
 }
@@ -97,8 +119,7 @@ async fn connect(
 ) -> Response {
     let address = address(&headers);
     let Some(place) = service.places.take(address) else {
-        let later = [(header::RETRY_AFTER, RETRY_AFTER)];
-        return (StatusCode::SERVICE_UNAVAILABLE, later).into_response();
+        return later();
     };
     upgrade
         .read_buffer_size(READ_BUFFER_BYTES)
@@ -107,6 +128,11 @@ async fn connect(
         .max_message_size(CLIENT_MESSAGE_BYTES_MAX)
         .max_frame_size(CLIENT_MESSAGE_BYTES_MAX)
         .on_upgrade(move |socket| connection::serve(socket, service, address, read, place))
+}
+
+fn later() -> Response {
+    let later = [(header::RETRY_AFTER, RETRY_AFTER)];
+    (StatusCode::SERVICE_UNAVAILABLE, later).into_response()
 }
 
 async fn cross_origin(request: axum::extract::Request, next: Next) -> Response {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -45,7 +46,9 @@ const DISMISS_MIN: usize = 20;
 pub struct Settings {
     /// The origin of all endpoints, such as `https://push.example`: senders sign it.
     pub origin: String,
-    /// Where other nodes reach this one, such as `http://10.0.0.1:8081`.
+    /// Folder of the nodes' sockets.
+    pub nodes: PathBuf,
+    /// This node's name, and that of its socket.
     pub node: String,
     /// Keys of endpoints and message ids.
     pub keys: Keys,
@@ -53,6 +56,13 @@ pub struct Settings {
     pub registration_keys: Vec<String>,
     pub rules: Rules,
     pub bounds: Bounds,
+}
+
+impl Settings {
+    /// The socket at which other nodes reach a node.
+    pub(super) fn node_socket(&self, node: &str) -> PathBuf {
+        self.nodes.join(format!("{node}.sock"))
+    }
 }
 
 /// Reads the clock: milliseconds since 1970.
@@ -153,6 +163,11 @@ impl Service {
     /// The storage's condition a moment ago; `None` if it could not be written.
     pub(super) async fn condition(&self) -> Option<Condition> {
         self.trial.condition(&self.storage, self.now_ms()).await
+    }
+
+    /// The socket at which other nodes reach this one.
+    pub fn node_socket(&self) -> PathBuf {
+        self.settings.node_socket(&self.settings.node)
     }
 
     pub fn connections(&self) -> usize {

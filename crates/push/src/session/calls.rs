@@ -22,6 +22,9 @@ impl Call {
             Self::GetUser(uaid) => Answer::User(storage.get_user(uaid)?),
             Self::AddUser(user) => Answer::Done(storage.add_user(&user)?),
             Self::UpdateUser(user) => Answer::Done(storage.update_user(&user)?),
+            Self::ConfirmNode(uaid, node, connected_ms) => {
+                Answer::Presence(storage.confirm_node(uaid, &node, connected_ms)?)
+            }
             Self::RemoveUser(uaid) => Answer::Done(storage.remove_user(uaid)?),
             Self::AddChannel(uaid, channel) => Answer::Done(storage.add_channel(uaid, channel)?),
             Self::RemoveChannel(uaid, channel) => {

@@ -125,6 +125,10 @@ impl Delivery {
     fn take(&mut self, messages: Vec<Notification>) -> Vec<Notification> {
         let mut new = Vec::new();
         for message in messages {
+            // Another node was not answered in time, so it stored the message as well.
+            let sent = self.direct.len();
+            self.direct.retain(|held| held.version != message.version);
+            let is_sent = self.direct.len() < sent;
             if self
                 .stored
                 .iter()
@@ -133,7 +137,9 @@ impl Delivery {
                 continue;
             }
             self.stored.push(Stored::of(&message));
-            new.push(message);
+            if !is_sent {
+                new.push(message);
+            }
         }
         new
     }

@@ -26,9 +26,11 @@ impl Session {
             Event::Text(text) => text,
             Event::TimeIsUp => return Err(Close::HandshakeTimeout.into()),
             Event::BadFrame | Event::Pong => return Err(Close::UnsupportedMessage.into()),
-            Event::Direct(_) | Event::CheckStorage | Event::Superseded | Event::Answer(_) => {
-                return Err(Close::OutOfPlace.into());
-            }
+            Event::Direct(_)
+            | Event::CheckStorage
+            | Event::Wake
+            | Event::Superseded
+            | Event::Answer(_) => return Err(Close::OutOfPlace.into()),
         };
         let message = ClientMessage::parse(text).or(Err(Close::Json))?;
         let ClientMessage::Hello { uaid, broadcasts } = message else {
@@ -72,6 +74,7 @@ impl Session {
             | Event::TimeIsUp
             | Event::Direct(_)
             | Event::CheckStorage
+            | Event::Wake
             | Event::Superseded
             | Event::Answer(_) => Err(Close::OutOfPlace.into()),
         }

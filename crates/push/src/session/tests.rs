@@ -13,7 +13,7 @@ fn candidate() -> Uaid {
 }
 
 fn session(rules: Rules) -> Session {
-    let (session, actions) = Session::new(rules, "http://here:8081".to_owned(), candidate());
+    let (session, actions) = Session::new(rules, "here".to_owned(), candidate());
     assert_eq!(actions, [Action::Wait(rules.hello_within)]);
     session
 }
@@ -112,7 +112,7 @@ fn who_connects_elsewhere_meanwhile_is_not_taken_over() {
     let hello = format!(r#"{{"messageType":"hello","uaid":"{uaid}"}}"#);
     let mut raced = session(Rules::AUTOPUSH);
     text(&mut raced, &hello);
-    let user = User::connected(uaid, "http://there:8081".to_owned(), NOW - 1);
+    let user = User::connected(uaid, "there".to_owned(), NOW - 1);
     on(&mut raced, Event::Answer(Answer::User(Some(user))));
     let answer = Event::Answer(Answer::Done(false));
     check_close(&on(&mut raced, answer), Close::OutOfPlace);
@@ -216,6 +216,40 @@ fn a_client_that_answers_no_ping_is_hung_up_on() {
     assert_eq!(on(&mut session, Event::Pong), rested);
     assert_eq!(on(&mut session, Event::TimeIsUp), pinged);
     check_close(&on(&mut session, Event::TimeIsUp), Close::PongTimeout);
+}
+
+#[test]
+fn a_ping_checks_that_the_record_names_this_node() {
+    let rules = Rules::AUTOPUSH;
+    let pinged = || vec![Action::Ping, Action::Wait(rules.pong_within)];
+    let mut restored = pinged();
+    restored.push(Action::Call(Call::FetchTopics(candidate())));
+    for (answer, expected) in [
+        (Answer::Presence(Presence::Recorded), pinged()),
+        (Answer::Failed, pinged()),
+        (Answer::Presence(Presence::Restored), restored),
+        (
+            Answer::Presence(Presence::Elsewhere),
+            vec![Action::Close(Close::Restart)],
+        ),
+    ] {
+        let mut session = session(rules);
+        let uaid = candidate();
+        let hello = format!(r#"{{"messageType":"hello","uaid":"{uaid}"}}"#);
+        text(&mut session, &hello);
+        let user = User::connected(uaid, "here".to_owned(), NOW);
+        for answer in [
+            Answer::User(Some(user)),
+            Answer::Done(true),
+            Answer::Messages(Vec::new()),
+            Answer::Messages(Vec::new()),
+        ] {
+            on(&mut session, Event::Answer(answer));
+        }
+        let asked = Action::Call(Call::ConfirmNode(uaid, "here".to_owned(), NOW));
+        assert_eq!(on(&mut session, Event::TimeIsUp), [asked]);
+        assert_eq!(on(&mut session, Event::Answer(answer)), expected);
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod error;
 mod kept;
+mod nodes;
 mod owed;
 mod renew;
 mod reserve;
@@ -38,8 +39,9 @@ pub use owed::{CONFIRMATION, Owed};
 /// “Fepu”: rejects databases of other programs.
 const APPLICATION_ID: i64 = 1_181_053_045;
 
-/// Only backups hold the file, for a moment.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long other nodes and backups may hold the file. Nodes hold it for moments, unless one of
+/// them is stopped in between.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Most rows that one call of `sweep` removes, so that others never wait for long.
 const SWEPT_AT_ONCE: u32 = 500;
@@ -48,6 +50,7 @@ static MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("../../migrations/0001_push.sql")),
     M::up(include_str!("../../migrations/0002_room.sql")),
     M::up(include_str!("../../migrations/0003_subscriptions.sql")),
+    M::up(include_str!("../../migrations/0004_nodes.sql")),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,16 +151,6 @@ impl Sqlite {
             return Err(OpenError::Foreign(shown()));
         }
         Self::open(path, limits)
-    }
-
-    /// Forgets where users are connected, for a starting process that is the only node. They were
-    /// connected until now.
-    pub fn forget_connections(&self, now_ms: i64) -> Result<(), StorageError> {
-        self.write(|t| {
-            let forget = "UPDATE users SET node = NULL, revision = revision + 1, \
-                 expires_s = max(expires_s, ?1) WHERE node IS NOT NULL";
-            t.execute(forget, [expires_s(now_ms)]).map(|_| ())
-        })
     }
 
     /// Keeps space on the disk for the day when it is full.
@@ -574,6 +567,7 @@ impl Sqlite {
                      (SELECT uaid, sort_ms, channel, topic FROM messages WHERE expires_s <= ?1 LIMIT ?2)",
                 )?
                 .execute(params![now_s, SWEPT_AT_ONCE])?;
+            nodes::forget_gone(t, now_s.saturating_mul(1000))?;
             // A connected user is not removed, however long ago it connected.
             let users = t
                 .prepare_cached(

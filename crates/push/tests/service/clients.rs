@@ -207,11 +207,7 @@ async fn messages_that_are_stored_first_survive_the_process() {
 #[tokio::test]
 async fn a_message_for_a_client_at_another_node_finds_it_there() {
     let push = Push::new(Rules::AUTOPUSH);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let other = push.another(Settings {
-        node: format!("http://{}", listener.local_addr().unwrap()),
-        ..settings(Rules::AUTOPUSH)
-    });
+    let (other, listener) = push.node(Rules::AUTOPUSH);
     let router = internal(Arc::clone(&other));
     let node = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
@@ -235,22 +231,52 @@ async fn a_message_for_a_client_at_another_node_finds_it_there() {
 }
 
 #[tokio::test]
+async fn messages_arrive_after_a_node_was_unreachable() {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (other, socket) = push.node(Rules {
+        ping_every: Duration::from_millis(100),
+        ..Rules::AUTOPUSH
+    });
+    drop(socket);
+    let mut client = Client::connect(public(other)).await;
+    client.hello("").await;
+    let endpoint = client.register(None).await;
+    for _ in 0..2 {
+        let sent = push.send(&endpoint, 60).await;
+        let version = client.heard().await["version"].clone();
+        assert!(sent.header("location").ends_with(version.as_str().unwrap()));
+    }
+}
+
+#[tokio::test]
 async fn what_nodes_ask_is_not_for_the_public() {
     let push = Push::new(Rules::AUTOPUSH);
-    let (client, _) = subscribed(&push, None).await;
-    let path = format!("/notif/{}", client.uaid);
-    let outside = push.ask("PUT", &path, &[], b"").await;
-    assert_eq!(outside.status, StatusCode::NOT_FOUND);
-    let inside = ask(internal(Arc::clone(&push.service)), "PUT", &path, &[], b"").await;
-    assert_eq!(inside.status, StatusCode::OK);
-    let nobody = format!("/notif/{CHANNEL}");
-    let inside = ask(
-        internal(Arc::clone(&push.service)),
-        "PUT",
-        &nobody,
-        &[],
-        b"",
-    )
-    .await;
-    assert_eq!(inside.status, StatusCode::NOT_FOUND);
+    let (mut client, _) = subscribed(&push, None).await;
+    let of = |kind: &str, uaid: &str| format!("/{kind}/{uaid}");
+    let (here, nobody) = (of("notif", &client.uaid), of("notif", CHANNEL));
+    let public = push.ask("PUT", &here, &[], b"").await;
+    assert_eq!(public.status, StatusCode::NOT_FOUND);
+    let inside = async |path: &str, body: &Value| {
+        let json = [("content-type", "application/json")];
+        let router = internal(Arc::clone(&push.service));
+        let body = body.to_string();
+        ask(router, "PUT", path, &json, body.as_bytes())
+            .await
+            .status
+    };
+    assert_eq!(inside(&here, &json!(null)).await, StatusCode::OK);
+    assert_eq!(inside(&nobody, &json!(null)).await, StatusCode::NOT_FOUND);
+    // The sender of the second one waited for so long that it has stored it.
+    let now_ms = now()();
+    for (sent_ms, expected) in [
+        (now_ms, StatusCode::OK),
+        (now_ms - 2000, StatusCode::NOT_FOUND),
+    ] {
+        let message = json!({"channel": CHANNEL, "version": "v", "ttl_s": 60, "arrived_s": 1, "topic": null, "payload": null, "place_ms": 1});
+        let body = json!({"sent_ms": sent_ms, "message": message});
+        let push = of("push", &client.uaid);
+        assert_eq!(inside(&push, &body).await, expected);
+    }
+    assert_eq!(client.heard().await["version"], "v");
+    client.hears_nothing().await;
 }

@@ -14,6 +14,7 @@ mod news;
 mod process;
 mod registration;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -34,7 +35,7 @@ use push::storage::sqlite::{Limits, Sqlite};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream};
-use tokio::net::TcpListener;
+use tokio::net::UnixListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
@@ -57,7 +58,8 @@ fn keys(byte: u8) -> String {
 fn settings(rules: Rules) -> Settings {
     Settings {
         origin: ORIGIN.to_owned(),
-        node: "http://127.0.0.1:1".to_owned(),
+        nodes: PathBuf::new(),
+        node: "here".to_owned(),
         keys: Keys::parse(&keys(1)).unwrap(),
         registration_keys: vec!["first".to_owned(), "second".to_owned()],
         rules,
@@ -105,7 +107,8 @@ impl Push {
     }
 
     /// A service that posts messages to other push services through `daemon.sock`.
-    fn open_with(folder: TempDir, settings: Settings, services: PushServices) -> Self {
+    fn open_with(folder: TempDir, mut settings: Settings, services: PushServices) -> Self {
+        folder.path().clone_into(&mut settings.nodes);
         let path = folder.path().join("push.db");
         let storage = Arc::new(Sqlite::open(&path, Limits::ORDINARY).unwrap());
         let key = storage
@@ -129,6 +132,17 @@ impl Push {
         let path = self.folder.path().join("push.db");
         let storage = Sqlite::open(&path, Limits::ORDINARY).unwrap();
         Arc::new(Service::new(settings, Arc::new(storage), None, now()).unwrap())
+    }
+
+    /// Another node with these rules, and its socket.
+    fn node(&self, rules: Rules) -> (Arc<Service>, UnixListener) {
+        let node = self.another(Settings {
+            nodes: self.folder.path().to_owned(),
+            node: "there".to_owned(),
+            ..settings(rules)
+        });
+        let listener = UnixListener::bind(node.node_socket()).unwrap();
+        (node, listener)
     }
 
     fn public(&self) -> Router {
@@ -206,11 +220,7 @@ impl SlowNode {
     /// A node with a registered client, and the client's endpoint. The test sees requests for
     /// `path`.
     async fn start(push: &Push, path: &'static str) -> (Self, String) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let other = push.another(Settings {
-            node: format!("http://{}", listener.local_addr().unwrap()),
-            ..settings(Rules::AUTOPUSH)
-        });
+        let (other, listener) = push.node(Rules::AUTOPUSH);
         let mut client = Client::connect(public(other)).await;
         client.hello("").await;
         let endpoint = client.register(None).await;
@@ -278,9 +288,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
     /// The next message, or the code and reason of a close frame.
     async fn next(&mut self) -> Result<Value, (u16, String)> {
+        timeout(PATIENCE, self.read()).await.unwrap()
+    }
+
+    async fn read(&mut self) -> Result<Value, (u16, String)> {
         loop {
-            let frame = timeout(PATIENCE, self.socket.next()).await.unwrap();
-            match frame.unwrap().unwrap() {
+            match self.socket.next().await.unwrap().unwrap() {
                 Message::Text(text) => return Ok(serde_json::from_str(&text).unwrap()),
                 Message::Close(Some(frame)) => {
                     return Err((frame.code.into(), frame.reason.to_string()));

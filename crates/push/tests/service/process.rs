@@ -1,8 +1,6 @@
 //! The process as a whole: its socket, its database and its end.
 
-use std::path::PathBuf;
-
-use push::process::{ENDPOINT_KEYS_MAX, Settings, renew, rotate, run};
+use push::process::{ENDPOINT_KEYS_MAX, Node, Settings, renew, rotate, run};
 use push::storage::sqlite::{Limits, Sqlite};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
@@ -20,7 +18,8 @@ impl Process {
     async fn start(folder: TempDir) -> Self {
         let shutdown = CancellationToken::new();
         let (settings, until) = (settings(&folder), shutdown.clone());
-        let running = tokio::spawn(async move { run(settings, now(), until).await.unwrap() });
+        let running =
+            tokio::spawn(async move { run(settings, Node::Push, now(), until).await.unwrap() });
         let process = Self {
             folder,
             shutdown,
@@ -65,6 +64,8 @@ impl Process {
 fn settings(folder: &TempDir) -> Settings {
     Settings {
         socket: folder.path().join("http.sock"),
+        endpoint_socket: folder.path().join("endpoint.sock"),
+        nodes: folder.path().to_owned(),
         database: database(folder),
         origin: ORIGIN.to_owned(),
         rules: Rules::AUTOPUSH,
@@ -108,7 +109,8 @@ async fn a_second_start_that_fails_leaves_connected_clients_their_messages() {
     let mut client = process.client().await;
     client.hello("").await;
     let endpoint = client.register(None).await;
-    let second = run(settings(&process.folder), now(), CancellationToken::new());
+    let settings = settings(&process.folder);
+    let second = run(settings, Node::Push, now(), CancellationToken::new());
     let refused = second.await.unwrap_err().to_string();
     assert!(refused.contains("another process listens"), "{refused}");
     assert_eq!(process.send(&endpoint).await, StatusCode::CREATED);

@@ -32,7 +32,7 @@ fn name(role: Role) -> &'static str {
         Role::Run => "orchestrator",
         Role::Intake => "intake",
         Role::Console => "console",
-        Role::Push => "push service",
+        Role::Push | Role::PushConnect | Role::PushEndpoint => "push service",
     }
 }
 

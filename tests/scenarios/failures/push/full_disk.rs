@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use tests::disks::{Disk, Place, inside};
-use tests::world::push::{Client, Push, Sent, get, send};
+use tests::world::push::{Client, ONE, Push, Sent, get, send};
 use tests::{Need, skip};
 use tokio::time::timeout;
 
@@ -43,7 +43,7 @@ async fn a_full_disk_takes_nothing_new_and_lets_clients_drain_what_waits() -> an
     let data = folder.path().join("data");
     std::fs::create_dir_all(&data)?;
     let disk = Disk::mount(&data, DISK_KIB)?;
-    let push = Push::start(folder.path(), "").await?;
+    let push = Push::start(folder.path(), "", ONE).await?;
     let socket = push.socket();
     let mut client = Client::connect(socket, None).await?;
     let [channel, _] = CHANNELS;

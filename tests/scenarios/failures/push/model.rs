@@ -1,6 +1,7 @@
 //! What applications were promised, and what clients have seen.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -54,6 +55,23 @@ pub(super) struct Totals {
     pub(super) redelivered: usize,
     pub(super) replaced_or_expired: usize,
     pub(super) lost_in_memory: usize,
+}
+
+impl fmt::Display for Totals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} promised, {} of them to clients that were away; {} seen, {} more than once; {} done with; \
+             {} replaced or expired, {} lost in memory",
+            self.promised,
+            self.promised_to_away,
+            self.seen,
+            self.redelivered,
+            self.done,
+            self.replaced_or_expired,
+            self.lost_in_memory
+        )
+    }
 }
 
 impl Model {
@@ -137,6 +155,13 @@ impl Model {
         to_away && inner.promises.len() > least && inner.done.len() > least
     }
 
+    /// Promised messages that neither came nor were replaced, and whose time is not over.
+    pub(super) fn lost(&self) -> Vec<String> {
+        let inner = self.inner();
+        let lost = inner.unseen().filter(|(_, _, is_lost)| *is_lost);
+        lost.map(|(version, ..)| version.clone()).collect()
+    }
+
     /// What must not have happened, once all clients have read everything.
     ///
     /// `is_stored_first`: every message, and not only those to clients that were away.
@@ -152,18 +177,8 @@ impl Model {
             replaced_or_expired: 0,
             lost_in_memory: 0,
         };
-        let now = Instant::now();
-        let answers = inner.promises.values();
-        let answered = answers.map(|promise| (promise.number, promise.answered));
-        let answered: BTreeMap<usize, Instant> = answered.collect();
-        for (version, promise) in &inner.promises {
-            let made = &promise.made;
-            if inner.seen.contains(version) {
-                continue;
-            }
-            // The service saw it after its begin, and its time is cut to whole seconds.
-            let is_over = now + CLOCK_STEP >= made.began + made.ttl;
-            if is_over || inner.is_replaced(promise, &answered) {
+        for (version, made, is_lost) in inner.unseen() {
+            if !is_lost {
                 totals.replaced_or_expired += 1;
             } else if made.is_away || is_stored_first {
                 wrong.push(format!("{version} was promised and is lost: {made:?}"));
@@ -176,6 +191,25 @@ impl Model {
 }
 
 impl Inner {
+    /// Promised messages that did not come, and whether they should have.
+    fn unseen(&self) -> impl Iterator<Item = (&String, &Try, bool)> {
+        let now = Instant::now();
+        let answers = self.promises.values();
+        let answered = answers.map(|promise| (promise.number, promise.answered));
+        let answered: BTreeMap<usize, Instant> = answered.collect();
+        let unseen = |(version, _): &(&String, &Promise)| !self.seen.contains(*version);
+        self.promises
+            .iter()
+            .filter(unseen)
+            .map(move |(version, promise)| {
+                let made = &promise.made;
+                // The service saw it after its begin, and its time is cut to whole seconds.
+                let is_over = now + CLOCK_STEP >= made.began + made.ttl;
+                let is_lost = !is_over && !self.is_replaced(promise, &answered);
+                (version, made, is_lost)
+            })
+    }
+
     /// Whether another one with its topic may have come after it.
     fn is_replaced(&self, promise: &Promise, answered: &BTreeMap<usize, Instant>) -> bool {
         let made = &promise.made;

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use axum::Router;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -34,7 +36,8 @@ fn bounded(folder: &tempfile::TempDir, bounds: Bounds) -> Arc<Service> {
     let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
     let settings = Settings {
         origin: "https://push.example".to_owned(),
-        node: "http://127.0.0.1:1".to_owned(),
+        nodes: PathBuf::new(),
+        node: "here".to_owned(),
         keys: Keys::parse(&Keys::text_of(&[1; 32])).unwrap(),
         registration_keys: vec!["key".to_owned()],
         rules: Rules::AUTOPUSH,
@@ -138,7 +141,7 @@ async fn the_end_of_a_former_connection_leaves_the_current_one() {
     let uaid = Uaid::parse(uaid.as_str().unwrap()).unwrap();
     let user = service.storage.call(move |storage| storage.get_user(uaid));
     let node = user.await.unwrap().unwrap().node;
-    assert_eq!(node.as_deref(), Some("http://127.0.0.1:1"));
+    assert_eq!(node.as_deref(), Some("here"));
 }
 
 /// A client that has said hello.

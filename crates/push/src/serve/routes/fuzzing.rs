@@ -1,9 +1,7 @@
-//! Functions for fuzz targets: parsers of bodies that strangers and other nodes send.
+//! Functions for fuzz targets: parsers of bodies that strangers send.
 
 use crate::ids::ChannelId;
 use crate::news::Subscription;
-use crate::notification::Notification;
-use crate::serve::nodes::NodeMessage;
 
 use super::registration::Wanted;
 
@@ -17,12 +15,4 @@ pub fn subscription(body: &[u8]) -> Option<Subscription> {
 pub fn registration(body: &[u8]) -> Option<(Option<ChannelId>, Option<String>)> {
     let wanted = super::registration::read::<Wanted>(body).ok()?;
     Some((wanted.channel, wanted.key))
-}
-
-/// Another node's message, with the body in which this node forwards it; `None` if it is invalid.
-pub fn node_message(body: &[u8]) -> Option<(Notification, Vec<u8>)> {
-    let read: NodeMessage = serde_json::from_slice(body).ok()?;
-    let message = Notification::from(read);
-    let body = serde_json::to_vec(&NodeMessage::from(&message)).ok()?;
-    Some((message, body))
 }

@@ -22,7 +22,10 @@ async fn push(
     Path(uaid): Path<String>,
     Json(message): Json<NodeMessage>,
 ) -> StatusCode {
-    let is_told = Uaid::parse(&uaid).is_some_and(|uaid| service.clients.push(uaid, message.into()));
+    let message = message.taken(service.now_ms());
+    let is_told = Uaid::parse(&uaid)
+        .zip(message)
+        .is_some_and(|(uaid, message)| service.clients.push(uaid, message));
     found(is_told)
 }
 

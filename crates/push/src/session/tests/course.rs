@@ -57,7 +57,7 @@ impl Service {
     /// Connects the client, replacing any earlier connection.
     pub(super) fn connect(&mut self) {
         self.disconnect();
-        let (session, _) = Session::new(self.rules, "http://here:8081".to_owned(), candidate());
+        let (session, _) = Session::new(self.rules, "here".to_owned(), candidate());
         self.client = Some(Client {
             session,
             held: Vec::new(),

@@ -7,9 +7,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::notification::Payload;
 use crate::notification::PayloadHeaders;
+use crate::storage::Presence;
 use rusqlite::Row;
 
-const NODE: &str = "http://here:8081";
+const NODE: &str = "here";
 
 struct Place {
     folder: tempfile::TempDir,
@@ -472,12 +473,57 @@ fn time_without_a_connection_counts_from_its_end() {
     let left = storage.get_user(uaid(1)).unwrap().unwrap();
     storage.remove_node(&left, end_s * 1000).unwrap();
     // The other one was connected when the process was killed.
-    storage.forget_connections(end_s * 1000).unwrap();
+    storage.forget_connections(NODE, end_s * 1000).unwrap();
     let users = || [1, 2].map(|number| storage.get_user(uaid(number)).unwrap().is_some());
     storage.sweep(end_s + USER_SECONDS_MAX - 1).unwrap();
     assert_eq!(users(), [true, true]);
     storage.sweep(end_s + USER_SECONDS_MAX).unwrap();
     assert_eq!(users(), [false, false]);
+}
+
+#[test]
+fn a_node_forgets_its_own_users_and_restores_others() {
+    let place = Place::new();
+    let storage = place.open();
+    let there = |number| User::connected(uaid(number), "there".to_owned(), 5);
+    for user in [user(1, 5), there(2), there(3)] {
+        storage.add_user(&user).unwrap();
+    }
+    let node = |number| storage.get_user(uaid(number)).unwrap().unwrap().node;
+    storage.forget_connections("there", 5).unwrap();
+    assert_eq!([node(1), node(2)], [Some(NODE.to_owned()), None]);
+    let confirm = |number, connected_ms| {
+        let found = storage.confirm_node(uaid(number), "there", connected_ms);
+        found.unwrap()
+    };
+    for (number, connected_ms, expected) in [
+        (2, 5, Presence::Restored),
+        (2, 5, Presence::Recorded),
+        (3, 4, Presence::Elsewhere),
+        (1, 5, Presence::Elsewhere),
+        (9, 5, Presence::Elsewhere),
+    ] {
+        assert_eq!(confirm(number, connected_ms), expected, "{number}");
+    }
+    assert_eq!(node(3), None);
+}
+
+/// It may have been replaced by one with another name.
+#[test]
+fn users_of_a_node_unseen_for_a_day_are_away() {
+    let place = Place::new();
+    let storage = place.open();
+    let day_ms = 24 * 60 * 60 * 1000;
+    storage.add_user(&user(1, 5)).unwrap();
+    storage.see_node(NODE, 5).unwrap();
+    let sweep = |now_ms: i64| {
+        storage.sweep(now_ms / 1000).unwrap();
+        storage.get_user(uaid(1)).unwrap().unwrap().node
+    };
+    assert_eq!(sweep(day_ms), Some(NODE.to_owned()));
+    storage.see_node(NODE, day_ms).unwrap();
+    assert_eq!(sweep(2 * day_ms - 1000), Some(NODE.to_owned()));
+    assert_eq!(sweep(2 * day_ms), None);
 }
 
 #[test]
