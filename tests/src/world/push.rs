@@ -45,7 +45,8 @@ pub struct Push {
     delivery: &'static str,
     nodes: &'static [Node],
     children: Vec<Child>,
-    sockets: [PathBuf; 2],
+    socket: PathBuf,
+    endpoint_socket: PathBuf,
 }
 
 impl Push {
@@ -55,36 +56,36 @@ impl Push {
         delivery: &'static str,
         nodes: &'static [Node],
     ) -> anyhow::Result<Self> {
-        let socket = |(_, name): &Node| folder.join("run").join(name).join("http.sock");
-        let sockets =
-            [nodes.first(), nodes.last()].map(|node| node.map_or_else(PathBuf::new, socket));
-        for name in ["data", "run/push-nodes"] {
+        for name in [
+            "data",
+            "run/push-nodes",
+            "run/push-http",
+            "run/push-endpoint-http",
+        ] {
             std::fs::create_dir_all(folder.join(name))?;
         }
-        for folder in sockets.iter().filter_map(|socket| socket.parent()) {
-            std::fs::create_dir_all(folder)?;
-        }
+        let socket = |(_, name): &Node| folder.join("run").join(name).join("http.sock");
         let mut push = Self {
             folder: folder.to_owned(),
             delivery,
             nodes,
             children: Vec::new(),
-            sockets,
+            socket: nodes.first().map(socket).unwrap_or_default(),
+            endpoint_socket: nodes.last().map(socket).unwrap_or_default(),
         };
-        for number in 0..nodes.len() {
-            let child = push.begin(number).await?;
+        for node in nodes {
+            let child = push.begin(*node).await?;
             push.children.push(child);
         }
         Ok(push)
     }
 
-    async fn begin(&self, number: usize) -> anyhow::Result<Child> {
+    async fn begin(&self, (command, name): Node) -> anyhow::Result<Child> {
         let folder = &self.folder;
         let log = std::fs::File::options()
             .create(true)
             .append(true)
             .open(folder.join("push.log"))?;
-        let (command, _) = self.nodes[number];
         let mut child = Command::new(program("fedicensus")?)
             .args(command.split(' '))
             .env_clear()
@@ -99,7 +100,8 @@ impl Push {
             .stderr(log)
             .spawn()
             .context("the push service can't be started")?;
-        while UnixStream::connect(&self.sockets[number]).await.is_err() {
+        let socket = folder.join("run").join(name).join("http.sock");
+        while UnixStream::connect(&socket).await.is_err() {
             if let Some(status) = child.try_wait()? {
                 let log = std::fs::read_to_string(folder.join("push.log"))?;
                 bail!("{command} has ended, {status}:\n{log}");
@@ -111,22 +113,22 @@ impl Push {
 
     /// The socket for clients.
     pub fn socket(&self) -> &Path {
-        &self.sockets[0]
+        &self.socket
     }
 
     /// The socket for applications.
     pub fn endpoint_socket(&self) -> &Path {
-        &self.sockets[1]
+        &self.endpoint_socket
     }
 
     /// The process that holds the clients' connections.
     pub fn id(&self) -> u32 {
-        self.children[0].id()
+        self.children.first().map_or(0, Child::id)
     }
 
     /// Kills a process as a power cut would.
     pub fn kill(&mut self, number: usize) -> anyhow::Result<()> {
-        let child = &mut self.children[number];
+        let child = self.children.get_mut(number).context("no such node")?;
         ensure!(child.try_wait()?.is_none(), "it has ended by itself");
         child.kill()?;
         child.wait()?;
@@ -135,13 +137,17 @@ impl Push {
 
     /// Starts a killed process again.
     pub async fn restart(&mut self, number: usize) -> anyhow::Result<()> {
-        self.children[number] = self.begin(number).await?;
+        let node = self.nodes.get(number).context("no such node")?;
+        let child = self.begin(*node).await?;
+        if let Some(killed) = self.children.get_mut(number) {
+            *killed = child;
+        }
         Ok(())
     }
 
     /// Stops a process with SIGSTOP, or continues it.
     pub fn signal(&self, number: usize, signal: Signal) -> anyhow::Result<()> {
-        let pid = Pid::from_child(&self.children[number]);
+        let pid = Pid::from_child(self.children.get(number).context("no such node")?);
         Ok(kill_process(pid, signal)?)
     }
 }

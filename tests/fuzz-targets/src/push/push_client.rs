@@ -6,7 +6,7 @@ use push::endpoint::fernet::Keys;
 use push::ids::{ChannelId, Uaid};
 use push::notification::{Notification, Topic};
 use push::session::{Action, Answer, Call, Event, Rules, Session, Surroundings};
-use push::storage::User;
+use push::storage::{Presence, User};
 use push::wire::client::ClientMessage;
 use push::{Broadcasts, Versions};
 use serde_json::{Value, json};
@@ -158,6 +158,7 @@ impl Storage {
                     .retain(|held| held.topic.is_some() || held.place_ms > to_ms);
                 Answer::Done(true)
             }
+            Call::ConfirmNode(..) => Answer::Presence(Presence::Recorded),
             Call::AddUser(_)
             | Call::UpdateUser(_)
             | Call::RemoveUser(_)
