@@ -79,10 +79,13 @@ const HEALTH_TIME_MAX: Duration = Duration::from_secs(5);
 /// Longest answer to a health check.
 const HEALTH_BYTES_MAX: u64 = 4096;
 
+/// What a part's answer contains that answers, and can't do its work: autopush's status is 200 then.
+const ILL: &[u8] = b"\"status\":\"ERROR\"";
+
 /// Requests `/health` from a socket.
 ///
 /// # Errors
-/// Fails if the answer is not 200 or takes too long.
+/// Fails if the answer is not 200, reports an error or takes too long.
 pub async fn health(socket: &Path) -> io::Result<()> {
     let asking = async {
         let mut stream = UnixStream::connect(socket).await.map_err(|error| {
@@ -97,10 +100,11 @@ pub async fn health(socket: &Path) -> io::Result<()> {
             .take(HEALTH_BYTES_MAX)
             .read_to_end(&mut answer)
             .await?;
-        if answer.starts_with(b"HTTP/1.1 200 ") {
-            Ok(())
-        } else {
-            Err(io::Error::other("the answer to GET /health is not 200"))
+        let is_ill = answer.windows(ILL.len()).any(|part| part == ILL);
+        match answer.starts_with(b"HTTP/1.1 200 ") {
+            true if is_ill => Err(io::Error::other("it can't do its work: its log says why")),
+            true => Ok(()),
+            false => Err(io::Error::other("the answer to GET /health is not 200")),
         }
     };
     timeout(HEALTH_TIME_MAX, asking).await?

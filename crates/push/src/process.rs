@@ -1,4 +1,4 @@
-//! The service as one process: its own database, keys that it makes at the first start, and a
+//! The service as one process, or a node of it: its own database, keys that it makes at the first start, and a
 //! socket to which a web server in front forwards requests.
 
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// Its name in users' records, and that of its socket among nodes.
+    /// Its name in users' records, and that of the socket at which others ask it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Push => "push",
@@ -140,8 +140,10 @@ pub async fn run(
     let listener = serve::bind(socket)?;
     let storage = Arc::new(Sqlite::open(&settings.database, Limits::ORDINARY)?);
     storage.hold_reserve();
-    // A killed process's connections are gone.
-    storage.forget_connections(node.name(), now())?;
+    if node != Node::Endpoint {
+        // A killed process's connections are gone.
+        storage.forget_connections(node.name(), now())?;
+    }
     let service = service(&settings, node, &storage, now)?;
     let asked = match node {
         Node::Push | Node::Endpoint => None,

@@ -258,7 +258,7 @@ pub struct Leaving {
 #[derive(Debug)]
 pub struct Session {
     rules: Rules,
-    /// Address of this node for other nodes.
+    /// This node's name.
     node: String,
     /// The id for a client that has none.
     candidate: Uaid,

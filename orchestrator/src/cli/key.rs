@@ -71,7 +71,7 @@ fn rotate_push(config: &Config) -> anyhow::Result<()> {
     let keys = process::rotate(database)
         .with_context(|| format!("no new key was put into {}", database.display()))?;
     say(&format!(
-        "endpoint keys in {}: {keys} of {ENDPOINT_KEYS_MAX}, then each new one ends the oldest one's endpoints; restart the push service, which reads them at its start",
+        "endpoint keys in {}: {keys} of {ENDPOINT_KEYS_MAX}, then each new one ends the oldest one's endpoints; restart the push service, which reads them at its start (of two processes `push endpoint` first)",
         database.display()
     ))
 }

@@ -20,16 +20,13 @@ use crate::news::text::Text;
 use crate::news::{Filter, Section, Subscription};
 use crate::notification::{TOPIC_CHARS_MAX, Topic};
 use crate::storage::StorageError;
-use crate::storage::sqlite::Sqlite;
+use crate::storage::sqlite::{LAST_TOLD, NEWEST, Sqlite};
 
 use super::routes::Request;
 use super::service::Service;
 
 /// The broadcast whose version is the newest section.
 pub const BROADCAST: &str = "census/instances";
-
-/// Name under which the section of the last notification is stored.
-const LAST_TOLD: &str = "last_told";
 
 /// Interval between two looks at the published files. New lists come every few hours.
 pub const LOOK_EVERY: Duration = Duration::from_secs(30);
@@ -135,13 +132,20 @@ async fn look(
         true => tell_all(service, census, &section).await,
         false => Ok(()),
     };
+    let (known, is_told) = (version.clone(), notified.is_ok());
+    let stored = service.storage.call(move |s| {
+        for (name, is_due) in [(NEWEST, true), (LAST_TOLD, is_told)] {
+            if is_due && s.section(name)?.as_ref() != Some(&known) {
+                s.replace_secret(name, known.as_bytes())?;
+            }
+        }
+        Ok(())
+    });
+    let stored = stored.await;
     // Clients of the broadcast learn of the list even if notifications fail.
-    service.broadcast([(BROADCAST.to_owned(), version.clone())].into());
+    service.broadcast([(BROADCAST.to_owned(), version)].into());
     notified?;
-    if last.as_ref() != Some(&version) {
-        let store = move |s: &Sqlite| s.replace_secret(LAST_TOLD, version.as_bytes());
-        service.storage.call(store).await?;
-    }
+    stored?;
     newest.send_if_modified(|known| {
         let is_new = known.is_none();
         if is_new {

@@ -3,6 +3,7 @@
 //! /notif/{uaid}` to make it read the storage.
 
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,13 +17,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ids::Uaid;
 use crate::notification::Notification;
-use crate::storage::sqlite::Sqlite;
+use crate::storage::sqlite::{NEWEST, Sqlite};
 
 use super::census::BROADCAST;
 use super::service::Service;
 
 /// The whole of a request to a node. One that takes longer is stopped or dead.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(3);
+
+/// The time to read an answer that has arrived.
+const LATE_TIME_MAX: Duration = Duration::from_millis(100);
 
 /// Age of a message that a node no longer takes: the other node stores it soon, or has stored it.
 const TAKEN_MS_MAX: i64 = 1500;
@@ -80,15 +84,24 @@ pub(super) async fn notify(socket: &Path, uaid: Uaid) -> Reached {
 }
 
 async fn ask(socket: &Path, path: &str, body: Vec<u8>) -> Reached {
-    match timeout(REQUEST_TIME_MAX, status(socket, path, body)).await {
+    let Ok(stream) = UnixStream::connect(socket).await else {
+        return Reached::Unreachable;
+    };
+    let mut asked = pin!(status(stream, path, body));
+    let mut reached = timeout(REQUEST_TIME_MAX, &mut asked).await;
+    if reached.is_err() {
+        // If this process was stopped, the answer is there.
+        reached = timeout(LATE_TIME_MAX, &mut asked).await;
+    }
+    match reached {
         Ok(Some(StatusCode::OK)) => Reached::Told,
-        Ok(Some(_)) => Reached::NotTold,
-        Ok(None) | Err(_) => Reached::Unreachable,
+        Ok(Some(_) | None) => Reached::NotTold,
+        Err(_elapsed) => Reached::Unreachable,
     }
 }
 
-async fn status(socket: &Path, path: &str, body: Vec<u8>) -> Option<StatusCode> {
-    let stream = UnixStream::connect(socket).await.ok()?;
+/// The answer's status; `None` if the connection breaks.
+async fn status(stream: UnixStream, path: &str, body: Vec<u8>) -> Option<StatusCode> {
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
         .await
         .ok()?;
@@ -99,12 +112,13 @@ async fn status(socket: &Path, path: &str, body: Vec<u8>) -> Option<StatusCode> 
         .header(header::CONTENT_TYPE, "application/json")
         .body(Body::from(body))
         .ok()?;
-    let answer = async { sender.send_request(request).await.ok() };
-    // The connection must be driven while the answer is awaited.
-    tokio::select! {
-        answer = answer => answer.map(|answer| answer.status()),
-        _ = connection => None,
-    }
+    let mut answer = pin!(sender.send_request(request));
+    // The connection must be driven while the answer is awaited, and may end with it.
+    let answer = tokio::select! {
+        answer = &mut answer => answer,
+        _ended = connection => answer.await,
+    };
+    answer.ok().map(|answer| answer.status())
 }
 
 /// Notes that this node runs, until `shutdown`. After a stop of the process, other nodes may have
@@ -125,13 +139,14 @@ pub async fn stay_known(service: &Arc<Service>, shutdown: &CancellationToken) {
         if was_stopped || turns == recheck_at {
             service.clients.wake();
         }
-        last = Instant::now();
         if turns % SEEN_TURNS == 1 {
             let (node, now_ms) = (service.settings.node.clone(), service.now_ms());
             let see = move |s: &Sqlite| s.see_node(&node, now_ms);
             // The storage's thread has counted and logged it.
             service.storage.call(see).await.ok();
         }
+        // A slow storage is no stop.
+        last = Instant::now();
         turns = turns.wrapping_add(1);
     }
 }
@@ -144,7 +159,7 @@ pub async fn follow(service: &Arc<Service>, every: Duration, shutdown: &Cancella
             () = shutdown.cancelled() => return,
             _ = turn.tick() => {}
         }
-        if let Ok(Some(version)) = service.storage.call(Sqlite::last_told).await {
+        if let Ok(Some(version)) = service.storage.call(|s| s.section(NEWEST)).await {
             service.broadcast([(BROADCAST.to_owned(), version)].into());
         }
     }

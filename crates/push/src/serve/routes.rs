@@ -76,10 +76,20 @@ pub fn public(service: Arc<Service>) -> Router {
     some(service, Routes::All)
 }
 
-/// Paths that the node for clients answers with 503: a 404 would end subscriptions.
-const OF_APPLICATIONS: [&str; 4] = ["/wpush/{*path}", "/m/{*path}", "/v1/{*path}", "/subscribe"];
+/// Paths that the node for clients answers with 503, when the web server in front asks it since the
+/// other one is down. A 404 would end subscriptions.
+const OF_APPLICATIONS: [&str; 8] = [
+    "/wpush/{*path}",
+    "/m/{*path}",
+    "/v1/{*path}",
+    "/subscribe",
+    "/status",
+    "/__heartbeat__",
+    "/__lbheartbeat__",
+    "/__version__",
+];
 
-/// Some of the public routes. All have those for operators.
+/// Some of the public routes.
 pub fn some(service: Arc<Service>, routes: Routes) -> Router {
     let clients = Router::new().route("/", get(connect));
     let applications = Router::new()
@@ -90,7 +100,8 @@ pub fn some(service: Arc<Service>, routes: Routes) -> Router {
             count_refusals,
         ))
         .layer(middleware::from_fn(cross_origin))
-        .merge(subscribe::routes());
+        .merge(subscribe::routes())
+        .merge(about::routes());
     let routes = match routes {
         Routes::All => clients.merge(applications),
         Routes::Clients => OF_APPLICATIONS.iter().fold(clients, |routes, path| {
@@ -99,7 +110,7 @@ pub fn some(service: Arc<Service>, routes: Routes) -> Router {
         Routes::Applications => applications,
     };
     routes
-        .merge(about::routes())
+        .merge(about::of_process())
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(service)
 }

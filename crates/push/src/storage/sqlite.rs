@@ -33,7 +33,7 @@ use super::{
 use error::coded;
 
 pub use error::OpenError;
-pub use kept::SUBSCRIPTIONS_MAX;
+pub use kept::{LAST_TOLD, NEWEST, SUBSCRIPTIONS_MAX};
 pub use owed::{CONFIRMATION, Owed};
 
 /// “Fepu”: rejects databases of other programs.
@@ -42,6 +42,9 @@ const APPLICATION_ID: i64 = 1_181_053_045;
 /// How long other nodes and backups may hold the file. Nodes hold it for moments, unless one of
 /// them is stopped in between.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// SQLite's own handler waits for up to 100 ms, and a write takes some 50 µs.
+const BUSY_PAUSE: Duration = Duration::from_micros(200);
 
 /// Most rows that one call of `sweep` removes, so that others never wait for long.
 const SWEPT_AT_ONCE: u32 = 500;
@@ -202,7 +205,11 @@ impl Sqlite {
 }
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
-    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.busy_handler(Some(|tries| {
+        std::thread::sleep(BUSY_PAUSE);
+        let waited = u32::try_from(tries).map(|tries| BUSY_PAUSE.saturating_mul(tries));
+        waited.is_ok_and(|waited| waited < BUSY_TIMEOUT)
+    }))?;
     // With a write-ahead log and this setting, a killed process loses nothing; a machine that loses
     // power may lose the last moments.
     connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -222,16 +229,17 @@ impl Sqlite {
     /// Writes something for a trial.
     pub fn try_write(&self, now_ms: i64) -> Result<Condition, StorageError> {
         self.reserve.hold();
-        let (messages, bytes) = self.write(|t| {
+        let messages = self.read(|c| {
+            c.prepare_cached("SELECT coalesce(sum(messages), 0) FROM users")?
+                .query_row([], |row| row.get(0))
+        })?;
+        let bytes = self.write(|t| {
             t.prepare_cached(
                 "INSERT INTO secrets (name, value) VALUES ('trial', CAST(?1 AS BLOB)) \
                  ON CONFLICT DO UPDATE SET value = excluded.value",
             )?
             .execute([now_ms])?;
-            let messages = t
-                .prepare_cached("SELECT coalesce(sum(messages), 0) FROM users")?
-                .query_row([], |row| row.get(0))?;
-            Ok((messages, self.room.measure(t)?))
+            self.room.measure(t)
         })?;
         Ok(Condition {
             is_short: self.reserve.is_short(),
@@ -444,7 +452,7 @@ impl Sqlite {
             if !self.room.takes(t, (uaid, &network), messages, room)? {
                 return Ok((Saved::Full, 0));
             }
-            // Requests overtake each other, and other nodes with other clocks give places too.
+            // Requests overtake each other, and another node gives places too.
             // Within a user each place must be later than all former ones: a client that has
             // acknowledged a later message would never get this one.
             for message in messages {

@@ -62,6 +62,7 @@ async fn a_full_disk_takes_nothing_new_and_lets_clients_drain_what_waits() -> an
     drop(file);
     ensure!(send(socket, &path, SENT).await?.is_none(), "no room");
     until_status(socket, "the disk is full").await?;
+    ensure!(local_socket::http::health(socket).await.is_err());
     let mut client = Client::connect(socket, Some(&uaid)).await?;
     ensure!(client.uaid() == uaid, "it is known");
     for number in 0..WAITING {
@@ -77,6 +78,7 @@ async fn a_full_disk_takes_nothing_new_and_lets_clients_drain_what_waits() -> an
     ensure!(kind == Some("broadcast"), "{last}");
     std::fs::remove_file(&filler)?;
     until_status(socket, r#""status":"OK""#).await?;
+    local_socket::http::health(socket).await?;
     ensure!(
         send(socket, &path, SENT).await?.is_some(),
         "there is room again"

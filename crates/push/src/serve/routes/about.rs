@@ -13,12 +13,18 @@ use crate::serve::service::Service;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// For a process itself, whichever node it is.
+pub(super) fn of_process() -> Router<Arc<Service>> {
+    Router::new()
+        .route("/health", get(health))
+        .route("/metrics", get(metrics))
+}
+
+/// For the service.
 pub(super) fn routes() -> Router<Arc<Service>> {
     Router::new()
         .route("/status", get(status))
-        .route("/health", get(health))
         .route("/__heartbeat__", get(health))
-        .route("/metrics", get(metrics))
         .route("/__lbheartbeat__", get(StatusCode::OK))
         .route("/__version__", get(version))
         .route("/__error__", get(error))

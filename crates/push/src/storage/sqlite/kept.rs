@@ -20,6 +20,12 @@ const OF_ENDPOINT_MAX: u32 = 100;
 /// Subscriptions that are read at once.
 const PAGE: u32 = 500;
 
+/// Name under which the section of the last notification is stored.
+pub const LAST_TOLD: &str = "last_told";
+
+/// The same of the newest section, of which subscribers may not be notified yet.
+pub const NEWEST: &str = "newest";
+
 impl Sqlite {
     /// A named secret, which is made and stored at the first call.
     pub fn secret(&self, name: &str, new: &[u8]) -> Result<Vec<u8>, StorageError> {
@@ -131,9 +137,14 @@ impl Sqlite {
 
     /// The section of the last notification.
     pub fn last_told(&self) -> Result<Option<String>, StorageError> {
+        self.section(LAST_TOLD)
+    }
+
+    /// The section that is stored under this name.
+    pub fn section(&self, name: &str) -> Result<Option<String>, StorageError> {
         self.read(|c| {
-            c.prepare_cached("SELECT value FROM secrets WHERE name = 'last_told'")?
-                .query_row([], |row| row.get::<_, Vec<u8>>(0))
+            c.prepare_cached("SELECT value FROM secrets WHERE name = ?1")?
+                .query_row([name], |row| row.get::<_, Vec<u8>>(0))
                 .optional()
         })
         .map(|value| value.and_then(|bytes| String::from_utf8(bytes).ok()))

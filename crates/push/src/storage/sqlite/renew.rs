@@ -26,7 +26,7 @@ impl Sqlite {
             // The last notified list is no secret.
             t.execute_batch(
                 "DELETE FROM messages; DELETE FROM channels; DELETE FROM users; \
-                 DELETE FROM subscriptions; DELETE FROM secrets WHERE name <> 'last_told'",
+                 DELETE FROM subscriptions; DELETE FROM secrets WHERE name NOT IN ('last_told', 'newest')",
             )?;
             for (name, value) in secrets {
                 let insert = "INSERT INTO secrets (name, value) VALUES (?1, ?2)";

@@ -97,7 +97,7 @@ pub(super) struct FileRoom {
     limits: Limits,
     /// Bytes in use when they were last read.
     used: AtomicI64,
-    /// At least as many as are in use now, but for what other nodes have added.
+    /// As many as are in use now or more, but for messages without limits and what another node adds.
     estimate: AtomicI64,
     pub(super) displaced: AtomicU64,
     networks: Mutex<Networks>,
