@@ -32,18 +32,13 @@ pub(super) fn settings(
     data_dir: &Path,
     public_dir: &Path,
 ) -> Result<Settings, ConfigError> {
-    let delivery = values.parse("push_delivery", rules)?;
     Ok(Settings {
         socket: sockets.push_http(),
         endpoint_socket: sockets.push_endpoint_http(),
         nodes: sockets.push_nodes(),
         database: database(data_dir),
         origin: values.parse("push_address", origin)?,
-        rules: Rules {
-            acks: delivery.acks,
-            direct: delivery.direct,
-            ..values.parse("push_limits", limits)?
-        },
+        rules: values.parse("push_delivery", rules)?,
         bounds: Bounds::within(memory_bytes()),
         contact: values.parse("contact", |text| Ok(contact_url(text)))?,
         changes: public_dir.join(dump::CHANGES_FOLDER),
@@ -76,6 +71,10 @@ fn rules(text: &str) -> Result<Rules, String> {
     ];
     let mut rules = Rules::ORDINARY;
     for item in list(text) {
+        if let Some((name, number)) = item.split_once('=') {
+            limit(&mut rules, item, name, number)?;
+            continue;
+        }
         let difference =
             one_of(item, &names).map_err(|choices| format!("contains `{item}`; each {choices}"))?;
         let direct = match difference {
@@ -102,30 +101,27 @@ const PING_SECONDS_MAX: u32 = 300;
 /// Most messages that wait for a user in the storage.
 const WAITING_MAX: u32 = Limits::ORDINARY.messages;
 
-fn limits(text: &str) -> Result<Rules, String> {
-    let mut rules = Rules::ORDINARY;
-    for item in list(text) {
-        let wrong = || {
-            format!(
-                "contains `{item}`; each must be `hello=`, `ping=` or `pong=` with 1 to {PING_SECONDS_MAX} seconds, or `waiting=` with 1 to {WAITING_MAX} messages"
-            )
-        };
-        let (name, number) = item.split_once('=').ok_or_else(wrong)?;
-        let most = match name {
-            "waiting" => WAITING_MAX,
-            _ => PING_SECONDS_MAX,
-        };
-        let number = small(number, 1, most).map_err(|_why| wrong())?;
-        let time = Duration::from_secs(number.into());
-        match name {
-            "hello" => rules.hello_within = time,
-            "ping" => rules.ping_every = time,
-            "pong" => rules.pong_within = time,
-            "waiting" => rules.stored_messages_max = number,
-            _ => return Err(wrong()),
-        }
+/// Sets a limit to `name=number`.
+fn limit(rules: &mut Rules, item: &str, name: &str, number: &str) -> Result<(), String> {
+    let wrong = || {
+        format!(
+            "contains `{item}`; each limit must be `hello=`, `ping=` or `pong=` with 1 to {PING_SECONDS_MAX} seconds, or `waiting=` with 1 to {WAITING_MAX} messages"
+        )
+    };
+    let most = match name {
+        "waiting" => WAITING_MAX,
+        _ => PING_SECONDS_MAX,
+    };
+    let number = small(number, 1, most).map_err(|_why| wrong())?;
+    let time = Duration::from_secs(number.into());
+    match name {
+        "hello" => rules.hello_within = time,
+        "ping" => rules.ping_every = time,
+        "pong" => rules.pong_within = time,
+        "waiting" => rules.stored_messages_max = number,
+        _ => return Err(wrong()),
     }
-    Ok(rules)
+    Ok(())
 }
 
 /// The contact as a URL: the operator of another push service who wants us to stop sends mail or
@@ -160,13 +156,12 @@ mod tests {
 
     #[test]
     fn limits_are_named_and_bounded() {
-        assert_eq!(limits(""), Ok(Rules::ORDINARY));
-        let set = limits("hello=1, ping=60, pong=10, waiting=20").unwrap();
+        let set = rules("hello=1, ping=60, batch, pong=10, waiting=20").unwrap();
         let times = [set.hello_within, set.ping_every, set.pong_within];
         assert_eq!(times.map(|time| time.as_secs()), [1, 60, 10]);
-        assert_eq!(set.stored_messages_max, 20);
+        assert_eq!((set.stored_messages_max, set.acks), (20, Acks::Batch));
         for bad in ["ping", "ping=0", "ping=301", "waiting=1001", "acks=1"] {
-            assert!(limits(bad).is_err(), "{bad}");
+            assert!(rules(bad).is_err(), "{bad}");
         }
     }
 

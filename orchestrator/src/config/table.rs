@@ -195,12 +195,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "push_delivery",
         "",
-        "How delivery differs from autopush's, comma-separated. `batch`: a stored message is removed when all of its batch of ten are acknowledged, as in autopush, and not when it is itself (`ack-each`, the default). `one-at-a-time`: while a client has unacknowledged messages, all others are stored first, as autopush's documentation says; one that is never acknowledged then blocks the client until it connects again. `store-first`: every message with a TTL is stored before it is sent, so that a killed process loses none. The last two exclude each other (push only).",
-    ),
-    setting(
-        "push_limits",
-        "",
-        "Limits of clients' connections, comma-separated, each as `name=number`. `hello`: seconds until a client has said hello (5). `ping`: seconds between two pings (300, which is the most). `pong`: seconds for the answer (4). `waiting`: messages that may wait for a client before it says hello; one with more is reset (1000, which is the most) (push only).",
+        "How delivery differs from autopush's, and limits, comma-separated. `batch`: a stored message is removed when all of its batch of ten are acknowledged, as in autopush, and not when it is itself (`ack-each`, the default). `one-at-a-time`: while a client has unacknowledged messages, all others are stored first, as autopush's documentation says; one that is never acknowledged then blocks the client until it connects again. `store-first`: every message with a TTL is stored before it is sent, so that a killed process loses none. The last two exclude each other. Limits of clients' connections as `name=number`: `hello`, seconds until a client has said hello (5); `ping`, seconds between two pings (300, which is the most); `pong`, seconds for the answer (4); `waiting`, messages that may wait for a client before it says hello, or it is reset (1000, which is the most) (push only).",
     ),
     setting(
         "push_services",
