@@ -79,7 +79,7 @@ const HEALTH_TIME_MAX: Duration = Duration::from_secs(5);
 /// Longest answer to a health check.
 const HEALTH_BYTES_MAX: u64 = 4096;
 
-/// What a part's answer contains that answers, and can't do its work: autopush's status is 200 then.
+/// Part of the answer of a part that can't do its work: autopush's status is 200 then.
 const ILL: &[u8] = b"\"status\":\"ERROR\"";
 
 /// Requests `/health` from a socket.

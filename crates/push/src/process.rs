@@ -1,5 +1,5 @@
-//! The service as one process, or a node of it: its own database, keys that it makes at the first start, and a
-//! socket to which a web server in front forwards requests.
+//! The service as one process, or a node of it: its own database, keys that it makes at the first
+//! start, and a socket to which a web server in front forwards requests.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -97,7 +97,7 @@ pub(super) struct FileRoom {
     limits: Limits,
     /// Bytes in use when they were last read.
     used: AtomicI64,
-    /// As many as are in use now or more, but for messages without limits and what another node adds.
+    /// As many as are in use now or more, but for messages without limits and another node's.
     estimate: AtomicI64,
     pub(super) displaced: AtomicU64,
     networks: Mutex<Networks>,
@@ -273,8 +273,8 @@ impl FileRoom {
         Ok((displaced, is_full && (users, messages) != (0, 0)))
     }
 
-    /// Bytes of the file that are in use. An estimate while nothing is limited: reading them takes a
-    /// tenth of the time of a call.
+    /// Bytes of the file that are in use. An estimate while nothing is limited: reading them takes
+    /// a tenth of the time of a call.
     fn estimated(&self, c: &Connection) -> rusqlite::Result<i64> {
         let before = self.estimate.fetch_add(CALL_BYTES_MAX, Ordering::Relaxed);
         let estimate = before.saturating_add(CALL_BYTES_MAX);
