@@ -121,7 +121,7 @@ pub enum Saved {
     Full,
 }
 
-/// What the record of a connected user says of its node.
+/// Whether a connected user's record names its node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     Recorded,
