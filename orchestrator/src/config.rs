@@ -19,7 +19,6 @@ use std::path::{Path, PathBuf};
 use ::console::LogAddresses;
 use admission::{Names, Reserved, Suffixes};
 use census::time::Calendar;
-use launcher::SlotMode;
 use protocol::Host;
 use site::facts::{Intake, Push, Reading};
 use thiserror::Error;
@@ -420,7 +419,6 @@ fn launcher_settings(
         extra_roots: values.parse("lab.extra_ca", path_or_none)?.is_some(),
         checks_max: usize::try_from(checks_max.saturating_add(SPARE_PLACES)).unwrap_or(usize::MAX),
         instance: values.parse("instance", label)?,
-        slots: values.parse("slots", slot_mode)?,
         confinement: launcher::spec::Confinement {
             seccomp: Some(launcher::spec::SeccompProfile::ours(
                 values.parse("seccomp_path", whole_path_or_none)?,
@@ -448,15 +446,6 @@ fn console_settings(
         },
         hashes: ::console::settings::ordinary_hashes(),
     })
-}
-
-fn slot_mode(text: &str) -> Result<SlotMode, String> {
-    let modes = [
-        ("auto", SlotMode::Auto),
-        ("on", SlotMode::On),
-        ("off", SlotMode::Off),
-    ];
-    one_of(text, &modes)
 }
 
 fn gateway_settings(values: &Values, sockets: &Sockets) -> Result<gateway::Settings, ConfigError> {

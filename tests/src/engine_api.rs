@@ -14,9 +14,6 @@ use anyhow::{Context, bail};
 use launcher::engine::EngineKind;
 use serde_json::{Value, json};
 
-/// The API version: the oldest of the supported engines.
-const API: &str = "/v1.41";
-
 /// Longest wait for an answer: a slow engine takes some seconds to build an image of two layers.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
@@ -25,6 +22,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 pub struct EngineApi {
     socket: PathBuf,
     kind: EngineKind,
+    /// What stands before each path: the version of its API.
+    api: String,
     title: String,
 }
 
@@ -45,6 +44,7 @@ impl EngineApi {
         Ok(Self {
             socket: socket.to_owned(),
             kind,
+            api: format!("/v{}", text(&version, "/ApiVersion")),
             title: format!(
                 "{kind} {} on Linux {}",
                 text(&version, "/Version"),
@@ -142,7 +142,7 @@ impl EngineApi {
 
     /// Removes a container, running or not.
     pub fn remove(&self, id: &str) -> anyhow::Result<()> {
-        let path = format!("{API}/containers/{id}?force=true");
+        let path = format!("{}/containers/{id}?force=true", self.api);
         ask(&self.socket, "DELETE", &path, None).map(drop)
     }
 
@@ -173,16 +173,16 @@ impl EngineApi {
 
     /// Removes a name of an image, and with its last name the image.
     pub fn remove_image(&self, name: &str) -> anyhow::Result<()> {
-        let path = format!("{API}/images/{name}?force=true&noprune=true");
+        let path = format!("{}/images/{name}?force=true&noprune=true", self.api);
         ask(&self.socket, "DELETE", &path, None).map(drop)
     }
 
     fn get(&self, path: &str) -> anyhow::Result<Vec<u8>> {
-        ask(&self.socket, "GET", &format!("{API}{path}"), None)
+        ask(&self.socket, "GET", &format!("{}{path}", self.api), None)
     }
 
     fn post(&self, path: &str, kind: &str, body: impl Into<Vec<u8>>) -> anyhow::Result<Vec<u8>> {
-        let path = format!("{API}{path}");
+        let path = format!("{}{path}", self.api);
         ask(&self.socket, "POST", &path, Some((kind, body.into())))
     }
 }

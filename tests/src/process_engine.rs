@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use launcher::EgressSource;
 use launcher::engine::{
-    Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output,
+    Chunk, ContainerId, Created, Engine, EngineError, EngineKind, Identity, Listed, Output,
 };
 use launcher::spec::Spec;
 use protocol::ProbeReport;
@@ -132,7 +132,7 @@ impl Engine for ProcessEngine {
         Ok(true)
     }
 
-    async fn create(&self, spec: &Spec) -> Result<ContainerId, EngineError> {
+    async fn create(&self, spec: &Spec) -> Result<Created, EngineError> {
         self.call("create")?;
         if !self.checker.exists() {
             return Err(refused("create", "status 404: no such image"));
@@ -152,7 +152,10 @@ impl Engine for ProcessEngine {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .insert(id.clone(), slot);
-        Ok(ContainerId(id))
+        Ok(Created {
+            id: ContainerId(id),
+            warnings: Vec::new(),
+        })
     }
 
     async fn attach(&self, id: &ContainerId) -> Result<Output, EngineError> {

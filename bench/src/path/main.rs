@@ -12,7 +12,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use bench::shared::direct::{Direct, Namespaces};
+use bench::shared::direct::Direct;
 use bench::shared::lab::{self, Distances};
 use bench::shared::measure::{Cost, Start};
 use bench::shared::median::median;
@@ -251,7 +251,7 @@ async fn directly(
         .await;
     let processes = stage.processes(None)?;
     let start = Start::now(&processes)?;
-    direct.run(ready, in_flight, Namespaces::Slots).await?;
+    direct.run(ready, in_flight).await?;
     start.cost_of(hosts.len())
 }
 

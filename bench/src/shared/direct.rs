@@ -5,7 +5,6 @@
 //! in addition.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bollard::Docker;
@@ -14,11 +13,11 @@ use bollard::query_parameters::{
     StartContainerOptions, WaitContainerOptionsBuilder,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use launcher::engine::EngineKind;
 use launcher::engine::create::create_body;
-use launcher::engine::{ContainerId, EngineKind};
-use launcher::spec::{Network, Spec};
+use launcher::spec::Spec;
+use protocol::Host;
 use protocol::order::AskPeers;
-use protocol::{CheckId, Host};
 use tokio::sync::mpsc;
 
 use super::wire::{self, Ready};
@@ -26,67 +25,6 @@ use super::wire::{self, Ready};
 /// Connections kept ready: more than are used while the gateway opens one, and few enough that none
 /// expires.
 const READY: usize = 8;
-
-/// Where containers have their network namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Namespaces {
-    /// Each container has its own.
-    Own,
-    /// Each container joins its slot's, as the launcher does it on Docker.
-    Slots,
-}
-
-/// Holders of slots, each for one container at a time.
-#[derive(Debug, Default)]
-struct Slots {
-    free: Mutex<Vec<ContainerId>>,
-}
-
-impl Slots {
-    /// Starts `count` holders.
-    async fn start(
-        docker: &Docker,
-        kind: EngineKind,
-        settings: &launcher::Settings,
-        count: usize,
-    ) -> Result<Self> {
-        let slots = Self::default();
-        for number in 0..count {
-            // Far from the numbers of checks.
-            let id = CheckId::from_random(u128::MAX - u128::try_from(number)?);
-            let spec = Spec::holder(settings, &settings.image, &id);
-            let body = create_body(&spec, kind);
-            let options = None::<CreateContainerOptions>;
-            let made = docker.create_container(options, body).await?;
-            let options = None::<StartContainerOptions>;
-            docker.start_container(&made.id, options).await?;
-            slots.give_back(ContainerId(made.id));
-        }
-        Ok(slots)
-    }
-
-    /// Takes a holder without a guest.
-    fn take(&self) -> Result<ContainerId> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.pop().context("more containers at once than slots")
-    }
-
-    /// Takes back a holder whose guest has ended.
-    fn give_back(&self, holder: ContainerId) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.push(holder);
-    }
-
-    async fn end(&self, docker: &Docker) -> Result<()> {
-        while let Ok(holder) = self.take() {
-            let force = RemoveContainerOptionsBuilder::default().force(true);
-            docker
-                .remove_container(&holder.0, Some(force.build()))
-                .await?;
-        }
-        Ok(())
-    }
-}
 
 #[derive(Debug)]
 pub struct Direct {
@@ -133,37 +71,21 @@ impl Direct {
         &self,
         ready: mpsc::Receiver<Result<Ready>>,
         in_flight: usize,
-        namespaces: Namespaces,
     ) -> Result<usize> {
-        let holders = match namespaces {
-            Namespaces::Own => 0,
-            Namespaces::Slots => in_flight,
-        };
-        let slots = Slots::start(&self.docker, self.kind, &self.settings, holders).await?;
-        let checked = stream::unfold(ready, |mut ready| async {
+        stream::unfold(ready, |mut ready| async {
             ready.recv().await.map(|way| (way, ready))
         })
-        .map(|way| async {
-            let Namespaces::Slots = namespaces else {
-                return self.check(way?, Network::Own).await;
-            };
-            let holder = slots.take()?;
-            let checked = self.check(way?, Network::Slot(holder.clone())).await;
-            slots.give_back(holder);
-            checked
-        })
+        .map(|way| async { self.check(way?).await })
         .buffer_unordered(in_flight)
         .try_fold(0, async |count, ()| Ok(count + 1))
-        .await;
-        slots.end(&self.docker).await?;
-        checked
+        .await
     }
 
-    async fn check(&self, way: Ready, network: Network) -> Result<()> {
+    async fn check(&self, way: Ready) -> Result<()> {
         let image = &self.settings.image;
         let spec = Spec {
             runtime: self.runtime,
-            ..Spec::check(&self.settings, image, &way.check, &way.host, network)
+            ..Spec::check(&self.settings, image, &way.check, &way.host)
         };
         let body = create_body(&spec, self.kind);
         let docker = &self.docker;

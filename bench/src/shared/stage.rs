@@ -124,7 +124,7 @@ impl Stage {
         let engine = &self.equipment.engine;
         let asked = BollardEngine::new(engine);
         let identity = asked.identify().await?;
-        let has_crun = asked.has_runtime(CRUN).await?;
+        let has_crun = asked.info().await?.adds_crun;
         let egress = self.folder().join(EGRESS);
         let settings = launcher::Settings {
             image: self.equipment.image.clone(),

@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use bench::shared::direct::Namespaces;
 use bench::shared::lab::{self, Distances};
 use bench::shared::measure::{Cost, Start};
 use bench::shared::processes::{PARTS, own_seconds};
@@ -109,7 +108,7 @@ async fn main() -> Result<()> {
 async fn soak(arguments: &Arguments, world: World, living: u32, stage: &Stage) -> Result<Seen> {
     let mut out = std::io::stdout();
     lead_to_the_lab(&stage.folder().join("lab/names"), world)?;
-    let before = Bare::measure(arguments, living, stage).await?;
+    let before = directly(arguments, living, stage).await?;
     let (data, public) = (stage.folder().join("data"), stage.folder().join("public"));
     for folder in [&data, &public] {
         std::fs::create_dir(folder)?;
@@ -152,7 +151,7 @@ async fn soak(arguments: &Arguments, world: World, living: u32, stage: &Stage) -
     let stopping = Instant::now();
     orchestrator.stop().await?;
     let stopped_s = stopping.elapsed().as_secs_f64();
-    let after = Bare::measure(arguments, living, stage).await?;
+    let after = directly(arguments, living, stage).await?;
     tell(&mut out, &seen, before, after)?;
     writeln!(out, "\nThe daemon ended within {stopped_s:.1} s.")?;
     writeln!(out, "\n| state | hosts before | after |\n|---|---|---|")?;
@@ -178,33 +177,11 @@ fn lead_to_the_lab(names_file: &Path, world: World) -> Result<()> {
     Ok(())
 }
 
-/// The bare client, with containers in slots and with a network namespace each.
-#[derive(Clone, Copy)]
-struct Bare {
-    slots: Cost,
-    own: Cost,
-}
-
-impl Bare {
-    /// `None` if the bare client is not requested.
-    async fn measure(arguments: &Arguments, living: u32, stage: &Stage) -> Result<Option<Self>> {
-        if arguments.direct_minutes == 0 {
-            return Ok(None);
-        }
-        Ok(Some(Self {
-            slots: directly(arguments, living, stage, Namespaces::Slots).await?,
-            own: directly(arguments, living, stage, Namespaces::Own).await?,
-        }))
+/// Runs the bare client for the requested time. `None` if it is not requested.
+async fn directly(arguments: &Arguments, living: u32, stage: &Stage) -> Result<Option<Cost>> {
+    if arguments.direct_minutes == 0 {
+        return Ok(None);
     }
-}
-
-/// Runs the bare client for the requested time.
-async fn directly(
-    arguments: &Arguments,
-    living: u32,
-    stage: &Stage,
-    namespaces: Namespaces,
-) -> Result<Cost> {
     let direct = stage.direct().await?;
     let until = Instant::now() + Duration::from_secs(60) * arguments.direct_minutes;
     let hosts = lab::hosts(lab::crowd(living.min(DIRECT_HOSTS)))?;
@@ -214,8 +191,8 @@ async fn directly(
     let processes = stage.processes(None)?;
     let start = Start::now(&processes)?;
     let in_flight = usize::from(arguments.in_flight.unwrap_or(DIRECT_IN_FLIGHT));
-    let checked = direct.run(ready, in_flight, namespaces).await?;
-    start.cost_of(checked)
+    let checked = direct.run(ready, in_flight).await?;
+    start.cost_of(checked).map(Some)
 }
 
 /// The daemon with its default settings, except those for the lab.
@@ -233,16 +210,14 @@ fn census(arguments: &Arguments, stage: &Stage) -> Result<Role> {
 fn tell(
     out: &mut impl std::io::Write,
     seen: &Seen,
-    before: Option<Bare>,
-    after: Option<Bare>,
+    before: Option<Cost>,
+    after: Option<Cost>,
 ) -> Result<()> {
     let soak = seen.row.cost;
     let sides = [
-        ("bare client before, slots", before.map(|bare| bare.slots)),
-        ("the same, own namespaces", before.map(|bare| bare.own)),
+        ("bare client before", before),
         ("soak", Some(soak)),
-        ("bare client after, slots", after.map(|bare| bare.slots)),
-        ("the same, own namespaces", after.map(|bare| bare.own)),
+        ("bare client after", after),
     ];
     let columns = PARTS.map(|part| format!(" {part} |")).concat();
     writeln!(
@@ -263,14 +238,11 @@ fn tell(
         )?;
     }
     if let (Some(before), Some(after)) = (before, after) {
-        let slots = f64::midpoint(before.slots.rate, after.slots.rate);
-        let own = f64::midpoint(before.own.rate, after.own.rate);
         writeln!(
             out,
-            "\n{:.2} checks a second in containers, {:.2} of the bare client's in slots (target: 9.6, or 0.95 of it) and {:.2} of its with namespaces of their own (target: 1.6).",
+            "\n{:.2} checks a second in containers, {:.2} of the bare client's (target: 9.6, or 0.95 of it).",
             soak.rate,
-            soak.rate / slots,
-            soak.rate / own
+            soak.rate / f64::midpoint(before.rate, after.rate)
         )?;
     }
     let there = |after: Option<Duration>| {

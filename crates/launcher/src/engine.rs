@@ -17,6 +17,7 @@ pub(crate) mod podman;
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -52,17 +53,22 @@ pub trait Engine: Send + Sync + 'static {
         volume: &str,
     ) -> impl Future<Output = Result<bool, EngineError>> + Send;
 
-    /// Whether the operator added this runtime and kept the default, runc. An operator who chose
-    /// another default, such as gVisor's, wants that one for checks.
-    fn has_runtime(
+    /// What the engine tells about its runtimes and its machine.
+    fn info(&self) -> impl Future<Output = Result<Info, EngineError>> + Send {
+        std::future::ready(Ok(Info::default()))
+    }
+
+    /// Gives an image one more name, in addition to those it has. Takes the name from another image.
+    fn tag(
         &self,
-        _runtime: &str,
-    ) -> impl Future<Output = Result<bool, EngineError>> + Send {
-        std::future::ready(Ok(false))
+        _id: &str,
+        _name: &ImageName,
+    ) -> impl Future<Output = Result<(), EngineError>> + Send {
+        std::future::ready(Ok(()))
     }
 
     /// Creates a container without starting it.
-    fn create(&self, spec: &Spec) -> impl Future<Output = Result<ContainerId, EngineError>> + Send;
+    fn create(&self, spec: &Spec) -> impl Future<Output = Result<Created, EngineError>> + Send;
 
     /// Attaches to stdout and stderr of a container that was created and not yet started.
     fn attach(&self, id: &ContainerId) -> impl Future<Output = Result<Output, EngineError>> + Send;
@@ -93,6 +99,40 @@ impl fmt::Display for ContainerId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// A container that was created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Created {
+    pub id: ContainerId,
+    /// What the engine did not do as it was told, such as a limit that its kernel doesn't have.
+    pub warnings: Vec<String>,
+}
+
+/// An image's name in two parts, as the engines' tag call takes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageName {
+    pub repository: String,
+    pub tag: String,
+}
+
+impl fmt::Display for ImageName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.repository, self.tag)
+    }
+}
+
+/// What an engine tells about its runtimes and its machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Info {
+    /// The operator added crun and kept the default, runc. An operator who chose another default,
+    /// such as gVisor's, wants that one for checks.
+    pub adds_crun: bool,
+    /// The engine runs as a user who is not root.
+    pub is_rootless: bool,
+    /// The kernel can limit memory and processes, as far as the engine can tell.
+    pub limits_memory: bool,
+    pub limits_pids: bool,
 }
 
 /// The engine's kind and versions.
@@ -152,6 +192,15 @@ pub enum EngineError {
         /// The name of the failed call.
         call: &'static str,
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Nothing listens at the socket, or it can't be opened.
+    #[error("{call}: no engine at {}: {why}", path.display())]
+    NoSocket {
+        /// The name of the failed call.
+        call: &'static str,
+        path: PathBuf,
+        /// The cause, and what to do.
+        why: String,
     },
     /// The engine did not answer in time.
     #[error("{call}: no answer from the engine within {limit:?}")]

@@ -32,4 +32,4 @@ pub use container::{seccomp, spec};
 pub use engine::bollard::BollardEngine;
 pub use engine::{Engine, EngineError};
 pub use service::server::{Launcher, serve};
-pub use settings::{EgressSource, Settings, SlotMode};
+pub use settings::{EgressSource, Settings};

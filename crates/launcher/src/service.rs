@@ -4,10 +4,6 @@ pub(crate) mod server;
 
 pub(crate) mod launch;
 
-pub(crate) mod guest;
-
-pub(crate) mod holders;
-
 pub(crate) mod state;
 
 pub(crate) mod registry;
@@ -19,5 +15,3 @@ pub(crate) mod reaper;
 pub(crate) mod probe;
 
 pub(crate) mod probe_container;
-
-pub(crate) mod trial;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use protocol::limits;
 
 use crate::container::confinement::Confinement;
+use crate::engine::ImageName;
 
 /// How long a launch waits for the first probe, so that an orchestrator that starts together with
 /// the launcher doesn't begin with faults.
@@ -46,20 +47,6 @@ pub struct Settings {
     pub backoff_max: Duration,
     /// Time between two sweeps for left-over containers.
     pub sweep_interval: Duration,
-    /// Whether checks join the network namespaces of slots.
-    pub slots: SlotMode,
-}
-
-/// Whether checks join the network namespace of their slot, which a holder keeps, or get their own.
-/// Creating the namespace is half of Docker's work for a check.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SlotMode {
-    /// The faster way on this engine, measured before the first check.
-    Auto,
-    /// Checks join their slot's namespace.
-    On,
-    /// Each check has its own namespace.
-    Off,
 }
 
 /// Where the egress directories are.
@@ -91,25 +78,31 @@ impl Default for Settings {
             backoff_min: Duration::from_secs(1),
             backoff_max: Duration::from_secs(60),
             sweep_interval: Duration::from_secs(60),
-            // Other engines behind the trait may have no namespaces that can be joined.
-            slots: SlotMode::Off,
         }
     }
 }
 
 impl Settings {
+    /// The launcher's own name for the image that passed the last probe. It stays when a build moves
+    /// the configured name, and after the launcher's end.
+    pub fn probed_image(&self) -> ImageName {
+        ImageName {
+            repository: "localhost/fedicensus-probed".to_owned(),
+            tag: self.instance.clone(),
+        }
+    }
+
     /// Time from a container's start until it is killed.
     pub fn life_max(&self) -> Duration {
         self.deadline.saturating_add(self.grace)
     }
 
-    /// Longest time from a launch request to its `End` or `Fault` frame. It covers create and start
-    /// of a holder; create, attach and start; two removals and these three again if the holder had
-    /// died; the container's life; then kill, wait and the last frame. If a client has waited
-    /// longer, its launcher does not work.
+    /// Longest time from a launch request to its `End` or `Fault` frame. It covers create, attach and
+    /// start; the container's life; then kill, wait and the last frame. If a client has waited longer,
+    /// its launcher does not work.
     pub fn launch_max(&self) -> Duration {
         self.start_timeout
-            .saturating_mul(10)
+            .saturating_mul(3)
             .saturating_add(self.life_max())
             .saturating_add(self.call_timeout.saturating_mul(3))
             .saturating_add(STARTING_WAIT_MAX)

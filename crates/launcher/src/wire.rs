@@ -100,8 +100,6 @@ pub struct Status {
     pub version: String,
     /// Name and version of the engine, once it has answered.
     pub engine: Option<String>,
-    /// Whether checks join the network namespaces of slots, and why. `None` until that is known.
-    pub slots: Option<String>,
     /// Why no check can run now. `None` if checks can run.
     pub trouble: Option<String>,
     /// Missing limits that are not required, such as the CPU share.

@@ -138,11 +138,6 @@ pub const SETTINGS: &[Setting] = &[
         "Image of the checker (launcher only).",
     ),
     setting(
-        "slots",
-        "auto",
-        "Whether checks reuse network namespaces, one check at a time, instead of making a new one each: `on`, `off`, or `auto`, which measures at the start which is faster. Making a namespace is half of Docker's work for a check. Neither kind leads anywhere (launcher only).",
-    ),
-    setting(
         "seccomp_path",
         "",
         "Absolute path, on the engine's machine, of a file with the output of `fedicensus seccomp-profile`. Podman reads the list of system calls that a check may make only from a file; Docker receives it from the launcher (launcher only).",

@@ -9,7 +9,6 @@
 mod confinement;
 mod deliveries;
 mod expected;
-mod guests;
 mod standin;
 mod targets;
 mod walks;

@@ -26,7 +26,7 @@ pub(crate) fn engine() -> anyhow::Result<Option<EngineApi>> {
     }
 }
 
-/// Ids of this world's containers, running or not, including holders.
+/// Ids of this world's containers, running or not.
 pub(crate) fn containers_of(world: &World, engine: &EngineApi) -> anyhow::Result<Vec<String>> {
     let label = format!("org.fedicensus={}", world.setting("instance"));
     engine.containers(&[&label], Listed::All)
@@ -40,7 +40,7 @@ pub(crate) fn checks_of(world: &World, engine: &EngineApi) -> anyhow::Result<Vec
 
 fn running_check(world: &World, engine: &EngineApi) -> anyhow::Result<Option<Value>> {
     let label = format!("org.fedicensus={}", world.setting("instance"));
-    // Only a check's container has a host; the probe and the holders have none.
+    // Only a check's container has a host; the probe has none.
     let labels = [label.as_str(), "org.fedicensus.host"];
     let running = engine.containers(&labels, Listed::Running)?;
     let Some(id) = running.first() else {
@@ -68,13 +68,8 @@ async fn a_running_check_is_confined_entirely() -> anyhow::Result<()> {
     let mut differences = as_the_engine_tells(&container);
     let network = container.pointer("/HostConfig/NetworkMode");
     let network = network.and_then(Value::as_str).unwrap_or_default();
-    let namespace = match network.strip_prefix("container:") {
-        // The namespace of a slot, which its holder keeps.
-        Some(holder) => engine.inspect(holder)?["HostConfig"]["NetworkMode"].clone(),
-        None => json!(network),
-    };
-    if namespace != "none" {
-        differences.push(format!("network: {network}, which is {namespace}"));
+    if network != "none" {
+        differences.push(format!("network: {network}"));
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
     let pid = container["State"]["Pid"].as_u64().context("a pid")?;

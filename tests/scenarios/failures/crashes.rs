@@ -159,11 +159,7 @@ impl Story {
         options.interval_divisor = 10_000;
         let life_max = match &options.engine {
             Engine::Process => Duration::from_millis(900),
-            Engine::Socket(_) => {
-                // Set, because measuring both ways would take most of a launcher's life here.
-                options.settings.push(("slots", "on".to_owned()));
-                Duration::from_millis(4000)
-            }
+            Engine::Socket(_) => Duration::from_millis(4000),
         };
         let mut world = World::prepare(options).await?;
         world.begin(Role::Gateway).await?;
@@ -386,7 +382,6 @@ impl Story {
         let Engine::Socket(socket) = Engine::from_environment() else {
             return Ok(());
         };
-        // The holders of its slots end with the launcher.
         self.world.stop(Role::Launcher).await?;
         let left = containers_of(&self.world, &EngineApi::connect(&socket)?)?;
         ensure!(left.is_empty(), "containers are left: {left:?}");

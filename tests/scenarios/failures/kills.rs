@@ -64,7 +64,6 @@ pub(crate) async fn nothing_is_left(world: &mut World) -> anyhow::Result<()> {
                 Ok(checks_of(world, &engine)?.is_empty())
             })
             .await?;
-        // Its holders end with it.
         world.stop(Role::Launcher).await?;
         let left = containers_of(world, &engine)?;
         assert!(left.is_empty(), "{left:?}");

@@ -20,6 +20,9 @@ pub struct Confinement {
     pub pids_max: u32,
     /// CPU share in thousandths of a CPU.
     pub cpu_milli: u32,
+    /// Processor weight beside other containers, which have 1024 by default. Checks give way to what
+    /// else the machine is for.
+    pub cpu_shares: u32,
     /// Highest number of open files. Podman up to 5.4 ignores it; the checker lowers its own limit.
     pub nofile: u32,
     /// `RLIMIT_NPROC` for Podman. The kernel counts a user's processes over all containers, so this
@@ -38,6 +41,7 @@ impl Default for Confinement {
             memory_bytes: 64 * 1024 * 1024,
             pids_max: 16,
             cpu_milli: 500,
+            cpu_shares: 128,
             nofile: 64,
             podman_nproc: None,
             seccomp: Some(SeccompProfile::ours(None)),

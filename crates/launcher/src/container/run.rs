@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::container::spec::Spec;
-use crate::engine::{ContainerId, Engine, EngineError, Output, bounded};
+use crate::engine::{ContainerId, Created, Engine, EngineError, Output, bounded};
 use crate::settings::Settings;
 use crate::wire::frames::{FrameWriter, ReaderGone};
 use crate::wire::{End, FaultKind, Killed, LaunchFault};
@@ -39,8 +39,6 @@ pub(crate) struct Signals {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     End(End),
-    /// The engine refused to create or start the container, so nothing ran: our fault.
-    NotStarted(LaunchFault),
     /// The container could not be run, or not until its end: our fault.
     Fault(LaunchFault),
     /// The reader has disconnected, so there is nobody to report to.
@@ -55,37 +53,32 @@ enum Stop {
     Ending,
 }
 
-/// Runs a container to its end. `container` holds the id as soon as it is known, because the caller
-/// removes the container whatever the outcome.
+/// Runs a container to its end. `container` holds what was created as soon as it is known, because
+/// the caller removes the container whatever the outcome.
 pub(crate) async fn run<E: Engine, W: AsyncWrite + Unpin>(
     engine: &E,
     settings: &Settings,
     spec: &Spec,
     signals: &Signals,
     frames: &mut FrameWriter<W>,
-    container: &mut Option<ContainerId>,
+    container: &mut Option<Created>,
 ) -> Outcome {
     let created = bounded("create", settings.start_timeout, engine.create(spec)).await;
     let id = match created {
-        Ok(id) => container.insert(id).clone(),
+        Ok(created) => container.insert(created).id.clone(),
         Err(error) => {
-            let was_refused = matches!(error, EngineError::Refused { .. });
-            let fault = create_failed(engine, settings, spec, error).await;
-            return match was_refused && fault.kind == FaultKind::EngineError {
-                true => Outcome::NotStarted(fault),
-                false => Outcome::Fault(fault),
-            };
+            return Outcome::Fault(create_failed(engine, settings, spec, error).await);
         }
     };
     let output = match bounded("attach", settings.start_timeout, engine.attach(&id)).await {
         Ok(output) => output,
-        Err(error) => return not_started(&error),
+        Err(error) => return Outcome::Fault(fault(&error)),
     };
     // Not interrupted half-way, because an abandoned start may still happen. A stop that came
     // during the start is noticed right after it.
     if let Err(error) = bounded("start", settings.start_timeout, engine.start(&id)).await {
         // The start may go on after its timeout. The forced removal ends it.
-        return not_started(&error);
+        return Outcome::Fault(fault(&error));
     }
     let started = Instant::now();
     let deadline = started.checked_add(settings.life_max()).unwrap_or(started);
@@ -118,7 +111,9 @@ pub(crate) async fn run<E: Engine, W: AsyncWrite + Unpin>(
 pub(crate) fn fault(error: &EngineError) -> LaunchFault {
     let (kind, source) = match error {
         EngineError::Down { source, .. } => (FaultKind::EngineDown, Some(source)),
-        EngineError::TimedOut { .. } => (FaultKind::EngineDown, None),
+        EngineError::NoSocket { .. } | EngineError::TimedOut { .. } => {
+            (FaultKind::EngineDown, None)
+        }
         EngineError::Refused { source, .. } | EngineError::Garbled { source, .. } => {
             (FaultKind::EngineError, Some(source))
         }
@@ -154,9 +149,19 @@ pub(crate) fn image_missing(image: &str) -> LaunchFault {
     }
 }
 
+/// The fault of an engine that no longer has the image that was probed.
+fn image_replaced(image: &str) -> LaunchFault {
+    LaunchFault {
+        kind: FaultKind::ImageMissing,
+        message: format!(
+            "the engine no longer has the image that checks ran from, and {image} is another one, which is probed next"
+        ),
+    }
+}
+
 /// The fault of a failed create. It queries the engine for the image, because Docker and Podman
 /// report a missing one in different ways.
-pub(crate) async fn create_failed<E: Engine>(
+async fn create_failed<E: Engine>(
     engine: &E,
     settings: &Settings,
     spec: &Spec,
@@ -165,21 +170,14 @@ pub(crate) async fn create_failed<E: Engine>(
     if matches!(error, EngineError::Refused { .. }) {
         let id = engine.image_id(&spec.image);
         if let Ok(None) = bounded("image", settings.call_timeout, id).await {
-            return image_missing(&settings.image);
+            let named = engine.image_id(&settings.image);
+            return match bounded("image", settings.call_timeout, named).await {
+                Ok(Some(_)) => image_replaced(&settings.image),
+                Ok(None) | Err(_) => image_missing(&settings.image),
+            };
         }
     }
     fault(&error)
-}
-
-/// The outcome of a failed attach or start. Only a refusal means that nothing runs: after a lost
-/// connection or a timeout the container may have started.
-fn not_started(error: &EngineError) -> Outcome {
-    match error {
-        EngineError::Refused { .. } => Outcome::NotStarted(fault(error)),
-        EngineError::Down { .. } | EngineError::TimedOut { .. } | EngineError::Garbled { .. } => {
-            Outcome::Fault(fault(error))
-        }
-    }
 }
 
 async fn stop(signals: &Signals, deadline: Instant) -> Stop {

@@ -9,7 +9,6 @@ use protocol::{CheckId, Host, limits};
 
 pub use crate::container::confinement::{Confinement, SELINUX_LEVEL};
 pub use crate::container::seccomp::SeccompProfile;
-use crate::engine::ContainerId;
 use crate::settings::{EgressSource, Settings};
 
 /// Label of everything that belongs to an installation. Its value is the installation's name.
@@ -25,20 +24,9 @@ pub const LABEL_HOST: &str = "org.fedicensus.host";
 /// Label of the probe container, in addition to [`LABEL_CHECK`].
 pub const LABEL_PROBE: &str = "org.fedicensus.probe";
 
-/// Label of a holder, in addition to [`LABEL_CHECK`].
-pub const LABEL_HOLDER: &str = "org.fedicensus.holder";
-
 /// A runtime that uses less processor time than Docker's default, runc. It is written in C instead
 /// of Go, and caches the compiled list of system calls.
 pub const CRUN: &str = "crun";
-
-/// A container's network namespace. Either kind has only the loopback interface and no route.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Network {
-    Own,
-    /// A slot's namespace, which this container, its holder, keeps.
-    Slot(ContainerId),
-}
 
 /// A container to be created.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,59 +39,37 @@ pub struct Spec {
     /// What is mounted, read-only, at [`limits::EGRESS_MOUNT`]. The probe has no mount.
     pub egress: Option<EgressSource>,
     pub confinement: Confinement,
-    pub network: Network,
     /// The engine's runtime that runs it. `None` for the engine's default.
     pub runtime: Option<&'static str>,
 }
 
 impl Spec {
     /// The container of a check, from the image of this id.
-    pub fn check(
-        settings: &Settings,
-        image: &str,
-        check: &CheckId,
-        host: &Host,
-        network: Network,
-    ) -> Self {
+    pub fn check(settings: &Settings, image: &str, check: &CheckId, host: &Host) -> Self {
         Self {
             argv: argv(settings, check, host),
-            labels: BTreeMap::from([
-                (LABEL_INSTANCE.to_owned(), settings.instance.clone()),
-                (LABEL_CHECK.to_owned(), check.to_string()),
-                (LABEL_HOST.to_owned(), host.to_string()),
-            ]),
             egress: Some(settings.egress.clone()),
-            image: image.to_owned(),
-            confinement: settings.confinement.clone(),
-            network,
-            runtime: None,
+            ..Self::labelled(settings, image, check, (LABEL_HOST, host.as_str()))
         }
     }
 
     /// The container that checks its own limits. It differs from a check's container in the
     /// arguments, a label and the mount.
-    pub fn probe(settings: &Settings, image: &str, check: &CheckId, network: Network) -> Self {
+    pub fn probe(settings: &Settings, image: &str, check: &CheckId) -> Self {
         Self {
-            network,
-            ..Self::without_host(settings, image, check, "--probe", (LABEL_PROBE, "limits"))
+            argv: vec!["--probe".to_owned()],
+            ..Self::labelled(settings, image, check, (LABEL_PROBE, "limits"))
         }
     }
 
-    /// The container that keeps a network namespace for the checks of a slot. It differs from a
-    /// check's container in the arguments, a label and the mount, and waits until it is killed.
-    pub fn holder(settings: &Settings, image: &str, check: &CheckId) -> Self {
-        Self::without_host(settings, image, check, "--hold", (LABEL_HOLDER, "network"))
-    }
-
-    fn without_host(
+    fn labelled(
         settings: &Settings,
         image: &str,
         check: &CheckId,
-        argument: &str,
         (label, value): (&str, &str),
     ) -> Self {
         Self {
-            argv: vec![argument.to_owned()],
+            argv: Vec::new(),
             labels: BTreeMap::from([
                 (LABEL_INSTANCE.to_owned(), settings.instance.clone()),
                 (LABEL_CHECK.to_owned(), check.to_string()),
@@ -112,7 +78,6 @@ impl Spec {
             egress: None,
             image: image.to_owned(),
             confinement: settings.confinement.clone(),
-            network: Network::Own,
             runtime: None,
         }
     }

@@ -14,7 +14,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use crate::engine::transport::{ANSWER_BYTES_MAX, Allowance, Refusal, refusal, send};
+use crate::engine::transport::{ANSWER_BYTES_MAX, Allowance, ApiVersion, Refusal, refusal, send};
 use crate::engine::{Chunk, ContainerId, EngineError, Output};
 
 /// Bytes per read: the most that Docker puts into a frame.
@@ -24,7 +24,11 @@ const READ_BYTES: usize = 32 * 1024;
 const HEAD_BYTES: usize = 8;
 
 /// Attaches to stdout and stderr of a container. Nothing is written to its stdin.
-pub(crate) async fn attach(socket: &Path, id: &ContainerId) -> Result<Output, Refusal> {
+pub(crate) async fn attach(
+    socket: &Path,
+    version: ApiVersion,
+    id: &ContainerId,
+) -> Result<Output, Refusal> {
     let request = Request::post(format!(
         "/containers/{id}/attach?stream=true&stdin=false&stdout=true&stderr=true"
     ))
@@ -34,7 +38,7 @@ pub(crate) async fn attach(socket: &Path, id: &ContainerId) -> Result<Output, Re
     .body(String::new())
     .map_err(|error| Refusal::Client(error.into()))?;
     let allowance = Allowance::new(ANSWER_BYTES_MAX);
-    let answer = send(socket, request, allowance.clone())
+    let answer = send(socket, Some(version), request, allowance.clone())
         .await
         .map_err(Refusal::Client)?;
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {

@@ -4,6 +4,7 @@
 //! are not used, because the two engines differ there. Answers over their bound are rejected.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -11,19 +12,24 @@ use bollard::errors::Error;
 use bollard::models::SystemVersion;
 use bollard::query_parameters::{
     CreateContainerOptions, KillContainerOptionsBuilder, RemoveContainerOptionsBuilder,
-    StartContainerOptions, WaitContainerOptionsBuilder,
+    StartContainerOptions, TagImageOptionsBuilder, WaitContainerOptionsBuilder,
 };
-use bollard::{API_DEFAULT_VERSION, BollardRequest, ClientVersion, Docker};
+use bollard::{API_DEFAULT_VERSION, BollardRequest, Docker};
 use futures_util::StreamExt as _;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use crate::container::spec::Spec;
+use crate::container::spec::{CRUN, Spec};
 use crate::engine::attach::attach;
 use crate::engine::create::create_body;
 use crate::engine::podman;
-use crate::engine::transport::{Allowance, Refusal, answer_bytes_max, get, is_too_long, send};
-use crate::engine::{ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output};
+use crate::engine::transport::{
+    Allowance, ApiVersion, Refusal, answer_bytes_max, get, is_too_long, send,
+};
+use crate::engine::{
+    ContainerId, Created, Engine, EngineError, EngineKind, Identity, ImageName, Info, Listed,
+    Output,
+};
 
 /// The client's own timeout for an answer's head, in seconds. Longer than any timeout of the
 /// launcher, so that the launcher's applies.
@@ -40,6 +46,8 @@ pub struct BollardEngine {
 struct Connected {
     docker: Docker,
     kind: EngineKind,
+    /// Of every request but the one that asks for it.
+    version: ApiVersion,
 }
 
 impl BollardEngine {
@@ -56,9 +64,10 @@ impl BollardEngine {
     async fn told<T: DeserializeOwned>(
         &self,
         call: &'static str,
+        version: Option<ApiVersion>,
         path: &str,
     ) -> Result<T, EngineError> {
-        let text = get(&self.socket, path)
+        let text = get(&self.socket, version, path)
             .await
             .map_err(|refusal| refused(call, refusal))?;
         serde_json::from_slice(&text).map_err(|error| EngineError::Garbled {
@@ -81,24 +90,56 @@ impl BollardEngine {
     async fn connect(&self) -> Result<Identity, EngineError> {
         // Our own request, because the client would send two: Podman answers this call only after
         // it has taken the lock of every container.
-        let version: SystemVersion = self.told("version", "/version").await?;
-        let docker =
-            client(&self.socket, &spoken(&version)?).map_err(|error| named("version", error))?;
-        let kind = if podman::is_podman(&version) {
+        let told = self.told("version", None, "/version").await;
+        let told: SystemVersion = told.map_err(|error| self.explained(error))?;
+        let version = spoken(&told)?;
+        let docker = client(&self.socket, version).map_err(|error| named("version", error))?;
+        let kind = if podman::is_podman(&told) {
             EngineKind::Podman
         } else {
             EngineKind::Docker
         };
-        let api = docker.client_version();
         *self
             .connected
             .write()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(Connected { docker, kind }));
+            .unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(Connected {
+            docker,
+            kind,
+            version,
+        }));
         Ok(Identity {
             kind,
-            version: version.version.unwrap_or_default(),
-            api: (api.major_version, api.minor_version),
+            version: told.version.unwrap_or_default(),
+            api: (version.major, version.minor),
         })
+    }
+
+    /// A failed connection, with what an operator can do about the socket.
+    fn explained(&self, error: EngineError) -> EngineError {
+        let EngineError::Down { call, source } = error else {
+            return error;
+        };
+        let Some(Error::IOError { err }) = source.downcast_ref() else {
+            return EngineError::Down { call, source };
+        };
+        let is = |kinds: &[ErrorKind]| kinds.contains(&err.kind());
+        if is(&[ErrorKind::PermissionDenied]) {
+            let source = format!("{}: {err}; {FORBIDDEN}", self.socket.display()).into();
+            return EngineError::Down { call, source };
+        }
+        if !is(&[ErrorKind::ConnectionRefused, ErrorKind::NotFound]) {
+            return EngineError::Down { call, source };
+        }
+        let why = if self.socket.is_dir() {
+            NO_SOCKET_BUT_A_FOLDER.to_owned()
+        } else {
+            format!("{err}; {NO_SOCKET}")
+        };
+        EngineError::NoSocket {
+            call,
+            path: self.socket.clone(),
+            why,
+        }
     }
 }
 
@@ -112,15 +153,28 @@ struct Summary {
     labels: Option<HashMap<String, String>>,
 }
 
-/// The used field of an engine's information: the names of its runtimes.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Info {
-    #[serde(default)]
+/// The used fields of an engine's information.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+struct Told {
     runtimes: HashMap<String, IgnoredAny>,
-    #[serde(default)]
     default_runtime: String,
+    security_options: Vec<String>,
+    memory_limit: bool,
+    pids_limit: bool,
 }
+
+/// Advice on a socket at which nothing listens.
+const NO_SOCKET: &str = "is the engine running, and is this its socket? compose.yaml mounts ENGINE_SOCKET there: for a \
+rootless engine set it to `$XDG_RUNTIME_DIR/docker.sock` or `$XDG_RUNTIME_DIR/podman/podman.sock`";
+
+/// Advice on a folder in the socket's place. Docker makes one where a mount's source is missing.
+const NO_SOCKET_BUT_A_FOLDER: &str = "it is a folder, which Docker makes where ENGINE_SOCKET (compose.yaml) names no file: set it to the engine's \
+socket, such as `$XDG_RUNTIME_DIR/docker.sock` for rootless Docker, and remove the empty folder";
+
+/// Advice on a socket that may not be opened.
+const FORBIDDEN: &str = "this user may not open it; with userns-remap, the launcher's root is not the engine's: see \
+userns-remap in docs/operating.md";
 
 /// Docker's default runtime, unless its operator chose another.
 const RUNC: &str = "runc";
@@ -138,8 +192,9 @@ impl Engine for BollardEngine {
     }
 
     async fn image_id(&self, image: &str) -> Result<Option<String>, EngineError> {
-        self.connected("image")?;
-        let answer = self.told("image", &format!("/images/{image}/json")).await;
+        let version = Some(self.connected("image")?.version);
+        let path = format!("/images/{image}/json");
+        let answer = self.told("image", version, &path).await;
         match answer {
             Ok(Found { id }) => image_id(id).map(Some),
             Err(EngineError::Refused { source, .. }) if says_not_found(source.as_ref()) => {
@@ -168,18 +223,39 @@ impl Engine for BollardEngine {
             .any(|found| found.name == volume))
     }
 
-    async fn has_runtime(&self, runtime: &str) -> Result<bool, EngineError> {
-        match self.connected("info")?.kind {
-            EngineKind::Docker => {
-                let info: Info = self.told("info", "/info").await?;
-                Ok(info.default_runtime == RUNC && info.runtimes.contains_key(runtime))
-            }
-            // Podman lists the runtimes that it knows, installed or not.
-            EngineKind::Podman => Ok(false),
-        }
+    async fn info(&self) -> Result<Info, EngineError> {
+        let connected = self.connected("info")?;
+        let told: Told = self.told("info", Some(connected.version), "/info").await?;
+        Ok(Info {
+            adds_crun: match connected.kind {
+                EngineKind::Docker => {
+                    told.default_runtime == RUNC && told.runtimes.contains_key(CRUN)
+                }
+                // Podman lists the runtimes that it knows, installed or not.
+                EngineKind::Podman => false,
+            },
+            is_rootless: told
+                .security_options
+                .iter()
+                .any(|option| option == "name=rootless"),
+            limits_memory: told.memory_limit,
+            limits_pids: told.pids_limit,
+        })
     }
 
-    async fn create(&self, spec: &Spec) -> Result<ContainerId, EngineError> {
+    async fn tag(&self, id: &str, name: &ImageName) -> Result<(), EngineError> {
+        let options = TagImageOptionsBuilder::default()
+            .repo(&name.repository)
+            .tag(&name.tag)
+            .build();
+        self.connected("tag")?
+            .docker
+            .tag_image(id, Some(options))
+            .await
+            .map_err(|error| named("tag", error))
+    }
+
+    async fn create(&self, spec: &Spec) -> Result<Created, EngineError> {
         let connected = self.connected("create")?;
         let body = create_body(spec, connected.kind);
         connected
@@ -187,13 +263,18 @@ impl Engine for BollardEngine {
             .create_container(None::<CreateContainerOptions>, body)
             .await
             .map_err(|error| named("create", error))
-            .and_then(|created| container_id(created.id))
+            .and_then(|created| {
+                Ok(Created {
+                    id: container_id(created.id)?,
+                    warnings: created.warnings,
+                })
+            })
     }
 
     async fn attach(&self, id: &ContainerId) -> Result<Output, EngineError> {
         // Our own parser: the client's buffers a whole frame, however long the frame claims to be.
-        self.connected("attach")?;
-        attach(&self.socket, id)
+        let version = self.connected("attach")?.version;
+        attach(&self.socket, version, id)
             .await
             .map_err(|refusal| refused("attach", refusal))
     }
@@ -253,10 +334,10 @@ impl Engine for BollardEngine {
     }
 
     async fn list(&self, labels: &[String]) -> Result<Vec<Listed>, EngineError> {
-        self.connected("list")?;
+        let version = Some(self.connected("list")?.version);
         let filters = serde_json::json!({ "label": labels }).to_string();
         let path = format!("/containers/json?all=true&filters={}", encoded(&filters));
-        let summaries: Vec<Summary> = self.told("list", &path).await?;
+        let summaries: Vec<Summary> = self.told("list", version, &path).await?;
         Ok(summaries.into_iter().filter_map(listed).collect())
     }
 }
@@ -272,39 +353,42 @@ fn refused(call: &'static str, refusal: Refusal) -> EngineError {
 }
 
 /// The newest API version that both sides support.
-fn spoken(version: &SystemVersion) -> Result<ClientVersion, EngineError> {
-    let text = version.api_version.as_deref().unwrap_or_default();
-    let parsed = text.split_once('.').and_then(|(major, minor)| {
-        Some(ClientVersion {
-            major_version: major.parse().ok()?,
-            minor_version: minor.parse().ok()?,
-        })
-    });
-    let engines = parsed.ok_or_else(|| EngineError::Garbled {
+fn spoken(told: &SystemVersion) -> Result<ApiVersion, EngineError> {
+    let garbled = |what: String| EngineError::Garbled {
         call: "version",
-        source: format!("the engine reports an invalid API version: {text:?}").into(),
+        source: what.into(),
+    };
+    let text = told.api_version.as_deref().unwrap_or_default();
+    let newest = ApiVersion::parse(text).ok_or_else(|| {
+        garbled(format!(
+            "the engine reports an invalid API version: {text:?}"
+        ))
     })?;
-    let ours = *API_DEFAULT_VERSION;
-    let both = |version: &ClientVersion| (version.major_version, version.minor_version);
-    Ok(if both(&engines) < both(&ours) {
-        engines
-    } else {
-        ours
-    })
+    let ours = ApiVersion {
+        major: API_DEFAULT_VERSION.major_version,
+        minor: API_DEFAULT_VERSION.minor_version,
+    };
+    let oldest = told.min_api_version.as_deref().and_then(ApiVersion::parse);
+    match oldest {
+        Some(oldest) if oldest > ours => Err(garbled(format!(
+            "the engine takes versions {oldest} to {newest} of its API, and this launcher speaks {ours} at most: update Fedicensus"
+        ))),
+        Some(_) | None => Ok(newest.min(ours)),
+    }
 }
 
 /// A client that opens a connection for each call.
-fn client(socket: &Path, version: &ClientVersion) -> Result<Docker, Error> {
+fn client(socket: &Path, version: ApiVersion) -> Result<Docker, Error> {
     let socket: Arc<Path> = Arc::from(socket);
     let transport = move |request: BollardRequest| {
         let socket = Arc::clone(&socket);
         async move {
             let allowance = Allowance::new(answer_bytes_max(request.uri().path()));
-            send(&socket, request, allowance).await
+            send(&socket, Some(version), request, allowance).await
         }
     };
     let address = Some("http://engine");
-    Docker::connect_with_custom_transport(transport, address, CLIENT_TIMEOUT_S, version)
+    Docker::connect_with_custom_transport(transport, address, CLIENT_TIMEOUT_S, API_DEFAULT_VERSION)
 }
 
 /// Whether an engine refused because the image does not exist. This is the only status code in use,

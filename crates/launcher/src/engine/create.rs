@@ -9,7 +9,7 @@ use bollard::models::{
 use protocol::limits;
 
 use crate::container::confinement::{Confinement, SELINUX_LEVEL};
-use crate::container::spec::{Network, Spec};
+use crate::container::spec::Spec;
 use crate::engine::{EngineKind, docker, podman};
 use crate::settings::EgressSource;
 
@@ -24,9 +24,6 @@ pub(crate) const COVER_OPTIONS: &str = "ro,noexec,nosuid,nodev,size=4k";
 /// The body of the engines' create call.
 pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
     let confinement = &spec.confinement;
-    // A container that joins a namespace has its holder's host name and resolvers, and the engines
-    // refuse others.
-    let has_names = spec.network == Network::Own;
     ContainerCreateBody {
         image: Some(spec.image.clone()),
         cmd: Some(spec.argv.clone()),
@@ -35,8 +32,8 @@ pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
         user: Some(format!("{}:{}", confinement.user, confinement.group)),
         // Otherwise the engine uses the container's id as host name, which nothing inside needs to
         // know.
-        hostname: has_names.then(|| "check".to_owned()),
-        domainname: has_names.then(String::new),
+        hostname: Some("check".to_owned()),
+        domainname: Some(String::new()),
         attach_stdin: Some(false),
         attach_stdout: Some(true),
         attach_stderr: Some(true),
@@ -57,17 +54,15 @@ pub fn create_body(spec: &Spec, kind: EngineKind) -> ContainerCreateBody {
 fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
     let confinement = &spec.confinement;
     let memory = i64::from(confinement.memory_bytes);
-    let resolvers_of_docker = match kind {
-        EngineKind::Docker => spec.network == Network::Own,
+    let is_docker = match kind {
+        EngineKind::Docker => true,
         EngineKind::Podman => false,
     };
     HostConfig {
-        network_mode: Some(match &spec.network {
-            Network::Own => "none".to_owned(),
-            Network::Slot(holder) => format!("container:{holder}"),
-        }),
-        dns: resolvers_of_docker.then(|| vec![docker::RESOLVER.to_owned()]),
-        dns_search: resolvers_of_docker.then(|| vec![docker::SEARCH_NOWHERE.to_owned()]),
+        // A network namespace of its own, with the loopback interface and no route.
+        network_mode: Some("none".to_owned()),
+        dns: is_docker.then(|| vec![docker::RESOLVER.to_owned()]),
+        dns_search: is_docker.then(|| vec![docker::SEARCH_NOWHERE.to_owned()]),
         readonly_rootfs: Some(true),
         tmpfs: Some(covers(kind)),
         mounts: Some(spec.egress.iter().map(mount).collect()),
@@ -79,6 +74,7 @@ fn host_config(spec: &Spec, kind: EngineKind) -> HostConfig {
         memory_swap: Some(memory),
         pids_limit: Some(i64::from(confinement.pids_max)),
         nano_cpus: Some(i64::from(confinement.cpu_milli).saturating_mul(1_000_000)),
+        cpu_shares: Some(i64::from(confinement.cpu_shares)),
         ulimits: Some(ulimits(confinement, kind)),
         ipc_mode: Some("none".to_owned()),
         // A log driver would write checkers' output, which hosts can influence, to the disk.
@@ -142,7 +138,7 @@ fn mount(egress: &EgressSource) -> Mount {
 }
 
 fn security_options(confinement: &Confinement, kind: EngineKind) -> Vec<String> {
-    let mut options = vec!["no-new-privileges:true".to_owned()];
+    let mut options = vec!["no-new-privileges".to_owned()];
     if let Some(profile) = &confinement.seccomp {
         options.extend(match kind {
             EngineKind::Docker => docker::seccomp(profile),

@@ -18,6 +18,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{HOST, HeaderValue};
+use hyper::http::uri::InvalidUri;
 use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use thiserror::Error as ThisError;
@@ -75,12 +76,48 @@ pub(crate) fn answer_bytes_max(path: &str) -> u64 {
     }
 }
 
+/// A version of the engines' API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ApiVersion {
+    pub(crate) major: usize,
+    pub(crate) minor: usize,
+}
+
+impl ApiVersion {
+    /// A version as the engines write it: `1.41`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once('.')?;
+        Some(Self {
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+        })
+    }
+}
+
+impl fmt::Display for ApiVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.major, self.minor)
+    }
+}
+
+/// The target of a request in this version of the API, whichever version a client wrote before it.
+fn versioned(target: &str, version: ApiVersion) -> String {
+    let path = target
+        .strip_prefix("/v")
+        .and_then(|rest| rest.split_once('/'))
+        .filter(|(written, _)| ApiVersion::parse(written).is_some())
+        .map_or_else(|| target.trim_start_matches('/'), |(_written, path)| path);
+    format!("/v{version}/{path}")
+}
+
 /// Sends a request over a new connection, which ends when the answer's body ends or is dropped.
+/// Without a version it asks for the engine's versions.
 ///
 /// # Errors
 /// Fails if nothing listens, the connection breaks, or the answer is not HTTP.
 pub(crate) async fn send<B>(
     socket: &Path,
+    version: Option<ApiVersion>,
     mut request: Request<B>,
     allowance: Allowance,
 ) -> Result<Response<Incoming>, Error>
@@ -101,8 +138,13 @@ where
             tracing::debug!(%error, "a connection to the engine broke");
         }
     });
-    if let Some(path) = request.uri().path_and_query().cloned() {
-        *request.uri_mut() = Uri::from(path);
+    if let Some(target) = request.uri().path_and_query().cloned() {
+        *request.uri_mut() = match version {
+            Some(version) => versioned(target.as_str(), version)
+                .parse()
+                .map_err(|error: InvalidUri| io::Error::other(error))?,
+            None => Uri::from(target),
+        };
     }
     request.headers_mut().insert(HOST, HOST_OF_NONE);
     Ok(sender.send_request(request).await?)
@@ -158,12 +200,16 @@ pub(crate) async fn refusal(answer: Response<Incoming>) -> Refusal {
 ///
 /// # Errors
 /// Fails if the call fails or is not answered with success.
-pub(crate) async fn get(socket: &Path, path: &str) -> Result<Vec<u8>, Refusal> {
+pub(crate) async fn get(
+    socket: &Path,
+    version: Option<ApiVersion>,
+    path: &str,
+) -> Result<Vec<u8>, Refusal> {
     let request = Request::get(path)
         .body(String::new())
         .map_err(|error| Refusal::Client(error.into()))?;
     let allowance = Allowance::new(answer_bytes_max(request.uri().path()));
-    let answer = send(socket, request, allowance)
+    let answer = send(socket, version, request, allowance)
         .await
         .map_err(Refusal::Client)?;
     if !answer.status().is_success() {
@@ -261,6 +307,22 @@ mod tests {
             near.read_exact(&mut read).await.unwrap();
             let rest = near.read_to_end(&mut Vec::new()).await;
             assert_eq!(rest.is_err_and(|error| is_too_long(&error)), expect);
+        }
+    }
+
+    #[test]
+    fn a_version_stands_before_a_path_once() {
+        let version = ApiVersion::parse("1.41").unwrap();
+        for (target, expect) in [
+            (
+                "/containers/json?all=true",
+                "/v1.41/containers/json?all=true",
+            ),
+            ("/v1.53/containers/create", "/v1.41/containers/create"),
+            ("/volumes", "/v1.41/volumes"),
+            ("/v1/volumes", "/v1.41/v1/volumes"),
+        ] {
+            assert_eq!(versioned(target, version), expect);
         }
     }
 

@@ -6,10 +6,9 @@ use protocol::{CheckId, Host};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::container::run::{EXIT_CODE_KILLED, Outcome, Signals};
+use crate::container::run::{EXIT_CODE_KILLED, Outcome, Signals, run};
 use crate::container::spec::Spec;
 use crate::engine::Engine;
-use crate::service::guest::Leftovers;
 use crate::service::state::{Condition, Shared};
 use crate::wire::frames::FrameWriter;
 use crate::wire::{FaultKind, FrameKind, Killed, LaunchFault};
@@ -55,7 +54,7 @@ async fn launched<E: Engine, W: AsyncWrite + Unpin>(
     host: &Host,
     gone: &CancellationToken,
 ) {
-    let mut left = Leftovers::default();
+    let mut container = None;
     let entry = shared.registry.enter(check);
     let mut slot = shared.slots.take();
     let outcome = match (&entry, &slot) {
@@ -68,19 +67,29 @@ async fn launched<E: Engine, W: AsyncWrite + Unpin>(
             Err(fault) => Outcome::Fault(fault),
             Ok(ready) => {
                 let settings = &shared.settings;
-                let spec = |network| Spec::check(settings, &ready.image, check, host, network);
+                let spec = Spec {
+                    runtime: ready.runtime,
+                    ..Spec::check(settings, &ready.image, check, host)
+                };
                 let signals = Signals {
                     asked: entry.asked.clone(),
                     gone: gone.clone(),
                     ending: shared.ending.clone(),
                 };
-                shared
-                    .run(settings, ready.way, spec, &signals, &mut frames, &mut left)
-                    .await
+                let engine = &shared.engine;
+                run(
+                    engine,
+                    settings,
+                    &spec,
+                    &signals,
+                    &mut frames,
+                    &mut container,
+                )
+                .await
             }
         },
     };
-    if left.has_guest() {
+    if container.is_some() {
         shared.launches_total.fetch_add(1, Ordering::Relaxed);
     }
     // Before the report, because its reader may launch the next check at once.
@@ -89,7 +98,7 @@ async fn launched<E: Engine, W: AsyncWrite + Unpin>(
     }
     conclude(shared, &outcome, &mut frames, check, host);
     let last = tokio::time::timeout(shared.settings.call_timeout, frames.flush());
-    let (_read, ()) = tokio::join!(last, shared.clear(left));
+    let (_read, ()) = tokio::join!(last, shared.remove(container));
     drop((entry, slot));
 }
 
@@ -116,7 +125,7 @@ fn conclude<E: Engine, W: AsyncWrite + Unpin>(
                 tracing::info!(check.id = %check, %host, exit_code = end.exit_code, "a container reached its deadline, but had already exited");
             }
         }
-        Outcome::NotStarted(fault) | Outcome::Fault(fault) => {
+        Outcome::Fault(fault) => {
             frames.push_last(FrameKind::Fault, fault);
             complain(shared, fault, check, host);
         }

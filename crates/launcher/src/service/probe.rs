@@ -9,7 +9,7 @@ use protocol::probe::CALLS_TRIED;
 
 use crate::container::confinement::Confinement;
 use crate::container::seccomp::MARK;
-use crate::engine::EngineKind;
+use crate::engine::{EngineKind, Info};
 
 /// The result of a probe.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -27,6 +27,17 @@ const INTERFACES_OF_NONE: [&str; 11] = [
     "lo", "tunl0", "gre0", "gretap0", "erspan0", "ip_vti0", "ip6_vti0", "sit0", "ip6tnl0",
     "ip6gre0", "teql0",
 ];
+
+/// Advice on a kernel that starts without the control group for memory.
+const NO_MEMORY_GROUP: &str = "this machine's kernel runs without the control group for memory: add `cgroup_enable=memory` to its command line \
+(on a Raspberry Pi, to the one line of /boot/firmware/cmdline.txt) and reboot; `docker info` must then print no warning about memory";
+
+/// Advice on a kernel without the control group for processes.
+const NO_PIDS_GROUP: &str =
+    "this machine's kernel has no control group for processes: it needs CONFIG_CGROUP_PIDS";
+
+/// Advice on an engine of root's that could limit, as far as it says, and did not.
+const ROOTS_ENGINE: &str = "see what `docker info` warns about";
 
 /// Advice on limits that rootless engines lack by default.
 const DELEGATION: &str = "a rootless engine needs them delegated: put `[Service]` and `Delegate=cpu memory pids` into \
@@ -56,9 +67,19 @@ const NAMES: &str = "with Podman, put `[containers]`, `base_hosts_file=\"none\"`
 const CPU_TOLERANCE: f64 = 0.01;
 
 /// Compares what a probe found with the configured limits.
-pub(crate) fn judge(report: &ProbeReport, asked: &Confinement, kind: EngineKind) -> Judgement {
+pub(crate) fn judge(
+    report: &ProbeReport,
+    asked: &Confinement,
+    kind: EngineKind,
+    info: &Info,
+) -> Judgement {
     let mut found = Judgement::default();
-    control_groups(report, asked, &mut found);
+    control_groups(
+        report,
+        asked,
+        &control_groups_advice(kind, info),
+        &mut found,
+    );
     privileges(report, asked, &mut found);
     surroundings(report, &mut found);
     if !report.names_told.is_empty() {
@@ -80,17 +101,27 @@ pub(crate) fn judge(report: &ProbeReport, asked: &Confinement, kind: EngineKind)
     found
 }
 
-/// Advice for an operator whose engine lacks required limits.
-pub(crate) fn advice(missing: &[String], kind: EngineKind) -> String {
+/// Advice for an operator whose engine lacks required limits, and warned so when it created the
+/// container.
+pub(crate) fn advice(
+    missing: &[String],
+    warnings: &[String],
+    kind: EngineKind,
+    info: &Info,
+) -> String {
     let begins = |words: &[&str]| {
         missing
             .iter()
             .any(|limit| words.iter().any(|word| limit.starts_with(word)))
     };
     let mut advice = format!("limits are not in force: {}", missing.join("; "));
+    if !warnings.is_empty() {
+        advice.push_str("; the engine says: ");
+        advice.push_str(warnings.join(" ").trim_end_matches('.'));
+    }
     if begins(&["memory", "pids"]) {
         advice.push_str(". Memory and pids: ");
-        advice.push_str(&control_groups_advice(kind));
+        advice.push_str(&control_groups_advice(kind, info));
     }
     if begins(&["seccomp"]) {
         advice.push_str(". Seccomp: ");
@@ -107,15 +138,17 @@ pub(crate) fn advice(missing: &[String], kind: EngineKind) -> String {
 }
 
 /// Advice for an operator whose engine does not enforce control group limits, or refuses to.
-pub(crate) fn control_groups_advice(kind: EngineKind) -> String {
-    let further = match kind {
-        EngineKind::Docker => "",
-        EngineKind::Podman => GROUPS_OF_PODMAN,
-    };
-    format!("{DELEGATION}{further}")
+pub(crate) fn control_groups_advice(kind: EngineKind, info: &Info) -> String {
+    match kind {
+        EngineKind::Podman => format!("{DELEGATION}{GROUPS_OF_PODMAN}"),
+        EngineKind::Docker if info.is_rootless => DELEGATION.to_owned(),
+        EngineKind::Docker if !info.limits_memory => NO_MEMORY_GROUP.to_owned(),
+        EngineKind::Docker if !info.limits_pids => NO_PIDS_GROUP.to_owned(),
+        EngineKind::Docker => ROOTS_ENGINE.to_owned(),
+    }
 }
 
-fn control_groups(report: &ProbeReport, asked: &Confinement, found: &mut Judgement) {
+fn control_groups(report: &ProbeReport, asked: &Confinement, advice: &str, found: &mut Judgement) {
     require(
         at_most(report.memory_max_bytes, u64::from(asked.memory_bytes)),
         format!(
@@ -145,7 +178,7 @@ fn control_groups(report: &ProbeReport, asked: &Confinement, found: &mut Judgeme
         .is_none_or(|cpus| cpus > cpu_asked + CPU_TOLERANCE)
     {
         found.warnings.push(format!(
-            "cpu: {:?} instead of {cpu_asked}: checks may take all CPUs; {DELEGATION}",
+            "cpu: {:?} instead of {cpu_asked}: checks may take all CPUs; {advice}",
             report.cpu_max
         ));
     }
@@ -315,7 +348,12 @@ mod tests {
     fn check(change: impl FnOnce(&mut ProbeReport), missing: &[&str], warnings: &[&str]) {
         let mut report = sound();
         change(&mut report);
-        let found = judge(&report, &Confinement::default(), EngineKind::Docker);
+        let found = judge(
+            &report,
+            &Confinement::default(),
+            EngineKind::Docker,
+            &Info::default(),
+        );
         let starts = |list: &[String], expect: &[&str]| {
             list.len() == expect.len()
                 && list
@@ -407,38 +445,71 @@ mod tests {
         check(|r| r.names_told.push("machine".to_owned()), &[], &["names"]);
     }
 
+    /// The advice on this limit of an engine whose kernel can limit everything.
+    fn of(limit: &str, kind: EngineKind, is_rootless: bool) -> String {
+        let info = Info {
+            is_rootless,
+            limits_memory: true,
+            limits_pids: true,
+            ..Info::default()
+        };
+        advice(&[limit.to_owned()], &[], kind, &info)
+    }
+
     #[test]
-    fn missing_control_groups_come_with_the_way_out() {
-        let podman = |limit: &str| advice(&[limit.to_owned()], EngineKind::Podman);
+    fn missing_control_groups_come_with_the_way_out_of_their_cause() {
+        let podman = |limit| of(limit, EngineKind::Podman, true);
         assert!(podman("memory: None").contains("Delegate=cpu memory pids"));
         // A user with lingering enabled is never logged out, and keeps the delegation that systemd
         // gave at boot.
         assert!(podman("memory: None").contains("restart user@UID.service"));
         assert!(podman("pids: None").contains("containers.conf"));
-        let docker = advice(&["pids: None".to_owned()], EngineKind::Docker);
-        assert!(!docker.contains("containers.conf"), "{docker}");
         assert!(!podman("seccomp: mode 0").contains("Delegate"));
+        let rootless = of("pids: None", EngineKind::Docker, true);
+        assert!(rootless.contains("Delegate="), "{rootless}");
+        assert!(!rootless.contains("containers.conf"), "{rootless}");
+        let rootful = of("pids: None", EngineKind::Docker, false);
+        assert!(!rootful.contains("Delegate="), "{rootful}");
+    }
+
+    /// As Docker tells on a Raspberry Pi.
+    #[test]
+    fn a_kernel_without_the_memory_group_is_named_with_its_words_and_file() {
+        let without_memory = Info {
+            limits_pids: true,
+            ..Info::default()
+        };
+        let warning = "Your kernel does not support memory limit capabilities.".to_owned();
+        let missing = ["memory: None".to_owned()];
+        let advice = advice(&missing, &[warning], EngineKind::Docker, &without_memory);
+        for expect in [
+            "the engine says: Your kernel does not support memory limit",
+            "cgroup_enable=memory",
+            "/boot/firmware/cmdline.txt",
+        ] {
+            assert!(advice.contains(expect), "{advice}");
+        }
+        assert!(!advice.contains("Delegate"), "{advice}");
     }
 
     #[test]
     fn a_program_that_can_be_read_comes_with_the_way_out() {
-        let advice = advice(&["program: x".to_owned()], EngineKind::Docker);
+        let advice = of("program: x", EngineKind::Docker, false);
         assert!(advice.contains("(mode 0111)"), "{advice}");
         assert!(!advice.contains("Seccomp:"), "{advice}");
     }
 
     #[test]
     fn a_missing_profile_comes_with_the_way_out_for_its_engine() {
-        let of = |limit: &str, kind| advice(&[limit.to_owned()], kind);
-        let podman = of("seccomp: another profile", EngineKind::Podman);
+        let podman = of("seccomp: another profile", EngineKind::Podman, true);
         assert!(
             podman.contains("fedicensus seccomp-profile > FILE"),
             "{podman}"
         );
         assert!(podman.contains("FEDICENSUS_SECCOMP_PATH"), "{podman}");
-        let docker = of("seccomp: mode 0", EngineKind::Docker);
+        let docker = of("seccomp: mode 0", EngineKind::Docker, false);
         assert!(docker.contains("20.10.10"), "{docker}");
         assert!(!docker.contains("SECCOMP_PATH"), "{docker}");
-        assert!(!of("pids: None", EngineKind::Podman).contains("Seccomp:"));
+        assert!(!of("pids: None", EngineKind::Podman, true).contains("Seccomp:"));
     }
 }

@@ -5,10 +5,9 @@ use std::time::Duration;
 use protocol::{CheckId, ProbeReport, escaped};
 
 use crate::client::{Container, Frame};
-use crate::container::run::{Outcome, Signals, ending};
+use crate::container::run::{Outcome, Signals, ending, run};
 use crate::container::spec::Spec;
-use crate::engine::{Engine, EngineKind};
-use crate::service::guest::{Leftovers, Way};
+use crate::engine::{Engine, EngineKind, Info};
 use crate::service::probe::{advice, control_groups_advice, judge};
 use crate::service::state::Shared;
 use crate::settings::Settings;
@@ -23,45 +22,85 @@ const PROBE_SECONDS_MAX: u64 = 15;
 /// probe's deadline.
 const PROBE_BYTES_MAX: usize = 64 * 1024;
 
+/// Probes until lost output is a fault.
+const TRIES: u32 = 2;
+
 /// Bytes of a failed probe's stderr that are shown.
 const STDERR_SHOWN_BYTES: usize = 300;
 
-/// Runs the probe container from this image in this way.
+/// Runs the probe container from this image with this runtime, and once more if the engine lost the
+/// end of its output: Docker reads for two seconds after a container's end.
 ///
 /// - `Ok(warnings)` if all required limits are in force
 /// - `Err(fault)` if one is missing, or the container could not be run
 pub(crate) async fn probe<E: Engine>(
     shared: &Shared<E>,
     kind: EngineKind,
+    info: &Info,
     image: &str,
-    way: Way,
+    runtime: Option<&'static str>,
 ) -> Result<Vec<String>, LaunchFault> {
+    for _ in 0..TRIES {
+        if let Some(warnings) = probe_once(shared, kind, info, image, runtime).await? {
+            return Ok(warnings);
+        }
+    }
+    Err(LaunchFault {
+        kind: FaultKind::EngineError,
+        message: "output lost: the engine passed on only a part of what the probe printed, or the image is not of this launcher's version".to_owned(),
+    })
+}
+
+/// The probe's warnings. `None` if the engine lost the end of its output.
+async fn probe_once<E: Engine>(
+    shared: &Shared<E>,
+    kind: EngineKind,
+    info: &Info,
+    image: &str,
+    runtime: Option<&'static str>,
+) -> Result<Option<Vec<String>>, LaunchFault> {
     let settings = Settings {
         deadline: Duration::from_secs(PROBE_SECONDS_MAX),
         grace: Duration::ZERO,
         ..shared.settings.clone()
     };
     let check = CheckId::from_random(rand::random());
-    let spec = |network| Spec::probe(&settings, image, &check, network);
+    let spec = Spec {
+        runtime,
+        ..Spec::probe(&settings, image, &check)
+    };
     let signals = Signals {
         ending: shared.ending.clone(),
         ..Signals::default()
     };
     let (near, far) = tokio::io::duplex(PROBE_BYTES_MAX);
     let mut frames = FrameWriter::new(near);
-    let mut left = Leftovers::default();
-    let running = shared.run(&settings, way, spec, &signals, &mut frames, &mut left);
+    let (engine, mut container) = (&shared.engine, None);
+    let running = run(
+        engine,
+        &settings,
+        &spec,
+        &signals,
+        &mut frames,
+        &mut container,
+    );
     let outcome = Box::pin(running).await;
     drop(frames);
-    shared.clear(left).await;
+    let warnings = container
+        .as_ref()
+        .map_or(Vec::new(), |made| made.warnings.clone());
+    shared.remove(container).await;
     let printed = printed(Container::new(Box::new(far))).await;
     let report = match outcome {
+        Outcome::End(end) if end.exit_code == 0 && !printed.stdout.ends_with(b"\n") => {
+            return Ok(None);
+        }
         Outcome::End(end) if end.exit_code == 0 => {
             ProbeReport::parse(printed.stdout.trim_ascii()).map_err(|error| error.to_string())
         }
         Outcome::End(end) => Err(format!("it ended with {end:?}")),
-        Outcome::NotStarted(fault) | Outcome::Fault(fault) => {
-            return Err(with_remedy(fault, &settings, kind));
+        Outcome::Fault(fault) => {
+            return Err(with_remedy(fault, &settings, kind, info));
         }
         Outcome::Gone => return Err(ending()),
     };
@@ -73,20 +112,25 @@ pub(crate) async fn probe<E: Engine>(
             escaped(&printed.stderr, STDERR_SHOWN_BYTES)
         ),
     })?;
-    let judgement = judge(&report, &settings.confinement, kind);
+    let judgement = judge(&report, &settings.confinement, kind, info);
     if judgement.missing.is_empty() {
-        Ok(judgement.warnings)
+        Ok(Some(judgement.warnings))
     } else {
         Err(LaunchFault {
             kind: FaultKind::NotConfined,
-            message: advice(&judgement.missing, kind),
+            message: advice(&judgement.missing, &warnings, kind, info),
         })
     }
 }
 
 /// Adds a remedy to Podman's error. Podman notices a missing profile or missing delegation only
 /// when it creates or starts a container, and its message names no remedy.
-fn with_remedy(fault: LaunchFault, settings: &Settings, kind: EngineKind) -> LaunchFault {
+fn with_remedy(
+    fault: LaunchFault,
+    settings: &Settings,
+    kind: EngineKind,
+    info: &Info,
+) -> LaunchFault {
     if (kind, fault.kind) != (EngineKind::Podman, FaultKind::EngineError) {
         return fault;
     }
@@ -95,7 +139,7 @@ fn with_remedy(fault: LaunchFault, settings: &Settings, kind: EngineKind) -> Lau
     // The words only select a hint for people. No decision depends on them.
     let is_of_limits = ["cgroup", "memory.", "pids."].map(|word| fault.message.contains(word));
     let remedy = if is_of_limits.contains(&true) {
-        format!("; limits: {}", control_groups_advice(kind))
+        format!("; limits: {}", control_groups_advice(kind, info))
     } else if let Some(path) = path {
         format!("; is {path}, on the engine's machine, what `fedicensus seccomp-profile` prints?")
     } else {
@@ -142,7 +186,7 @@ mod tests {
                 message: "attach: the engine refused: crun: opening file `memory.max` for writing: No such file or directory"
                     .to_owned(),
             };
-            with_remedy(fault, &settings, kind).message
+            with_remedy(fault, &settings, kind, &Info::default()).message
         };
         let podman = refused(EngineKind::Podman);
         assert!(podman.contains("Delegate=cpu memory pids"), "{podman}");
@@ -158,7 +202,7 @@ mod tests {
                 kind: fault,
                 message: "start: the engine refused: no such file".to_owned(),
             };
-            with_remedy(refused, settings, kind).message
+            with_remedy(refused, settings, kind, &Info::default()).message
         };
         let plain = "start: the engine refused: no such file";
         let refused = FaultKind::EngineError;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::container::run::fault;
 use crate::container::slot::CONTAINERS_PER_SLOT;
-use crate::container::spec::{LABEL_CHECK, LABEL_HOLDER, LABEL_INSTANCE, check_labels};
+use crate::container::spec::{LABEL_CHECK, LABEL_INSTANCE, check_labels};
 use crate::engine::{ContainerId, Engine, EngineError, bounded};
 use crate::service::registry::Registry;
 use crate::settings::Settings;
@@ -102,16 +102,12 @@ impl Reaper {
     ) -> Result<Vec<ContainerId>, EngineError> {
         let labels = check_labels(&settings.instance);
         let listed = bounded("list", settings.call_timeout, engine.list(&labels)).await?;
-        let mut holders = HashSet::new();
         let unowned: HashSet<_> = listed
             .into_iter()
             // The engine has filtered already. A forced removal is worth a second check.
             .filter(|found| found.labels.get(LABEL_INSTANCE) == Some(&settings.instance))
             .filter_map(|found| {
                 let check = found.labels.get(LABEL_CHECK)?;
-                if found.labels.contains_key(LABEL_HOLDER) {
-                    holders.insert(found.id.clone());
-                }
                 (!registry.holds(check)).then_some(found.id)
             })
             .collect();
@@ -121,8 +117,7 @@ impl Reaper {
             .filter(|id| which == Sweep::All || self.unowned_before.contains(*id))
             .cloned()
             .collect();
-        // Podman removes no container while another one shares its namespace.
-        due.sort_by_key(|id| (self.stuck.contains(id), holders.contains(id)));
+        due.sort_by_key(|id| self.stuck.contains(id));
         due.truncate(SWEEP_MAX);
         self.unowned_before = unowned;
         Ok(due)

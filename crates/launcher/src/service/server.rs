@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use local_socket::{BindError, Limits, LineError, LineLimits, Listener};
 use protocol::CheckId;
+use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
@@ -16,15 +17,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::container::run::fault;
 use crate::container::slot::CONTAINERS_PER_SLOT;
-use crate::container::spec::{
-    LABEL_CHECK, LABEL_HOLDER, LABEL_INSTANCE, LABEL_PROBE, check_labels,
-};
+use crate::container::spec::{LABEL_CHECK, LABEL_INSTANCE, LABEL_PROBE, check_labels};
 use crate::engine::{Engine, bounded};
 use crate::service::launch::{bad_request, launch};
 use crate::service::state::{Condition, Shared, starting};
 use crate::service::supervisor;
 use crate::settings::Settings;
-use crate::wire::{Answer, REQUEST_BYTES_MAX, Request, Status};
+use crate::wire::{Answer, LaunchFault, REQUEST_BYTES_MAX, Request, Status};
 
 /// Longest wait for a request line. Our own client writes it at once.
 const REQUEST_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -43,6 +42,17 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The socket's folder controls the access, so every process that sees the folder may use the
 /// socket.
 const SOCKET_MODE: u32 = 0o666;
+
+/// Why the launcher ended without being asked to.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    #[error(
+        "{0}; nothing has listened there for a minute, so the launcher ends: its next start mounts the socket anew"
+    )]
+    NoEngine(String),
+}
 
 /// Launches checks. Clones share all state.
 #[derive(Debug)]
@@ -66,22 +76,22 @@ pub async fn serve<E: Engine>(
     settings: Settings,
     engine: E,
     shutdown: CancellationToken,
-) -> Result<(), BindError> {
+) -> Result<(), ServeError> {
     let path = settings.socket.clone();
     let listener = local_socket::bind(&path, SOCKET_MODE)?;
     if settings.extra_roots {
         tracing::warn!("LAB: CHECKERS TRUST THE ROOTS THAT THE GATEWAY LAYS");
     }
     let launcher = Launcher::new(settings, engine);
-    tokio::select! {
-        () = launcher.keep(shutdown) => {}
-        () = launcher.accept(listener) => {}
-    }
+    let kept = tokio::select! {
+        kept = launcher.keep(shutdown) => kept,
+        () = launcher.accept(listener) => Ok(()),
+    };
     // The next start would remove it.
     if let Err(error) = tokio::fs::remove_file(&path).await {
         tracing::debug!(path = %path.display(), %error, "the socket could not be removed");
     }
-    Ok(())
+    kept.map_err(|fault| ServeError::NoEngine(fault.message))
 }
 
 impl<E: Engine> Launcher<E> {
@@ -100,7 +110,11 @@ impl<E: Engine> Launcher<E> {
     /// Supervises the engine until `shutdown`, then ends all checks. It returns when their
     /// containers are gone, or after the time that an engine may take to kill and remove one. The
     /// reaper of the next start removes what is left.
-    pub async fn keep(&self, shutdown: CancellationToken) {
+    ///
+    /// # Errors
+    /// Fails if no engine has listened at its socket for a minute: then a restart may help, which
+    /// mounts the socket again.
+    pub async fn keep(&self, shutdown: CancellationToken) -> Result<(), LaunchFault> {
         let shared = &self.shared;
         let settings = &shared.settings;
         let longest = settings
@@ -115,13 +129,22 @@ impl<E: Engine> Launcher<E> {
         };
         // This also waits for the supervisor: a probe's container whose create was abandoned could
         // appear after the last sweep.
-        tokio::select! {
-            () = async { tokio::join!(supervisor::supervise(shared), shared.connections.wait()); } => {}
+        let supervise = async {
+            let supervised = supervisor::supervise(shared).await;
+            shared.ending.cancel();
+            shared.connections.close();
+            shared.connections.wait().await;
+            supervised
+        };
+        let kept = tokio::select! {
+            kept = supervise => kept,
             () = end => {
                 tracing::warn!("some containers could not be removed; the next start will");
+                Ok(())
             }
-        }
+        };
         supervisor::sweep_last(shared).await;
+        kept
     }
 
     /// Serves one connection in its own task. [`Self::keep`] waits for the task.
@@ -176,10 +199,7 @@ impl<E: Engine> Launcher<E> {
                     .filter(|found| {
                         found.labels.get(LABEL_INSTANCE) == Some(&self.shared.settings.instance)
                     })
-                    .filter(|found| {
-                        let is_other = |label: &&str| found.labels.contains_key(*label);
-                        ![LABEL_PROBE, LABEL_HOLDER].iter().any(is_other)
-                    })
+                    .filter(|found| !found.labels.contains_key(LABEL_PROBE))
                     .filter_map(|found| CheckId::parse(found.labels.get(LABEL_CHECK)?).ok())
                     .take(LIST_MAX)
                     .collect(),
@@ -190,20 +210,14 @@ impl<E: Engine> Launcher<E> {
 
     fn status(&self) -> Status {
         let shared = &self.shared;
-        let (engine, slots, trouble, warnings) = match &*shared.condition.borrow() {
-            Condition::Starting => (None, None, Some(starting().message), Vec::new()),
-            Condition::Ready(ready) => (
-                Some(ready.engine()),
-                Some(ready.namespaces_why.clone()),
-                None,
-                ready.warnings.clone(),
-            ),
-            Condition::Trouble(fault) => (None, None, Some(fault.message.clone()), Vec::new()),
+        let (engine, trouble, warnings) = match &*shared.condition.borrow() {
+            Condition::Starting => (None, Some(starting().message), Vec::new()),
+            Condition::Ready(ready) => (Some(ready.engine()), None, ready.warnings.clone()),
+            Condition::Trouble(fault) => (None, Some(fault.message.clone()), Vec::new()),
         };
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             engine,
-            slots,
             trouble,
             warnings,
             running: u32::try_from(shared.slots.running()).unwrap_or(u32::MAX),

@@ -8,9 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::container::run::{ending, fault};
 use crate::container::slot::Slots;
-use crate::engine::{ContainerId, Engine, Identity, bounded};
-use crate::service::guest::Way;
-use crate::service::holders::Holders;
+use crate::engine::{Created, Engine, Identity, bounded};
 use crate::service::registry::Registry;
 use crate::settings::{STARTING_WAIT_MAX, Settings};
 use crate::wire::{FaultKind, LaunchFault};
@@ -32,9 +30,8 @@ pub(crate) struct Ready {
     /// Id of the image that had the configured name at that time. It differs from `image` if its
     /// probe failed.
     pub(crate) named: String,
-    pub(crate) way: Way,
-    /// The reason for the choice of network namespaces, for people.
-    pub(crate) namespaces_why: String,
+    /// The runtime of checks. `None` for the engine's default.
+    pub(crate) runtime: Option<&'static str>,
     /// Sweeps left until the next probe.
     pub(crate) sweeps: u32,
     pub(crate) warnings: Vec<String>,
@@ -43,7 +40,7 @@ pub(crate) struct Ready {
 impl Ready {
     /// The engine, and the runtime of checks if it is not the engine's default. For people.
     pub(crate) fn engine(&self) -> String {
-        match self.way.runtime {
+        match self.runtime {
             Some(runtime) => format!("{} with {runtime}", self.identity),
             None => self.identity.to_string(),
         }
@@ -67,7 +64,6 @@ pub(crate) struct Shared<E> {
     /// Checks in a row that reached their deadline although their container had ended.
     pub(crate) unended: AtomicU32,
     pub(crate) slots: Slots,
-    pub(crate) holders: Holders,
     pub(crate) connections: TaskTracker,
 }
 
@@ -85,7 +81,6 @@ impl<E: Engine> Shared<E> {
             refusals: AtomicU32::new(0),
             unended: AtomicU32::new(0),
             slots: Slots::new(settings.checks_max),
-            holders: Holders::default(),
             connections: TaskTracker::new(),
             settings,
         }
@@ -117,8 +112,10 @@ impl<E: Engine> Shared<E> {
     }
 
     /// Removes a container by force. If that fails, the next sweep tries again.
-    pub(crate) async fn remove(&self, container: Option<ContainerId>) {
-        let Some(id) = container else { return };
+    pub(crate) async fn remove(&self, container: Option<Created>) {
+        let Some(Created { id, .. }) = container else {
+            return;
+        };
         let removed = bounded(
             "remove",
             self.settings.start_timeout,

@@ -7,46 +7,56 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::container::run::{ending, fault, image_missing};
 use crate::container::spec::CRUN;
-use crate::engine::{Engine, Identity, bounded};
-use crate::service::guest::{Namespaces, Way};
+use crate::engine::{Engine, EngineError, Identity, Info, bounded};
 use crate::service::probe_container::probe;
 use crate::service::reaper::{Reaper, Sweep};
 use crate::service::state::{Condition, Ready, Shared};
-use crate::service::trial::Trial;
-use crate::settings::{EgressSource, Settings, SlotMode};
+use crate::settings::{EgressSource, Settings};
 use crate::wire::{FaultKind, LaunchFault};
 
 /// Sweeps until the next probe: an hour with the default interval. An engine may restart with other
 /// settings between two sweeps.
 const SWEEPS_PER_PROBE: u32 = 60;
 
+/// Time for which a socket may be missing or refused before the launcher ends. A container keeps
+/// the socket that was mounted at its start: with Docker's live-restore, a restarted engine listens
+/// at a new one, which only a restarted launcher sees.
+const SOCKET_GONE_MAX: Duration = Duration::from_mins(1);
+
 /// Runs until the launcher shuts down, and finishes a probe in progress.
-pub(crate) async fn supervise<E: Engine>(shared: &Shared<E>) {
+///
+/// # Errors
+/// Fails once no engine has listened for [`SOCKET_GONE_MAX`].
+pub(crate) async fn supervise<E: Engine>(shared: &Shared<E>) -> Result<(), LaunchFault> {
     let mut reaper = Reaper::default();
     let mut pause = shared.settings.backoff_min;
-    let mut former = None;
-    let mut trial = None;
+    let mut gone_since: Option<Instant> = None;
     while !shared.ending.is_cancelled() {
-        match prepare(shared, &mut reaper, former.as_deref(), &mut trial).await {
+        match prepare(shared, &mut reaper, &mut gone_since).await {
             // The failure was caused by the shutdown.
-            _ if shared.ending.is_cancelled() => return,
+            _ if shared.ending.is_cancelled() => return Ok(()),
             Ok(ready) => {
                 pause = shared.settings.backoff_min;
-                former = Some(ready.image.clone());
                 turn(shared, Condition::Ready(ready.clone()));
                 watch(shared, &mut reaper, &ready).await;
                 // A failed launch woke the supervisor. The pause prevents probes in a loop.
                 until_ending(shared, pause).await;
             }
             Err(trouble) => {
+                if gone_since.is_some_and(|since| since.elapsed() >= SOCKET_GONE_MAX) {
+                    return Err(trouble);
+                }
                 turn(shared, Condition::Trouble(trouble));
                 until_ending(shared, pause).await;
                 pause = pause.saturating_mul(2).min(shared.settings.backoff_max);
             }
         }
     }
+    Ok(())
 }
 
 /// Sleeps for `pause`, or until the shutdown.
@@ -65,7 +75,7 @@ fn turn<E>(shared: &Shared<E>, condition: Condition) {
         match &condition {
             Condition::Starting => {}
             Condition::Ready(ready) => {
-                tracing::info!(engine = ready.engine(), slots = ready.namespaces_why, "the engine enforces the required limits: checks can start");
+                tracing::info!(engine = ready.engine(), "the engine enforces the required limits: checks can start");
                 for warning in &ready.warnings {
                     tracing::warn!(warning, "checks can start, with a warning");
                 }
@@ -84,22 +94,25 @@ fn turn<E>(shared: &Shared<E>, condition: Condition) {
 async fn prepare<E: Engine>(
     shared: &Shared<E>,
     reaper: &mut Reaper,
-    former: Option<&str>,
-    trial: &mut Option<Measured>,
+    gone_since: &mut Option<Instant>,
 ) -> Result<Ready, LaunchFault> {
     // Cancelling these calls leaves nothing behind.
-    let (identity, named) = tokio::select! {
+    let Survey {
+        identity,
+        info,
+        named,
+    } = tokio::select! {
         () = shared.ending.cancelled() => return Err(ending()),
-        known = survey(shared, reaper) => known?,
+        known = survey(shared, reaper, gone_since) => known?,
     };
-    let complaint = match fit(shared, &identity, &named, trial).await {
-        Ok(fit) => {
+    let complaint = match fit(shared, &identity, &info, &named).await {
+        Ok(mut fit) => {
+            fit.warnings.extend(keep(shared, &named).await);
             return Ok(Ready {
                 identity,
                 image: named.clone(),
                 named,
-                way: fit.way,
-                namespaces_why: fit.namespaces_why,
+                runtime: fit.runtime,
                 sweeps: SWEEPS_PER_PROBE,
                 warnings: fit.warnings,
             });
@@ -107,11 +120,16 @@ async fn prepare<E: Engine>(
         Err(complaint) => complaint,
     };
     // A lost engine proves nothing about the image.
-    let is_of_image = complaint.kind != FaultKind::EngineDown;
-    let Some(former) = former.filter(|former| is_of_image && *former != named) else {
+    if complaint.kind == FaultKind::EngineDown {
+        return Err(complaint);
+    }
+    let probed = shared.settings.probed_image().to_string();
+    let former = shared.engine.image_id(&probed);
+    let former = bounded("image", shared.settings.call_timeout, former).await;
+    let Some(former) = former.ok().flatten().filter(|former| *former != named) else {
         return Err(complaint);
     };
-    let Ok(mut fit) = fit(shared, &identity, former, trial).await else {
+    let Ok(mut fit) = fit(shared, &identity, &info, &former).await else {
         return Err(complaint);
     };
     fit.warnings.push(format!(
@@ -120,10 +138,9 @@ async fn prepare<E: Engine>(
     ));
     Ok(Ready {
         identity,
-        image: former.to_owned(),
+        image: former,
         named,
-        way: fit.way,
-        namespaces_why: fit.namespaces_why,
+        runtime: fit.runtime,
         // Only a report is lasting evidence about the image.
         sweeps: if complaint.kind == FaultKind::NotConfined {
             SWEEPS_PER_PROBE
@@ -134,136 +151,100 @@ async fn prepare<E: Engine>(
     })
 }
 
-/// A way to run containers in which a probe found all required limits in force.
+/// Gives a probed image the launcher's own name, so that a build that moves the configured name
+/// does not take it away. The warning if that fails.
+async fn keep<E: Engine>(shared: &Shared<E>, image: &str) -> Option<String> {
+    let name = shared.settings.probed_image();
+    let tagged = shared.engine.tag(image, &name);
+    let failed = bounded("tag", shared.settings.call_timeout, tagged)
+        .await
+        .err()?;
+    Some(format!(
+        "image: a build may take away the image that checks run from, since it could not be named {name}: {}",
+        fault(&failed).message
+    ))
+}
+
+/// What a probe found, with all required limits in force.
 struct Fit {
-    way: Way,
-    namespaces_why: String,
+    runtime: Option<&'static str>,
     warnings: Vec<String>,
 }
 
-/// What a trial measured, with its engine and runtime.
-struct Measured {
-    identity: Identity,
-    runtime: Option<&'static str>,
-    trial: Trial,
-}
-
-/// Finds the way to run containers of an image: with [`CRUN`] if the engine lists it and the probe
-/// passes, otherwise with the engine's default runtime.
+/// Finds the runtime for containers of an image: [`CRUN`] if the engine lists it and the probe
+/// passes, otherwise the engine's default.
 async fn fit<E: Engine>(
     shared: &Shared<E>,
     identity: &Identity,
+    info: &Info,
     image: &str,
-    trial: &mut Option<Measured>,
 ) -> Result<Fit, LaunchFault> {
     let mut refusal = None;
-    if lists_crun(shared).await {
-        match fit_with(shared, identity, image, Some(CRUN), trial).await {
+    if info.adds_crun {
+        match probe(shared, identity.kind, info, image, Some(CRUN)).await {
             Err(fault) if fault.kind != FaultKind::EngineDown => {
                 refusal = Some(format!(
                     "runtime: the engine lists {CRUN}, which can't run checks: {}; the default runtime runs them",
                     fault.message
                 ));
             }
-            found => return found,
+            found => {
+                return found.map(|warnings| Fit {
+                    runtime: Some(CRUN),
+                    warnings,
+                });
+            }
         }
     }
-    let mut fit = fit_with(shared, identity, image, None, trial).await?;
-    fit.warnings.extend(refusal);
-    Ok(fit)
-}
-
-async fn lists_crun<E: Engine>(shared: &Shared<E>) -> bool {
-    let listed = shared.engine.has_runtime(CRUN);
-    match bounded("info", shared.settings.call_timeout, listed).await {
-        Ok(listed) => listed,
-        Err(error) => {
-            tracing::debug!(error = %fault(&error).message, "the engine's runtimes are not known");
-            false
-        }
-    }
-}
-
-async fn fit_with<E: Engine>(
-    shared: &Shared<E>,
-    identity: &Identity,
-    image: &str,
-    runtime: Option<&'static str>,
-    trial: &mut Option<Measured>,
-) -> Result<Fit, LaunchFault> {
-    let (namespaces, namespaces_why) = choose(shared, identity, image, runtime, trial).await;
-    let way = Way {
-        namespaces,
-        runtime,
-    };
-    let warnings = probe(shared, identity.kind, image, way).await?;
+    let mut warnings = probe(shared, identity.kind, info, image, None).await?;
+    warnings.extend(refusal);
     Ok(Fit {
-        way,
-        namespaces_why,
+        runtime: None,
         warnings,
     })
 }
 
-/// Where checks have their network namespace, and why. A trial's result is kept until the engine or
-/// the runtime changes.
-async fn choose<E: Engine>(
-    shared: &Shared<E>,
-    identity: &Identity,
-    image: &str,
-    runtime: Option<&'static str>,
-    trial: &mut Option<Measured>,
-) -> (Namespaces, String) {
-    match shared.settings.slots {
-        SlotMode::On => return (Namespaces::Slots, "on, as set".to_owned()),
-        SlotMode::Off => return (Namespaces::Own, "off, as set".to_owned()),
-        SlotMode::Auto => {}
-    }
-    let of = |measured: &Measured| measured.identity == *identity && measured.runtime == runtime;
-    let known = trial.as_ref().filter(|measured| of(measured));
-    let measured = match known.map(|measured| measured.trial) {
-        Some(known) => known,
-        None => match Trial::run(shared, identity.kind, image, runtime).await {
-            Ok(measured) => {
-                *trial = Some(Measured {
-                    identity: identity.clone(),
-                    runtime,
-                    trial: measured,
-                });
-                measured
-            }
-            // The probe finds and reports what is wrong with every container.
-            Err(fault) => return (Namespaces::Own, format!("off: {}", fault.message)),
-        },
-    };
-    let (namespaces, word) = match measured.chosen() {
-        Namespaces::Slots => (Namespaces::Slots, "on"),
-        Namespaces::Own => (Namespaces::Own, "off"),
-    };
-    (namespaces, format!("{word}: {measured}"))
+/// What the supervisor found out before the probe.
+struct Survey {
+    identity: Identity,
+    info: Info,
+    /// Id of the image that has the configured name.
+    named: String,
 }
 
 /// Collects facts and removes leftovers before the probe.
 async fn survey<E: Engine>(
     shared: &Shared<E>,
     reaper: &mut Reaper,
-) -> Result<(Identity, String), LaunchFault> {
+    gone_since: &mut Option<Instant>,
+) -> Result<Survey, LaunchFault> {
     let (engine, settings) = (&shared.engine, &shared.settings);
     let call_timeout = settings.call_timeout;
     // Uses the start timeout: Podman answers only after it has taken the lock of every container,
     // including those that are being started or removed.
-    let identity = bounded("version", settings.start_timeout, engine.identify())
-        .await
-        .map_err(|error| fault(&error))?;
+    let identified = bounded("version", settings.start_timeout, engine.identify()).await;
+    *gone_since = match &identified {
+        Err(EngineError::NoSocket { .. }) => gone_since.or_else(|| Some(Instant::now())),
+        Ok(_) | Err(_) => None,
+    };
+    let identity = identified.map_err(|error| fault(&error))?;
     // Before any check that may fail, so that leftovers are removed even if nothing can be started.
-    // A restarted engine has ended its holders.
-    shared.holders.give_up();
     sweep(shared, reaper, Sweep::All).await?;
-    let image = bounded("image", call_timeout, engine.image_id(&settings.image))
+    let named = bounded("image", call_timeout, engine.image_id(&settings.image))
         .await
         .map_err(|error| fault(&error))?
         .ok_or_else(|| image_missing(&settings.image))?;
     egress_present(engine, settings).await?;
-    Ok((identity, image))
+    let info = bounded("info", call_timeout, engine.info()).await;
+    let info = info.unwrap_or_else(|error| {
+        tracing::debug!(error = %fault(&error).message, "the engine's runtimes are not known");
+        Info::default()
+    });
+    Ok(Survey {
+        identity,
+        info,
+        named,
+    })
 }
 
 /// Sweeps, and checks whether engine and image are still those of the probe. Returns once a new
@@ -294,7 +275,6 @@ async fn watch<E: Engine>(shared: &Shared<E>, reaper: &mut Reaper, ready: &Ready
 
 /// Sweeps once more at an orderly shutdown, because no other launcher may follow.
 pub(crate) async fn sweep_last<E: Engine>(shared: &Shared<E>) {
-    shared.holders.give_up();
     if let Err(error) = sweep(shared, &mut Reaper::default(), Sweep::All).await {
         tracing::debug!(
             error = error.message,
@@ -345,7 +325,7 @@ mod tests {
     use super::*;
     use crate::client::{Frame, LauncherClient};
     use crate::service::server::Launcher;
-    use crate::tests::fake_engine::{FakeEngine, REPORT, Script};
+    use crate::tests::fake_engine::{FakeEngine, IMAGE_ID, Mishap, REPORT, Script};
     use protocol::probe::CALLS_TRIED;
     use protocol::{CheckId, Host, ProbeReport};
     use tokio::task::JoinHandle;
@@ -355,7 +335,11 @@ mod tests {
     fn kept(
         settings: Settings,
         engine: FakeEngine,
-    ) -> (Launcher<FakeEngine>, CancellationToken, JoinHandle<()>) {
+    ) -> (
+        Launcher<FakeEngine>,
+        CancellationToken,
+        JoinHandle<Result<(), LaunchFault>>,
+    ) {
         let launcher = Launcher::new(settings, engine);
         let shutdown = CancellationToken::new();
         let keeping = tokio::spawn({
@@ -376,54 +360,53 @@ mod tests {
         let first = client.launch(&check, &host).await.unwrap().next().await;
         let launches = client.status().await.unwrap().launches_total;
         shutdown.cancel();
-        keeping.await.unwrap();
+        keeping.await.unwrap().unwrap();
         (first.unwrap(), launches)
     }
 
-    /// The status of the slots with this setting, on an engine that takes this time for a
-    /// namespace; and the containers that are left after the launcher has ended.
-    async fn slots(mode: SlotMode, namespace_takes: Duration) -> (String, Vec<String>) {
-        let engine = FakeEngine::new(Script::Print(0));
-        engine.set_namespace_takes(namespace_takes);
-        let settings = Settings {
-            slots: mode,
-            ..Settings::default()
+    /// A container keeps the socket that was mounted at its start.
+    #[tokio::test(start_paused = true)]
+    async fn a_launcher_whose_socket_stays_gone_for_a_minute_ends_and_no_sooner() {
+        let ended_after = async |mishap| {
+            let engine = FakeEngine::new(Script::Print(0));
+            engine.break_calls(&["version"], mishap);
+            let start = Instant::now();
+            let launcher = Launcher::new(Settings::default(), engine);
+            let kept = launcher.keep(CancellationToken::new());
+            let ended = tokio::time::timeout(Duration::from_hours(1), kept).await;
+            ended.map(|ended| (start.elapsed(), ended.unwrap_err().message))
         };
-        let (launcher, shutdown, keeping) = kept(settings, engine);
-        let client = LauncherClient::in_memory(&launcher);
-        let check = CheckId::from_random(1);
-        let host = Host::parse("a.example").unwrap();
-        let mut container = client.launch(&check, &host).await.unwrap();
-        while !matches!(container.next().await.unwrap(), Frame::End(_)) {}
-        let listed = client.list().await.unwrap();
-        assert!(!listed.iter().any(|listed| *listed != check), "{listed:?}");
-        let said = client.status().await.unwrap().slots.unwrap();
-        shutdown.cancel();
-        keeping.await.unwrap();
-        (said, launcher.engine().names())
+        let (after, why) = ended_after(Mishap::NoSocket).await.unwrap();
+        assert!((60..=120).contains(&after.as_secs()), "{after:?}");
+        assert!(why.contains("no engine at /run/engine.sock"), "{why}");
+        assert!(ended_after(Mishap::Down).await.is_err(), "it may come back");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn slots_are_used_as_set_or_where_a_namespace_takes_time() {
-        let (none, long) = (Duration::ZERO, Duration::from_millis(200));
-        for (mode, takes, expect) in [
-            (SlotMode::On, none, "on, as set"),
-            (SlotMode::Off, long, "off, as set"),
-            (
-                SlotMode::Auto,
-                none,
-                "off: a container takes 0 ms in a slot and 0 ms",
-            ),
-            (
-                SlotMode::Auto,
-                long,
-                "on: a container takes 0 ms in a slot and 200 ms",
-            ),
-        ] {
-            let (said, left) = slots(mode, takes).await;
-            assert!(said.starts_with(expect), "{mode:?}: {said}");
-            assert!(left.is_empty(), "{mode:?}: {left:?}");
+    async fn an_image_that_passed_keeps_a_name_and_serves_the_next_launcher() {
+        let engine = FakeEngine::new(Script::Print(0));
+        let settings = Settings::default();
+        let (launcher, shutdown, keeping) = kept(settings.clone(), engine);
+        let client = LauncherClient::in_memory(&launcher);
+        while client.status().await.unwrap().engine.is_none() {
+            tokio::task::yield_now().await;
         }
+        shutdown.cancel();
+        keeping.await.unwrap().unwrap();
+        let engine = launcher.engine();
+        let probed = settings.probed_image().to_string();
+        assert_eq!(engine.image_id(&probed).await.unwrap().unwrap(), IMAGE_ID);
+        // A build moves the configured name to an image that fails.
+        engine.set_images(&[IMAGE_ID, "sha256:2"]);
+        engine.set_readable(&["sha256:2"]);
+        let next = Shared::new(settings, FakeEngine::clone(engine));
+        let ready = prepare(&next, &mut Reaper::default(), &mut None)
+            .await
+            .unwrap();
+        assert_eq!(
+            (ready.image.as_str(), ready.named.as_str()),
+            (IMAGE_ID, "sha256:2")
+        );
     }
 
     /// The engine and the first warning in the status, and the runtime of the last container, a
@@ -443,7 +426,7 @@ mod tests {
         while !matches!(container.next().await.unwrap(), Frame::End(_)) {}
         let mut status = client.status().await.unwrap();
         shutdown.cancel();
-        keeping.await.unwrap();
+        keeping.await.unwrap().unwrap();
         let runtime = launcher.engine().specs().last().unwrap().runtime;
         (status.engine.unwrap(), status.warnings.pop(), runtime)
     }

@@ -11,9 +11,10 @@ use futures_util::{StreamExt as _, stream};
 use tokio::sync::watch;
 
 use crate::container::seccomp::MARK;
-use crate::container::spec::{LABEL_HOLDER, LABEL_PROBE, Network, Spec};
+use crate::container::spec::{LABEL_PROBE, Spec};
 use crate::engine::{
-    Chunk, ContainerId, Engine, EngineError, EngineKind, Identity, Listed, Output,
+    Chunk, ContainerId, Created, Engine, EngineError, EngineKind, Identity, ImageName, Info,
+    Listed, Output,
 };
 
 /// What a check's container does. The probe's container always prints [`FakeEngine::set_report`]
@@ -38,6 +39,7 @@ pub(crate) enum Script {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mishap {
     Down,
+    NoSocket,
     Refused,
     Garbled,
     Hang,
@@ -45,8 +47,9 @@ pub(crate) enum Mishap {
 }
 
 /// All calls, by the names that their errors have.
-pub(crate) const CALLS: [&str; 10] = [
-    "version", "list", "image", "volume", "create", "attach", "start", "wait", "kill", "remove",
+pub(crate) const CALLS: [&str; 11] = [
+    "version", "list", "image", "volume", "tag", "create", "attach", "start", "wait", "kill",
+    "remove",
 ];
 
 /// The image that is there unless a test wants others.
@@ -61,9 +64,9 @@ pub(crate) static REPORT: LazyLock<String> = LazyLock::new(|| {
 /// The same report under a profile without a mark.
 const UNMARKED: &str = r#"{"uid":64321,"gid":64321,"capabilities":"0000000000000000","bounding":"0000000000000000","no_new_privileges":true,"seccomp":2,"calls_refused":["socket(AF_INET)","socket(AF_INET6)","socket(AF_NETLINK)","bind","clone (a process)","kill","pidfd_open","memfd_create","inotify_init1","unlinkat"],"calls_missing":[],"profile_mark":null,"memory_max_bytes":67108864,"swap_max_bytes":0,"pids_max":16,"cpu_max":0.5,"nofile":64,"read_only_root":true,"writable":[],"interfaces":["lo"],"routes":0,"addresses_outside_loopback":0,"egress_files":[],"names_told":[]}"#;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct FakeEngine {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Debug)]
@@ -79,8 +82,8 @@ struct State {
     mishaps: HashMap<usize, Mishap>,
     /// What happens at each call of these names.
     lasting: HashMap<&'static str, Mishap>,
-    /// How long the start of a container with its own network namespace takes.
-    namespace_takes: Duration,
+    /// The id that has the launcher's own name.
+    probed: Option<String>,
     /// Whether a second runtime, if it is listed, starts containers.
     second_runtime: Option<bool>,
     /// Containers whose removal fails each time.
@@ -102,7 +105,7 @@ impl Default for State {
             calls: Vec::new(),
             mishaps: HashMap::new(),
             lasting: HashMap::new(),
-            namespace_takes: Duration::ZERO,
+            probed: None,
             second_runtime: None,
             removals: HashMap::new(),
             made: 0,
@@ -115,6 +118,10 @@ impl Default for State {
 
 impl State {
     fn image_id(&self, image: &str) -> Option<String> {
+        if image.starts_with("localhost/fedicensus-probed:") {
+            let is_there = |id: &String| self.images.contains(&id.as_str());
+            return self.probed.clone().filter(is_there);
+        }
         let found = match self.images.iter().find(|id| **id == image) {
             None if !image.starts_with("sha256:") => self.images.last(),
             by_id => by_id,
@@ -131,16 +138,8 @@ struct Fake {
     readable: bool,
     /// Whether its runtime can start it.
     runs: bool,
-    /// The holder whose namespace it joins.
-    holder: Option<ContainerId>,
     ended: watch::Sender<Option<i64>>,
     stream: Weak<()>,
-}
-
-impl Fake {
-    fn is_holder(&self) -> bool {
-        self.labels.contains_key(LABEL_HOLDER)
-    }
 }
 
 pub(crate) fn labels(pairs: &[(&str, &str)]) -> HashMap<String, String> {
@@ -202,26 +201,9 @@ impl FakeEngine {
         };
     }
 
-    pub(crate) fn set_namespace_takes(&self, time: Duration) {
-        self.state().namespace_takes = time;
-    }
-
-    /// Lists every runtime that is queried. It starts containers or refuses to.
+    /// Lists crun. It starts containers or refuses to.
     pub(crate) fn set_second_runtime(&self, starts: bool) {
         self.state().second_runtime = Some(starts);
-    }
-
-    pub(crate) fn kill_holders(&self) {
-        let state = self.state();
-        for fake in state.containers.values().filter(|fake| fake.is_holder()) {
-            fake.ended.send_replace(Some(137));
-        }
-    }
-
-    pub(crate) fn holders(&self) -> usize {
-        let state = self.state();
-        let holders = state.containers.values().filter(|fake| fake.is_holder());
-        holders.filter(|fake| fake.ended.borrow().is_none()).count()
     }
 
     /// Makes the n-th call from now on fail, counted from 0.
@@ -255,7 +237,6 @@ impl FakeEngine {
             probe: false,
             readable: false,
             runs: true,
-            holder: None,
             ended: watch::Sender::new(None),
             stream: Weak::new(),
         };
@@ -282,6 +263,11 @@ impl FakeEngine {
         match mishap {
             None => Ok(()),
             Some(Mishap::Down) => Err(EngineError::Down { call, source }),
+            Some(Mishap::NoSocket) => Err(EngineError::NoSocket {
+                call,
+                path: "/run/engine.sock".into(),
+                why: "by order of the test".to_owned(),
+            }),
             Some(Mishap::Refused) => Err(EngineError::Refused { call, source }),
             Some(Mishap::Garbled) => Err(EngineError::Garbled { call, source }),
             Some(Mishap::Hang) => std::future::pending().await,
@@ -290,26 +276,6 @@ impl FakeEngine {
                 Ok(())
             }
         }
-    }
-
-    /// Checks whether a container may join a holder's namespace, as Docker does at the start, and
-    /// that it is the only guest.
-    fn join(&self, holder: &ContainerId, guest: &ContainerId) -> Result<(), EngineError> {
-        let state = self.state();
-        let running = |fake: &Fake| fake.ended.borrow().is_none();
-        if !state.containers.get(&holder.0).is_some_and(running) {
-            return Err(EngineError::Refused {
-                call: "start",
-                source: "cannot join network of a non running container".into(),
-            });
-        }
-        let mut others = state.containers.iter();
-        let is_guest = |fake: &Fake| fake.holder.as_ref() == Some(holder) && running(fake);
-        assert!(
-            !others.any(|(name, fake)| *name != guest.0 && is_guest(fake)),
-            "two guests of a holder"
-        );
-        Ok(())
     }
 
     fn with<T>(
@@ -346,11 +312,20 @@ impl Engine for FakeEngine {
         Ok(self.state().volume)
     }
 
-    async fn has_runtime(&self, _runtime: &str) -> Result<bool, EngineError> {
-        Ok(self.state().second_runtime.is_some())
+    async fn info(&self) -> Result<Info, EngineError> {
+        Ok(Info {
+            adds_crun: self.state().second_runtime.is_some(),
+            ..Info::default()
+        })
     }
 
-    async fn create(&self, spec: &Spec) -> Result<ContainerId, EngineError> {
+    async fn tag(&self, id: &str, _name: &ImageName) -> Result<(), EngineError> {
+        self.call("tag").await?;
+        self.state().probed = Some(id.to_owned());
+        Ok(())
+    }
+
+    async fn create(&self, spec: &Spec) -> Result<Created, EngineError> {
         self.call("create").await?;
         let mut state = self.state();
         let Some(image) = state.image_id(&spec.image) else {
@@ -367,22 +342,21 @@ impl Engine for FakeEngine {
             probe: spec.labels.contains_key(LABEL_PROBE),
             readable: state.readable.contains(&image.as_str()),
             runs: spec.runtime.is_none() || state.second_runtime == Some(true),
-            holder: match &spec.network {
-                Network::Own => None,
-                Network::Slot(holder) => Some(holder.clone()),
-            },
             ended: watch::Sender::new(None),
             stream: Weak::new(),
         };
         state.containers.insert(name.clone(), fake);
         state.specs.push(spec.clone());
-        Ok(ContainerId(name))
+        Ok(Created {
+            id: ContainerId(name),
+            warnings: Vec::new(),
+        })
     }
 
     async fn attach(&self, id: &ContainerId) -> Result<Output, EngineError> {
         self.call("attach").await?;
         let held = Arc::new(());
-        let report = self.state().report.clone();
+        let report = self.state().report.clone() + "\n";
         let flooded = Arc::clone(&self.state().flooded_chunks);
         let (script, probe, readable) = self.with(id, |fake| {
             fake.stream = Arc::downgrade(&held);
@@ -426,23 +400,14 @@ impl Engine for FakeEngine {
 
     async fn start(&self, id: &ContainerId) -> Result<(), EngineError> {
         self.call("start").await?;
-        let (holder, runs) = self.with(id, |fake| (fake.holder.clone(), fake.runs))?;
-        if !runs {
+        if !self.with(id, |fake| fake.runs)? {
             return Err(EngineError::Refused {
                 call: "start",
                 source: "the runtime can't".into(),
             });
         }
-        match holder {
-            Some(holder) => self.join(&holder, id)?,
-            None => {
-                let takes = self.state().namespace_takes;
-                tokio::time::sleep(takes).await;
-            }
-        }
         self.with(id, |fake| {
             let code = match fake.script {
-                _ if fake.is_holder() => None,
                 _ if fake.probe => Some(0),
                 Script::Print(code) | Script::Unended(code) => Some(code),
                 Script::OutOfMemory => Some(137),

@@ -1,5 +1,6 @@
 //! The engine, the image and the folders of a test.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::LazyLock;
@@ -7,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use bollard::models::ContainerCreateBody;
 use bollard::query_parameters::{
-    BuildImageOptionsBuilder, CreateContainerOptions, RemoveImageOptionsBuilder,
-    RemoveVolumeOptions, StartContainerOptions,
+    BuildImageOptionsBuilder, CreateContainerOptions, ListImagesOptionsBuilder,
+    RemoveImageOptionsBuilder, RemoveVolumeOptions, StartContainerOptions,
 };
 use bollard::{API_DEFAULT_VERSION, Docker};
 use futures_util::StreamExt as _;
@@ -16,7 +17,6 @@ use launcher::engine::EngineKind;
 use launcher::spec::{Confinement, SeccompProfile};
 use launcher::{
     BollardEngine, Container, EgressSource, Engine as _, Frame, Launcher, LauncherClient, Settings,
-    SlotMode,
 };
 use protocol::container::{End, FaultKind, LaunchFault};
 use protocol::{CheckId, Host};
@@ -75,7 +75,7 @@ pub(crate) struct Running {
     pub(crate) client: LauncherClient,
     pub(crate) egress: PathBuf,
     shutdown: CancellationToken,
-    keeping: tokio::task::JoinHandle<()>,
+    keeping: tokio::task::JoinHandle<Result<(), LaunchFault>>,
 }
 
 #[derive(Debug, Default)]
@@ -147,8 +147,10 @@ impl Bench {
     /// Builds an image of the compiled program with this mode. It is built and not imported,
     /// because the engines handle an import's changes differently.
     pub(crate) async fn import(&self, image: &str, mode: &str) {
-        let containerfile =
-            "FROM scratch\nADD victim.tar /\nENTRYPOINT [\"/victim\"]\nLABEL org.fedicensus=test\n";
+        let containerfile = format!(
+            "FROM scratch\nADD victim.tar /\nENTRYPOINT [\"/victim\"]\nLABEL {}\n",
+            of_installation("image")
+        );
         std::fs::write(self.folder.path().join("Containerfile"), containerfile).unwrap();
         let program = self.archive(mode, &["victim"]);
         std::fs::write(self.folder.path().join("victim.tar"), program).unwrap();
@@ -203,11 +205,6 @@ impl Bench {
             confinement: Confinement {
                 seccomp: Some(self.profile(name, &SeccompProfile::ours(None).json)),
                 ..Confinement::default()
-            },
-            // What `auto` chooses.
-            slots: match self.kind {
-                EngineKind::Docker => SlotMode::On,
-                EngineKind::Podman => SlotMode::Off,
             },
             ..Settings::default()
         }
@@ -269,7 +266,7 @@ impl Bench {
         }
     }
 
-    /// Waits until only holders are left of an installation whose launcher runs.
+    /// Waits until no check is left of an installation whose launcher runs.
     pub(crate) async fn until_no_check(&self, name: &str) {
         self.until_gone(&[&of_installation(name), "org.fedicensus.host"])
             .await;
@@ -308,11 +305,15 @@ impl Bench {
         }
         let options = None::<RemoveVolumeOptions>;
         self.docker.remove_volume(&VOLUME, options).await.ok();
-        for image in [&*MOVING_IMAGE, &*READABLE_IMAGE, &*IMAGE] {
+        // Whatever names they have now, or none: some were the launcher's own.
+        let by_label = HashMap::from([("label", vec![of_installation("image")])]);
+        let options = ListImagesOptionsBuilder::default()
+            .filters(&by_label)
+            .build();
+        for image in self.docker.list_images(Some(options)).await.unwrap() {
             let force = RemoveImageOptionsBuilder::default().force(true).build();
-            let removed = self.docker.remove_image(image, Some(force), None).await;
-            // Other tests create the other images, and may not have run.
-            assert!(removed.is_ok() || image != &*IMAGE, "{removed:?}");
+            let removed = self.docker.remove_image(&image.id, Some(force), None).await;
+            assert!(removed.is_ok(), "{removed:?}");
         }
     }
 }
@@ -350,7 +351,7 @@ impl Running {
 
     pub(crate) async fn shut_down(self) {
         self.shutdown.cancel();
-        self.keeping.await.unwrap();
+        self.keeping.await.unwrap().unwrap();
     }
 }
 

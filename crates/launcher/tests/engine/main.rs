@@ -11,6 +11,4 @@ mod disturbed;
 #[cfg(test)]
 mod images;
 #[cfg(test)]
-mod slots;
-#[cfg(test)]
 mod stories;

@@ -258,8 +258,6 @@ fn launcher_line(launcher: &PartStatus<launcher::wire::Status>) -> Line {
         "{engine}, {} running, {} launched, {} reaped",
         launcher.running, launcher.launches_total, launcher.reaped_total
     );
-    let slots = launcher.slots.as_ref();
-    let slots = slots.map(|slots| format!("; slots {slots}"));
     let trouble = launcher.trouble.as_ref();
     let trouble = trouble.map(|trouble| format!("; TROUBLE: {trouble}"));
     let tone = match (&trouble, launcher.warnings.is_empty()) {
@@ -267,7 +265,7 @@ fn launcher_line(launcher: &PartStatus<launcher::wire::Status>) -> Line {
         (None, false) => Tone::Warning,
         (None, true) => Tone::Plain,
     };
-    text.extend(slots.into_iter().chain(trouble));
+    text.extend(trouble);
     text.extend(
         launcher
             .warnings

@@ -31,7 +31,7 @@ use crate::services::Services;
 use crate::services::tests::services;
 
 const GATEWAY: &str = "{\"status\":{\"version\":\"0.1.0\",\"families\":[\"v4\"],\"open\":3,\"opens_total\":70,\"dials_total\":60,\"lab\":false}}\n";
-const LAUNCHER: &str = "{\"status\":{\"version\":\"0.1.0\",\"engine\":null,\"slots\":null,\"trouble\":\"no engine\",\"warnings\":[\"cpu\"],\"running\":2,\"launches_total\":50,\"reaped_total\":4}}\n";
+const LAUNCHER: &str = "{\"status\":{\"version\":\"0.1.0\",\"engine\":null,\"trouble\":\"no engine\",\"warnings\":[\"cpu\"],\"running\":2,\"launches_total\":50,\"reaped_total\":4}}\n";
 
 /// How a simulated part behaves.
 #[derive(Clone, Copy, PartialEq)]

@@ -181,11 +181,7 @@ async fn accomplice(sends: bool) -> anyhow::Result<(SocketAddr, Arc<AtomicU64>, 
 async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow::Result<World> {
     let mut options = Options::new(&[]);
     options.checker = Some(image.name.clone());
-    options.settings = vec![
-        ("checks_max", "16".to_owned()),
-        // The riskier mode, and the one that `auto` chooses on Docker.
-        ("slots", "on".to_owned()),
-    ];
+    options.settings = vec![("checks_max", "16".to_owned())];
     let mut world = World::prepare(options).await?;
     let names = world.path("lab/names");
     let mut lines = std::fs::read_to_string(&names)?;
@@ -358,7 +354,7 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         "another host was reached"
     );
     targets.nobody_came()?;
-    // Removal continues for a moment after the last frame. Holders stay as long as the launcher.
+    // Removal continues for a moment after the last frame.
     let label = format!("org.fedicensus={}", world.setting("instance"));
     let none_left = |_: &World| {
         let labels = [label.as_str(), "org.fedicensus.host"];

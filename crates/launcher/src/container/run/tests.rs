@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use super::*;
-use crate::container::spec::Network;
 use crate::engine::Chunk;
 use crate::tests::fake_engine::{FakeEngine, IMAGE_ID, Mishap, Script};
 use protocol::{CheckId, Host};
@@ -9,7 +8,7 @@ use protocol::{CheckId, Host};
 struct Ran {
     outcome: Outcome,
     seconds: u64,
-    container: Option<ContainerId>,
+    container: Option<Created>,
     printed: Vec<u8>,
 }
 
@@ -19,7 +18,6 @@ fn spec(settings: &Settings) -> Spec {
         IMAGE_ID,
         &CheckId::from_random(5),
         &Host::parse("a.example").unwrap(),
-        Network::Own,
     )
 }
 
@@ -187,12 +185,8 @@ async fn a_failure_at_any_call_is_a_fault_and_never_an_end() {
             let engine = FakeEngine::new(Script::Print(0));
             engine.go_wrong(nth, mishap);
             let ran = ran(&engine, &Signals::default()).await;
-            let fault = match (mishap, ran.outcome) {
-                // Only a refusal of create, attach or start proves that nothing ran.
-                (Mishap::Refused, Outcome::NotStarted(fault)) if call != &"wait" => fault,
-                (Mishap::Down | Mishap::Garbled, Outcome::Fault(fault)) => fault,
-                (Mishap::Refused, Outcome::Fault(fault)) if call == &"wait" => fault,
-                (_, outcome) => panic!("{call} {mishap:?}: {outcome:?}"),
+            let Outcome::Fault(fault) = ran.outcome else {
+                panic!("{call} {mishap:?}: {:?}", ran.outcome);
             };
             assert_eq!(fault.kind, kind, "{call}");
             assert!(fault.message.starts_with(call), "{}", fault.message);

@@ -22,7 +22,7 @@ fn body(source: &EgressSource, kind: EngineKind) -> Value {
     };
     let check = CheckId::parse(CHECK).unwrap();
     let host = Host::parse("a.example").unwrap();
-    let spec = Spec::check(&settings, IMAGE, &check, &host, Network::Own);
+    let spec = Spec::check(&settings, IMAGE, &check, &host);
     serde_json::to_value(create_body(&spec, kind)).unwrap()
 }
 
@@ -72,6 +72,7 @@ fn expected(security: &Value, ulimits: &Value) -> Value {
             "MemorySwap": 67_108_864,
             "PidsLimit": 16,
             "NanoCpus": 500_000_000,
+            "CpuShares": 128,
             "Ulimits": ulimits,
             "IpcMode": "none",
             "LogConfig": {"Type": "none"},
@@ -90,7 +91,7 @@ fn docker_gets_exactly_this_container() {
         body(&source, EngineKind::Docker),
         expected(
             &json!([
-                "no-new-privileges:true",
+                "no-new-privileges",
                 r#"seccomp={"defaultAction":"SCMP_ACT_ERRNO"}"#,
                 "label=level:s0:c640,c641",
             ]),
@@ -107,7 +108,7 @@ fn podman_gets_exactly_this_container() {
     let source = EgressSource::Volume("egress".to_owned());
     let mut wanted = expected(
         &json!([
-            "no-new-privileges:true",
+            "no-new-privileges",
             "seccomp=/etc/fedicensus/seccomp.json",
             "label=level:s0:c640,c641",
         ]),
@@ -148,7 +149,7 @@ fn a_check_trusts_further_roots_when_the_launchers_own_settings_are_the_labs_onl
         };
         let check = CheckId::parse(CHECK).unwrap();
         let host = Host::parse("a.example").unwrap();
-        Spec::check(&settings, IMAGE, &check, &host, Network::Own).argv
+        Spec::check(&settings, IMAGE, &check, &host).argv
     };
     let egress = format!("/egress/{CHECK}");
     assert_eq!(argv(false), ["--egress", &egress, "--", "a.example"]);
@@ -158,7 +159,7 @@ fn a_check_trusts_further_roots_when_the_launchers_own_settings_are_the_labs_onl
     );
 }
 
-/// A container's body without the parts that differ between a check, a probe and a holder.
+/// A container's body without the parts that differ between a check and a probe.
 fn common(spec: &Spec) -> Value {
     let mut body = serde_json::to_value(create_body(spec, EngineKind::Docker)).unwrap();
     body["Cmd"].take();
@@ -169,46 +170,21 @@ fn common(spec: &Spec) -> Value {
 
 /// Otherwise the probe would not represent the checks.
 #[test]
-fn probe_and_holder_differ_from_a_check_in_their_arguments_labels_and_mount_only() {
+fn a_probe_differs_from_a_check_in_its_arguments_labels_and_mount_only() {
     let settings = Settings::default();
     let check = CheckId::parse(CHECK).unwrap();
     let host = Host::parse("a.example").unwrap();
-    let of_check = |network| Spec::check(&settings, IMAGE, &check, &host, network);
-    let of_probe = |network| Spec::probe(&settings, IMAGE, &check, network);
-    let of_holder = Spec::holder(&settings, IMAGE, &check);
-    let slot = Network::Slot(ContainerId("h1".to_owned()));
-    for network in [Network::Own, slot] {
-        let (check, probe) = (of_check(network.clone()), of_probe(network));
-        assert_eq!(common(&check), common(&probe));
-    }
-    assert_eq!(common(&of_check(Network::Own)), common(&of_holder));
-    for (spec, argument) in [(of_probe(Network::Own), "--probe"), (of_holder, "--hold")] {
-        assert_eq!(spec.argv, [argument]);
-        assert_eq!(spec.egress, None);
-        assert!(
-            spec.labels.contains_key(LABEL_CHECK),
-            "a sweep would not find it"
-        );
-    }
-}
-
-/// The engines refuse names for a container that joins a namespace; it has its holder's names.
-#[test]
-fn a_check_in_a_slot_differs_in_its_namespace_and_in_the_names_that_come_with_it_only() {
-    let settings = Settings::default();
-    let check = CheckId::parse(CHECK).unwrap();
-    for kind in [EngineKind::Docker, EngineKind::Podman] {
-        let body = |network| {
-            let spec = Spec::probe(&settings, IMAGE, &check, network);
-            serde_json::to_value(create_body(&spec, kind)).unwrap()
-        };
-        let mut wanted = body(Network::Own);
-        let members = wanted.as_object_mut().unwrap();
-        members.retain(|name, _| !["Hostname", "Domainname"].contains(&name.as_str()));
-        wanted["HostConfig"]["NetworkMode"] = json!("container:h1");
-        let confined = wanted["HostConfig"].as_object_mut().unwrap();
-        confined.retain(|name, _| !name.starts_with("Dns"));
-        let slot = Network::Slot(ContainerId("h1".to_owned()));
-        assert_eq!(body(slot), wanted, "{kind}");
-    }
+    let probe = Spec::probe(&settings, IMAGE, &check);
+    assert_eq!(
+        common(&Spec::check(&settings, IMAGE, &check, &host)),
+        common(&probe)
+    );
+    assert_eq!(
+        (&probe.argv[..], &probe.egress),
+        (&["--probe".to_owned()][..], &None)
+    );
+    assert!(
+        probe.labels.contains_key(LABEL_CHECK),
+        "a sweep would not find it"
+    );
 }

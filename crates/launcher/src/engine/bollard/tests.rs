@@ -2,7 +2,6 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::*;
-use crate::container::spec::Network;
 use crate::engine::transport::{ANSWER_BYTES_MAX, LIST_BYTES_MAX};
 use crate::settings::Settings;
 use bollard::models::ContainerWaitResponse;
@@ -10,8 +9,9 @@ use protocol::{CheckId, Host};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{UnixListener, UnixStream};
 
-const CALLS: [&str; 10] = [
-    "version", "list", "image", "volumes", "create", "attach", "start", "wait", "kill", "remove",
+const CALLS: [&str; 12] = [
+    "version", "list", "image", "volumes", "info", "tag", "create", "attach", "start", "wait",
+    "kill", "remove",
 ];
 
 /// More than any bound on an answer: a reader that takes this much has no bound.
@@ -43,6 +43,8 @@ struct State {
     then: Then,
     /// Bytes that the last flood has sent.
     flooded_bytes: u64,
+    /// The first line of every request.
+    requests: Vec<String>,
 }
 
 impl Socket {
@@ -56,6 +58,7 @@ impl Socket {
             answer: answer(200, JSON, version),
             then: Then::End,
             flooded_bytes: 0,
+            requests: Vec::new(),
         }));
         let serving = Arc::clone(&state);
         tokio::spawn(async move {
@@ -74,11 +77,10 @@ impl Socket {
     }
 
     fn set(&self, answer: &[u8], then: Then) {
-        *self.state.lock().unwrap() = State {
-            answer: answer.to_vec(),
-            then,
-            flooded_bytes: 0,
-        };
+        let mut state = self.state.lock().unwrap();
+        state.answer = answer.to_vec();
+        state.then = then;
+        state.flooded_bytes = 0;
     }
 
     fn flooded_bytes(&self) -> u64 {
@@ -101,8 +103,12 @@ async fn serve(mut stream: UnixStream, state: Arc<Mutex<State>>) {
             return;
         }
     }
+    let line = request.split(|byte| *byte == b'\r').next().unwrap();
     let (answer, then) = {
-        let state = state.lock().unwrap();
+        let mut state = state.lock().unwrap();
+        state
+            .requests
+            .push(String::from_utf8(line.to_vec()).unwrap());
         (state.answer.clone(), state.then)
     };
     stream.write_all(&answer).await.ok();
@@ -136,12 +142,17 @@ async fn result(engine: &BollardEngine, call: &str) -> Result<String, EngineErro
         "version" => engine.identify().await?.to_string(),
         "list" => format!("{:?}", engine.list(&[]).await?),
         "image" => format!("{:?}", engine.image_id("sha256:1").await?),
+        "info" => format!("{:?}", engine.info().await?),
+        "tag" => {
+            let name = Settings::default().probed_image();
+            format!("{:?}", engine.tag("sha256:1", &name).await?)
+        }
         "volumes" => engine.volume_present("egress").await?.to_string(),
         "create" => {
             let host = Host::parse("a.example").unwrap();
             let check = CheckId::from_random(1);
-            let spec = Spec::check(&Settings::default(), "i", &check, &host, Network::Own);
-            engine.create(&spec).await?.to_string()
+            let spec = Spec::check(&Settings::default(), "i", &check, &host);
+            engine.create(&spec).await?.id.to_string()
         }
         "attach" => {
             let mut output = engine.attach(&id).await?;
@@ -216,7 +227,7 @@ async fn an_answer_that_is_wrong_or_endless_is_an_error_within_its_bound() {
         for (answer, then) in &never_right {
             check_fails(&socket, call, answer, *then).await;
         }
-        if !["start", "kill", "remove"].contains(&call) {
+        if !["tag", "start", "kill", "remove"].contains(&call) {
             for (answer, then) in &right_without_body {
                 check_fails(&socket, call, answer, *then).await;
             }
@@ -375,12 +386,62 @@ fn labels_are_encoded_as_a_part_of_a_query() {
 #[tokio::test]
 async fn a_socket_that_is_not_there_is_an_engine_that_is_down() {
     let engine = BollardEngine::new("/nonexistent/engine.sock");
-    assert!(matches!(
-        engine.identify().await,
-        Err(EngineError::Down { .. })
-    ));
+    let missing = engine.identify().await.unwrap_err();
+    let said = missing.to_string();
+    assert!(matches!(missing, EngineError::NoSocket { .. }), "{said}");
+    for expect in ["no engine at /nonexistent/engine.sock", "ENGINE_SOCKET"] {
+        assert!(said.contains(expect), "{said}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let instead = BollardEngine::new(folder.path()).identify().await;
+    let said = instead.unwrap_err().to_string();
+    assert!(
+        said.contains("it is a folder, which Docker makes"),
+        "{said}"
+    );
     assert!(matches!(
         engine.list(&[]).await,
         Err(EngineError::Down { .. })
     ));
+}
+
+/// Engines announce that paths without a version will go, and refuse versions that are too old.
+#[tokio::test(start_paused = true)]
+async fn every_request_has_the_chosen_version_before_its_path() {
+    let socket = Socket::open().await;
+    for call in CALLS {
+        let _fails = socket.call(call).await;
+    }
+    let requests = socket.state.lock().unwrap().requests.clone();
+    assert!(requests.len() >= CALLS.len(), "{requests:?}");
+    for request in requests {
+        let path = request.split(' ').nth(1).unwrap();
+        assert!(
+            path.starts_with("/v1.41/") || path == "/version",
+            "{request}"
+        );
+    }
+}
+
+#[test]
+fn the_version_is_one_that_the_engine_takes_or_the_engine_is_named() {
+    let spoken = |newest: &str, oldest: &str| {
+        spoken(&SystemVersion {
+            api_version: Some(newest.to_owned()),
+            min_api_version: Some(oldest.to_owned()),
+            ..SystemVersion::default()
+        })
+    };
+    let ours = API_DEFAULT_VERSION.to_string();
+    for (newest, oldest, expect) in [
+        ("1.41", "1.12", "1.41"),
+        ("1.51", "1.24", "1.51"),
+        ("1.99", "1.40", ours.as_str()),
+        ("1.44", "", "1.44"),
+    ] {
+        assert_eq!(spoken(newest, oldest).unwrap().to_string(), expect);
+    }
+    let error = spoken("1.99", "1.98").unwrap_err();
+    let source = std::error::Error::source(&error).unwrap().to_string();
+    assert!(source.contains("takes versions 1.98 to 1.99"), "{source}");
 }

@@ -26,7 +26,7 @@ struct Running {
     launcher: Launcher<FakeEngine>,
     client: LauncherClient,
     shutdown: CancellationToken,
-    keeping: JoinHandle<()>,
+    keeping: JoinHandle<Result<(), LaunchFault>>,
 }
 
 fn launcher(script: Script, change: impl FnOnce(&FakeEngine, &mut Settings)) -> Running {
@@ -197,7 +197,7 @@ async fn shutdown_ends_all_checks_and_waits_for_their_removal() {
     let mut container = running.launch(1).await;
     running.containers(1).await;
     running.shutdown.cancel();
-    running.keeping.await.unwrap();
+    running.keeping.await.unwrap().unwrap();
     assert_eq!(kind(&mut container).await, Some(FaultKind::EngineDown));
     assert!(running.launcher.shared.engine.names().is_empty());
 }
@@ -213,7 +213,7 @@ async fn a_probe_that_is_being_made_at_the_shutdown_is_waited_for_and_removed() 
         tokio::task::yield_now().await;
     }
     running.shutdown.cancel();
-    running.keeping.await.unwrap();
+    running.keeping.await.unwrap().unwrap();
     assert!(engine.calls().contains(&"remove"), "{:?}", engine.calls());
     assert!(engine.names().is_empty());
 }
@@ -433,7 +433,7 @@ async fn the_server_has_a_socket_for_everybody_in_its_folder_and_for_one_launche
         Frame::End(End { exit_code: 5, .. })
     ));
     let second = serve(settings, FakeEngine::default(), shutdown.clone()).await;
-    assert!(matches!(second, Err(BindError::InUse(_))));
+    assert!(matches!(second, Err(ServeError::Bind(BindError::InUse(_)))));
     shutdown.cancel();
     serving.await.unwrap().unwrap();
     assert!(!path.exists());

@@ -56,7 +56,7 @@ fn expect(call: &str, why: &str, last: &Frame) {
         // The forced removal kills as well.
         ("kill", Frame::Fault(fault)) => assert_eq!(fault.kind, FaultKind::EngineDown, "{why}"),
         // Not called during a launch, or irrelevant for its end.
-        ("version" | "list" | "image" | "volume" | "remove", last) => {
+        ("version" | "list" | "image" | "volume" | "tag" | "remove", last) => {
             assert!(is_sound(last), "{why}: {last:?}");
         }
         (_, last) => panic!("{why}: {last:?}"),

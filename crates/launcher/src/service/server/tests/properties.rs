@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 
 use super::super::*;
-use crate::container::spec::{Network, Spec};
+use crate::container::spec::Spec;
 use crate::engine::EngineKind;
 use crate::engine::create::create_body;
 use crate::tests::fake_engine::{FakeEngine, IMAGE_ID, Script};
@@ -100,16 +100,12 @@ fn is_narrow(line: &[u8]) -> Result<(), TestCaseError> {
     let check = CheckId::parse(check.as_str().unwrap()).unwrap();
     let host = Host::parse(host.as_str().unwrap()).unwrap();
     let settings = Settings::default();
-    prop_assert_eq!(
-        spec,
-        &Spec::check(&settings, IMAGE_ID, &check, &host, Network::Own)
-    );
+    prop_assert_eq!(spec, &Spec::check(&settings, IMAGE_ID, &check, &host));
     let other = Spec::check(
         &settings,
         IMAGE_ID,
         &CheckId::from_random(0),
         &Host::parse("other.example").unwrap(),
-        Network::Own,
     );
     let expect = with_words(body(&other), check.as_str(), host.as_str());
     prop_assert_eq!(body(spec), expect);
