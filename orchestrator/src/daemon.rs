@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use scheduler::event::Trigger;
-use scheduler::{Event, Scheduler, Settings};
+use scheduler::{Event, LastList, Scheduler, Settings};
 use store::{Store, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -103,7 +103,10 @@ impl Daemon {
             canaries: config.canaries.clone(),
             peers_every: services.peers_every,
             calendar: config.calendar,
-            published: published.map(|dump| dump.names),
+            published: published.map(|dump| LastList {
+                names: dump.names,
+                at: dump.at,
+            }),
             publish_interval: services.calendar.dump_interval(services.random.jitter()),
             count_again_after: COUNT_AGAIN_AFTER,
             look_around_every: TICK,
@@ -111,7 +114,7 @@ impl Daemon {
         };
         let mut ticker = tokio::time::interval(TICK);
         ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        Ok(Self {
+        let mut daemon = Self {
             scheduler: Scheduler::new(settings, now),
             checks: Running::default(),
             reader: Arc::new(Mutex::new(store.reader()?)),
@@ -130,7 +133,15 @@ impl Daemon {
             services,
             store,
             config,
-        })
+        };
+        // The list at the start covers hosts that withdrew just before the end. While it waits for the
+        // clock, they don't.
+        if published.is_some_and(|last| last.at > now)
+            && crate::publish::names_withdrawn(&daemon.config.public_dir, &daemon.store.reader()?)
+        {
+            daemon.handle(Event::Withdrawn);
+        }
+        Ok(daemon)
     }
 
     /// Runs until `shutdown`.

@@ -11,7 +11,7 @@ pub mod pages;
 pub mod round;
 pub mod signature;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use admission::DomainList;
 use census::time::{Calendar, Timestamp};
@@ -20,6 +20,16 @@ use dump::sign::keys::KeyError;
 use dump::{Cancel, DumpError, Force, HeldBack, Instance, ListedState, Moment, RowError};
 use store::{Listed, Reader, StateName, StoreError};
 use thiserror::Error;
+
+/// Whether the published list has a host that must leave it, or can't be read.
+pub fn names_withdrawn(public_dir: &Path, reader: &Reader) -> bool {
+    let mut rows = dump::standing_rows(public_dir)
+        .ok()
+        .flatten()
+        .into_iter()
+        .flatten();
+    rows.any(|row| row.is_ok_and(|row| reader.is_withdrawn(&row.host).unwrap_or(true)))
+}
 
 /// Why a dump did not end well.
 #[derive(Debug, Error)]

@@ -17,4 +17,5 @@ pub mod slots;
 
 pub use command::Command;
 pub use event::Event;
+pub use publication::LastList;
 pub use scheduler::{Limit, Scheduler, Settings, Snapshot};

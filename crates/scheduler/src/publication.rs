@@ -12,6 +12,12 @@ const AGAIN_AFTER: Duration = Duration::from_secs(300);
 /// up to the ordinary pause.
 const YOUNG_PAUSE: Duration = Duration::from_secs(300);
 
+/// Longest wait of the first list while the clock lies before the last one. A machine without a
+/// clock of its own starts in the past and is set a moment later; a list that is older than the last
+/// one makes every mirror download everything. A clock that was wrong when the last list was made
+/// must not stop the census.
+const EARLIER_MAX: Duration = Duration::from_hours(1);
+
 /// A list that is made within this time is short and needs no throttle.
 const THROTTLE_AFTER: Duration = Duration::from_secs(2);
 
@@ -20,6 +26,14 @@ const THROTTLE_AFTER: Duration = Duration::from_secs(2);
 /// A million names take less than a minute with it, and a hanging disk must not delay the census
 /// for longer.
 const THROTTLE_FOR: Duration = Duration::from_secs(120);
+
+/// The last list, made before this process began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastList {
+    pub names: u64,
+    /// When it was made.
+    pub at: Timestamp,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
@@ -62,24 +76,24 @@ pub(crate) struct Publication {
     /// Requested during another publication, whose snapshot may be too old. Starts when that one
     /// ends.
     queued: Option<Force>,
-    /// How soon a list must follow, if a host withdrew since the last one began.
-    withdrawn_within: Option<Duration>,
+    /// How soon a list must follow at most: the first one, and one after a host withdrew.
+    within: Option<Duration>,
     young_pause: Option<Duration>,
     pub(crate) interval: Duration,
 }
 
 impl Publication {
-    /// The first publication is due at once. `published` is the number of names in the last list,
-    /// if there is one.
-    pub(crate) fn new(now: Timestamp, published: Option<u64>, interval: Duration) -> Self {
-        let young = published.unwrap_or(0) == 0;
+    /// The first publication is due at once, or once the clock has passed the last list.
+    pub(crate) fn new(now: Timestamp, last: Option<LastList>, interval: Duration) -> Self {
+        let young = last.is_none_or(|last| last.names == 0);
+        let passed = last.map_or(now, |last| last.at);
         Self {
             began: None,
-            next: now,
+            next: passed.clamp(now, now.plus(EARLIER_MAX)),
             pages_next: None,
             pages_fresh_until: None,
             queued: None,
-            withdrawn_within: None,
+            within: Some(EARLIER_MAX),
             young_pause: young.then_some(YOUNG_PAUSE),
             interval,
         }
@@ -107,13 +121,13 @@ impl Publication {
     /// withdrawals too. One in progress may name the host and is followed by another.
     pub(crate) fn withdrawn(&mut self, calendar: Calendar, now: Timestamp) {
         let within = calendar.withdrawn_within();
-        self.withdrawn_within = Some(within);
+        self.within = Some(within);
         self.next = self.next.min(now.plus(within));
     }
 
     /// The clock was set: earlier times are no longer comparable.
     pub(crate) fn clock_was_set(&mut self, now: Timestamp) {
-        let latest = now.plus(self.withdrawn_within.unwrap_or(self.interval));
+        let latest = now.plus(self.within.unwrap_or(self.interval));
         self.next = self.next.min(latest);
         self.pages_next = self.pages_next.map(|next| next.min(latest));
         self.pages_fresh_until = None;
@@ -159,7 +173,7 @@ impl Publication {
         self.began = Some(now);
         if extent != Extent::Pages {
             self.next = now.plus(self.pause());
-            self.withdrawn_within = None;
+            self.within = None;
         }
         (extent, force)
     }
@@ -212,19 +226,25 @@ mod tests {
         Timestamp(0).plus(Duration::from_secs(60 * minutes))
     }
 
+    /// A list of so many names, made at the beginning of these tests.
+    fn last(names: u64) -> Option<LastList> {
+        let at = minutes(0);
+        Some(LastList { names, at })
+    }
+
     /// An old census whose first list was published at once.
     fn published() -> Publication {
-        let mut publication = Publication::new(minutes(0), Some(9), INTERVAL);
+        let mut publication = Publication::new(minutes(0), last(9), INTERVAL);
         assert_eq!(publication.due(minutes(0)), Some((Extent::Full, Force::No)));
         publication
     }
 
     #[test]
     fn a_young_census_publishes_often_at_first_and_an_old_one_does_not() {
-        let mut young = Publication::new(minutes(0), Some(0), INTERVAL);
+        let mut young = Publication::new(minutes(0), last(0), INTERVAL);
         let pauses: Vec<_> = (0..9).map(|_| young.pause().as_secs() / 60).collect();
         assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 360, 360]);
-        let mut old = Publication::new(minutes(0), Some(9), INTERVAL);
+        let mut old = Publication::new(minutes(0), last(9), INTERVAL);
         assert_eq!(old.pause(), INTERVAL);
     }
 
@@ -235,7 +255,7 @@ mod tests {
         let throttles =
             [0, 1, 2, 60, 121, 122, 9999].map(|second| publication.throttles(at(second)));
         assert_eq!(throttles, [false, false, true, true, true, false, false]);
-        let idle = Publication::new(minutes(0), Some(9), INTERVAL);
+        let idle = Publication::new(minutes(0), last(9), INTERVAL);
         assert!(!idle.throttles(minutes(1)));
     }
 
@@ -302,6 +322,27 @@ mod tests {
         publication.ended(PublishAgain::Nothing, true, INTERVAL, minutes(2));
         let due = [10, 11].map(|at| publication.extent_due(minutes(at)).is_some());
         assert_eq!(due, [false, true]);
+    }
+
+    /// As on a machine without a clock of its own, which starts where it stopped.
+    #[test]
+    fn a_clock_before_the_last_list_delays_the_next_for_an_hour() {
+        let begins = |ago: u64| {
+            let now = minutes(0).minus(Duration::from_secs(60 * ago));
+            (now, Publication::new(now, last(9), INTERVAL))
+        };
+        let (now, mut early) = begins(30);
+        assert_eq!(early.extent_due(now), None);
+        assert_eq!(early.extent_due(minutes(0)), Some(Extent::Full));
+        early.clock_was_set(minutes(500));
+        assert_eq!(early.extent_due(minutes(500)), Some(Extent::Full));
+        let (now, mut wrong) = begins(1_000_000);
+        assert_eq!(wrong.next(), now.plus(EARLIER_MAX));
+        let past = now.minus(INTERVAL);
+        wrong.clock_was_set(past);
+        assert_eq!(wrong.next(), past.plus(EARLIER_MAX));
+        wrong.withdrawn(Calendar::REAL, past);
+        assert_eq!(wrong.next(), past.plus(Calendar::REAL.withdrawn_within()));
     }
 
     #[test]

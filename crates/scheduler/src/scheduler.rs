@@ -25,7 +25,7 @@ use crate::command::{Command, Notice, Release, Released, Wait};
 use crate::demand::deferral::EarlyAsks;
 use crate::demand::in_progress::{InProgress, Stage};
 use crate::event::{CheckNumber, Event, SlotHolder};
-use crate::publication::{Extent, Force, Publication};
+use crate::publication::{Extent, Force, LastList, Publication};
 use crate::slots::concurrency::Bounds;
 use crate::slots::{Patience, Slots, Throttle};
 
@@ -48,8 +48,8 @@ pub struct Settings {
     /// The first success and every n-th one after it request the peers.
     pub peers_every: u32,
     pub calendar: Calendar,
-    /// Names in the last published list, if there is one.
-    pub published: Option<u64>,
+    /// The last published list, if there is one.
+    pub published: Option<LastList>,
     /// The ordinary pause between two lists.
     pub publish_interval: Duration,
     /// If no host is due, hosts are counted again after this at the latest, because rows change

@@ -57,7 +57,7 @@ pub(super) fn log_odd_time(now: Timestamp, last_dump: Timestamp) {
     if last_dump > now.plus(CLOCK_JUMP_MIN) {
         tracing::error!(
             last,
-            "the last list's time is in the future: is this machine's clock right? Once it is later than that list, the census uses it at once"
+            "the last list's time is in the future: is this machine's clock right? Once it is later than that list, the census uses it at once; until then, for an hour at most, no list is published unless a host withdraws"
         );
     } else if now.since(last_dump) > Calendar::REAL.unlisted_after() {
         tracing::warn!(

@@ -23,7 +23,7 @@ use rand::rngs::StdRng;
 use scheduler::command::Release;
 use scheduler::event::CheckNumber;
 use scheduler::slots::concurrency::Bounds;
-use scheduler::{Event, Scheduler, Settings};
+use scheduler::{Event, LastList, Scheduler, Settings};
 
 use crate::course::Check;
 use crate::engine::Engine;
@@ -99,7 +99,10 @@ impl Census {
             canaries: canaries.collect::<Result<_, _>>()?,
             peers_every: services.peers_every,
             calendar: services.calendar,
-            published: Some(u64::from(plan.hosts)),
+            published: Some(LastList {
+                names: u64::from(plan.hosts),
+                at: Timestamp(0),
+            }),
             publish_interval: services.calendar.dump_interval(services.random.jitter()),
             // The simulation reports each row that becomes due sooner.
             count_again_after: ROUND,

@@ -39,7 +39,10 @@ fn settings(canaries: Vec<Host>) -> Settings {
         canaries,
         peers_every: 3,
         calendar: Calendar::REAL,
-        published: Some(9),
+        published: Some(LastList {
+            names: 9,
+            at: Timestamp(0),
+        }),
         publish_interval: Duration::from_secs(6 * 3600),
         count_again_after: SECOND,
         look_around_every: SECOND,

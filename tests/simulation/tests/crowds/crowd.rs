@@ -27,7 +27,7 @@ use scheduler::event::{
 use scheduler::publication::PublishAgain;
 use scheduler::slots::SLOT_WAIT_MAX;
 use scheduler::slots::concurrency::Bounds;
-use scheduler::{Event, Scheduler, Settings};
+use scheduler::{Event, LastList, Scheduler, Settings};
 
 /// The daemon's defaults.
 const OPENS_MAX: u32 = 16;
@@ -160,7 +160,10 @@ impl Crowd {
             canaries: Vec::new(),
             peers_every: 3,
             calendar: Calendar::REAL,
-            published: Some(1),
+            published: Some(LastList {
+                names: 1,
+                at: Timestamp(0),
+            }),
             publish_interval: Duration::from_secs(6 * 3600),
             // Each row that becomes due sooner is reported.
             count_again_after: Duration::from_secs(3600),

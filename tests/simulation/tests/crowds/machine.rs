@@ -16,7 +16,7 @@ use scheduler::command::{Command, Release};
 use scheduler::event::{CheckNumber, CheckOutcome, SlotDemand, SlotHolder, Taken, WriteOutcome};
 use scheduler::publication::PublishAgain;
 use scheduler::slots::concurrency::{Bounds, Pressure};
-use scheduler::{Event, Scheduler, Settings};
+use scheduler::{Event, LastList, Scheduler, Settings};
 
 const START: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -79,7 +79,10 @@ impl Machine {
             canaries: Vec::new(),
             peers_every: 3,
             calendar: Calendar::REAL,
-            published: Some(1),
+            published: Some(LastList {
+                names: 1,
+                at: Timestamp(0),
+            }),
             publish_interval: Duration::from_secs(6 * 3600),
             count_again_after: Duration::from_secs(1),
             look_around_every: Duration::from_secs(1),
