@@ -7,6 +7,7 @@
 
 mod clear;
 mod disk;
+mod folder;
 mod lock;
 mod private;
 mod replace;
@@ -14,6 +15,7 @@ mod waiting;
 
 pub use clear::{ClearError, clear};
 pub use disk::{Disk, Mode, SystemDisk, folder_of, sync_folder};
+pub use folder::{owner_advice, shared_file_system};
 pub use lock::{Lock, ServeError};
 pub use private::{create_private, make_private};
 pub use replace::{Written, replace, write};

@@ -1,8 +1,10 @@
 //! What can go wrong with the database: one variant per cause.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ::files::{folder_of, owner_advice, shared_file_system};
 use protocol::Host;
 use rusqlite::ErrorCode;
 use thiserror::Error;
@@ -19,6 +21,13 @@ pub enum OpenError {
         path: PathBuf,
         /// The operating system's or SQLite's message.
         reason: String,
+    },
+    /// It failed on a file system that may not be able to hold it.
+    #[error("can't open the database {path}: it is on a file system of the kind {kind}, which may lack the locks and the shared memory that SQLite needs; use a local disk", path = .path.display())]
+    SharedFileSystem {
+        path: PathBuf,
+        kind: &'static str,
+        source: Box<Self>,
     },
     /// Another process writes to it.
     #[error("the database {path} is in use by another process: stop that one, or talk to it through its control socket", path = .path.display())]
@@ -138,9 +147,35 @@ pub enum CopyError {
 
 impl OpenError {
     pub(crate) fn unwritable(path: &Path, reason: &(dyn std::error::Error + 'static)) -> Self {
+        let mut text = coded(reason);
+        let io = reason.downcast_ref::<std::io::Error>();
+        if io.is_some_and(|error| error.kind() == ErrorKind::PermissionDenied)
+            && let Some(advice) = [folder_of(path), path].into_iter().find_map(owner_advice)
+        {
+            text = format!("{text}; {advice}");
+        }
         Self::Unwritable {
             path: path.to_owned(),
-            reason: coded(reason),
+            reason: text,
+        }
+    }
+
+    /// The same error, with the file system if that may be the cause.
+    pub(crate) fn on_its_file_system(self) -> Self {
+        let (Self::Unwritable { path, .. }
+        | Self::InUse { path }
+        | Self::Migration { path, .. }
+        | Self::Sqlite { path, .. }) = &self
+        else {
+            return self;
+        };
+        let Some(kind) = shared_file_system(folder_of(path)) else {
+            return self;
+        };
+        Self::SharedFileSystem {
+            path: path.clone(),
+            kind,
+            source: Box::new(self),
         }
     }
 }

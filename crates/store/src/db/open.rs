@@ -152,6 +152,10 @@ fn open_to_look(path: &Path) -> Result<(Connection, Found), OpenError> {
 }
 
 pub(crate) fn open_tuned(path: &Path, tuning: Tuning) -> Result<Store, OpenError> {
+    open_here(path, tuning).map_err(OpenError::on_its_file_system)
+}
+
+fn open_here(path: &Path, tuning: Tuning) -> Result<Store, OpenError> {
     let lock = lock(path)?;
     create_private(path).map_err(|error| OpenError::unwritable(path, &error))?;
     let mut connection = read_write(path, tuning).map_err(|error| explain(path, error))?;

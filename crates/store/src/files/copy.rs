@@ -22,6 +22,9 @@ use crate::db::migrate::{self, Found};
 const BEGIN: &str = ".fedicensus-copy.";
 const END: &str = ".new";
 
+/// What SQLite adds to the name of a copy that ran out of room, with what it had not undone.
+const JOURNAL: &str = "-journal";
+
 /// Names that are read from the database's folder, which usually has a dozen.
 const FOLDER_NAMES_MAX: usize = 100_000;
 
@@ -142,6 +145,9 @@ impl Drop for TemporaryFile {
         // After the rename there is no file of this name. A file that can't be deleted now is
         // cleared later.
         std::fs::remove_file(&self.path).ok();
+        let mut journal = self.path.clone().into_os_string();
+        journal.push(JOURNAL);
+        std::fs::remove_file(journal).ok();
     }
 }
 
@@ -149,12 +155,16 @@ impl Drop for TemporaryFile {
 /// space.
 pub(crate) fn clear(database: &Path) {
     for name in names(database) {
-        if !(name.starts_with(BEGIN) && name.ends_with(END)) {
+        let copy = name.strip_suffix(JOURNAL).unwrap_or(&name);
+        if !(copy.starts_with(BEGIN) && copy.ends_with(END)) {
             continue;
         }
         let path = folder_of(database).join(&name);
         // A locked file is still being written.
-        let is_left = File::open(&path).is_ok_and(|file| file.try_lock().is_ok());
+        let is_left = match File::open(folder_of(database).join(copy)) {
+            Ok(file) => file.try_lock().is_ok(),
+            Err(error) => error.kind() == io::ErrorKind::NotFound,
+        };
         if is_left && std::fs::remove_file(&path).is_ok() {
             tracing::info!(path = %path.display(), "removed a copy of the database that was never finished");
         }

@@ -222,14 +222,25 @@ async fn what_is_damaged_cut_off_newer_or_no_census_is_not_put_back() {
 #[test]
 fn what_a_crash_left_of_a_copy_is_cleared_and_one_in_the_making_is_not() {
     let dir = TempDir::new().unwrap();
-    let left = dir.path().join(".fedicensus-copy.0123456789abcdef.new");
-    fs::write(&left, "SQLite format 3").unwrap();
+    let name = ".fedicensus-copy.0123456789abcdef.new";
+    let left = ["", "-journal"].map(|end| dir.path().join(format!("{name}{end}")));
+    for left in &left {
+        fs::write(left, "SQLite format 3").unwrap();
+    }
     let other = dir.path().join(".hidden");
     fs::write(&other, "somebody's").unwrap();
     let mut making = TemporaryFile::new(&path(&dir)).unwrap();
     making.file().write_all(b"SQLite").unwrap();
     open(&path(&dir)).unwrap().close();
-    assert!(!left.exists());
+    assert!(!left.iter().any(|left| left.exists()));
     assert!(other.exists());
     assert_eq!(half_made(&dir).len(), 2);
+    // A full disk leaves what SQLite could not undo.
+    let copy = half_made(&dir)
+        .into_iter()
+        .find(|name| name.ends_with(".new"));
+    let journal = dir.path().join(format!("{}-journal", copy.unwrap()));
+    fs::write(&journal, "SQLite").unwrap();
+    drop(making);
+    assert!(!fs::exists(journal).unwrap());
 }
