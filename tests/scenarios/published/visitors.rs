@@ -139,6 +139,23 @@ async fn a_visitor_is_an_ipv4_address_or_an_ipv6_network_however_it_is_written()
     Ok(())
 }
 
+/// As with an engine whose networks have IPv6: a visitor that tries it first must not be reset.
+#[tokio::test]
+async fn a_visitor_is_answered_over_ipv6_where_there_is_ipv6() -> anyhow::Result<()> {
+    if !is_there() || std::net::UdpSocket::bind("[::1]:0").is_err() {
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let web = served(folder.path()).await?;
+    let (_, port) = web.address().rsplit_once(':').context("no port")?;
+    let mut stream = TcpStream::connect(format!("[::1]:{port}"))?;
+    stream.write_all(b"HEAD / HTTP/1.0\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    Ok(())
+}
+
 /// If a terminator or an engine hides addresses, all visitors are one: readers of the list must not
 /// keep owners from opting out.
 #[tokio::test]
