@@ -127,6 +127,8 @@ find_compose() {
         # waits for them.
         export FEDICENSUS_HEALTHCHECK=${FEDICENSUS_HEALTHCHECK:-NONE}
     fi
+    # Without it, a build that changes nothing gives images new ids in Docker's containerd store.
+    export BUILDX_NO_DEFAULT_ATTESTATIONS=${BUILDX_NO_DEFAULT_ATTESTATIONS:-1}
     # Uses BuildKit if its plugin is installed; the Containerfiles build with either builder. Podman
     # has its own builder.
     if [[ -z ${DOCKER_BUILDKIT:-} ]] && { [[ $ENGINE_IS == podman ]] || ! docker buildx version >/dev/null 2>&1; }; then
@@ -154,11 +156,12 @@ find_socket() {
         if [[ $ENGINE == podman ]]; then
             podman_socket
             ENGINE_SOCKET=$PODMAN_SOCKET
-        elif [[ ${DOCKER_HOST:-unix:///var/run/docker.sock} == unix://* ]]; then
-            ENGINE_SOCKET=${DOCKER_HOST:-unix:///var/run/docker.sock}
-            ENGINE_SOCKET=${ENGINE_SOCKET#unix://}
         else
-            fail "the launcher needs the engine's socket, and DOCKER_HOST=$DOCKER_HOST is none: set ENGINE_SOCKET to its path on the engine's machine"
+            # The one that docker itself uses: DOCKER_HOST, or the context's.
+            ENGINE_SOCKET=${DOCKER_HOST:-$(docker context inspect --format '{{.Endpoints.docker.Host}}')}
+            [[ $ENGINE_SOCKET == unix://* ]] ||
+                fail "the launcher needs the engine's socket, and docker uses $ENGINE_SOCKET: set ENGINE_SOCKET to its path on the engine's machine"
+            ENGINE_SOCKET=${ENGINE_SOCKET#unix://}
         fi
         [[ -S $ENGINE_SOCKET ]] || fail "no engine socket at $ENGINE_SOCKET: set ENGINE_SOCKET to its path"
     fi
