@@ -100,7 +100,7 @@ struct Arguments {
     #[arg(long, conflicts_with = "host")]
     probe: bool,
 
-    /// Wait until killed: for a container whose network namespace checks join.
+    /// Wait until killed: a container that runs keeps its image.
     #[arg(long, conflicts_with_all = ["host", "probe", "egress", "direct"])]
     hold: bool,
 }

@@ -457,14 +457,13 @@ fn pid(child: &Child) -> Option<rustix::process::Pid> {
 }
 
 /// Removes the launcher's own name of its image, and the containers of a killed launcher, since no
-/// other launcher removes them. Its pending
-/// requests continue in the engine, and containers appear and disappear for a while. Two looks must
-/// find none.
+/// other launcher removes them. Its pending requests continue in the engine, and containers appear
+/// and disappear for a while. Two looks must find none.
 fn remove_containers(socket: &Path, instance: &str) -> anyhow::Result<()> {
     let engine = EngineApi::connect(socket)?;
     // It is there only if an image passed the probe.
-    let in_use = format!("localhost/fedicensus-probed:{instance}");
-    engine.remove_image(&in_use).ok();
+    let probed = format!("localhost/fedicensus-probed:{instance}");
+    engine.remove_image(&probed).ok();
     let label = format!("org.fedicensus={instance}");
     let mut looks_without = 0;
     for _ in 0..LOOKS_MAX {

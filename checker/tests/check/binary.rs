@@ -167,9 +167,9 @@ async fn a_probe_prints_one_report() {
     assert!(report.nofile > 0);
 }
 
-/// If it ended, its network namespace would vanish while a check uses it.
+/// If it ended, an engine that is cleaned up would remove the image.
 #[tokio::test]
-async fn a_holder_waits_until_it_is_killed_and_prints_nothing() {
+async fn a_hold_waits_until_it_is_killed_and_prints_nothing() {
     let mut child = command(&["--hold"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

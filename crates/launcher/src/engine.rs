@@ -53,17 +53,13 @@ pub trait Engine: Send + Sync + 'static {
         volume: &str,
     ) -> impl Future<Output = Result<bool, EngineError>> + Send;
 
-    /// What the engine tells about its runtimes and its machine.
+    /// The engine's description of its runtimes and its machine.
     fn info(&self) -> impl Future<Output = Result<Info, EngineError>> + Send {
         std::future::ready(Ok(Info::default()))
     }
 
-    /// Gives an image one more name, in addition to those it has. Takes the name from another image.
-    fn tag(
-        &self,
-        _id: &str,
-        _name: &ImageName,
-    ) -> impl Future<Output = Result<(), EngineError>> + Send {
+    /// Gives an image one more name, `REPOSITORY:TAG`. Takes the name from another image.
+    fn tag(&self, _id: &str, _name: &str) -> impl Future<Output = Result<(), EngineError>> + Send {
         std::future::ready(Ok(()))
     }
 
@@ -105,24 +101,11 @@ impl fmt::Display for ContainerId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created {
     pub id: ContainerId,
-    /// What the engine did not do as it was told, such as a limit that its kernel doesn't have.
+    /// What the engine left out, such as a limit that its kernel doesn't have.
     pub warnings: Vec<String>,
 }
 
-/// An image's name in two parts, as the engines' tag call takes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImageName {
-    pub repository: String,
-    pub tag: String,
-}
-
-impl fmt::Display for ImageName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.repository, self.tag)
-    }
-}
-
-/// What an engine tells about its runtimes and its machine.
+/// An engine's runtimes and its machine, as it describes them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Info {
     /// The operator added crun and kept the default, runc. An operator who chose another default,
@@ -130,9 +113,8 @@ pub struct Info {
     pub adds_crun: bool,
     /// The engine runs as a user who is not root.
     pub is_rootless: bool,
-    /// The kernel can limit memory and processes, as far as the engine can tell.
-    pub limits_memory: bool,
-    pub limits_pids: bool,
+    /// The engine says that the kernel has no control group for memory.
+    pub lacks_memory_group: bool,
 }
 
 /// The engine's kind and versions.
@@ -193,7 +175,7 @@ pub enum EngineError {
         call: &'static str,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Nothing listens at the socket, or it can't be opened.
+    /// Nothing listens at the socket.
     #[error("{call}: no engine at {}: {why}", path.display())]
     NoSocket {
         /// The name of the failed call.

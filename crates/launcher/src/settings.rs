@@ -6,7 +6,6 @@ use std::time::Duration;
 use protocol::limits;
 
 use crate::container::confinement::Confinement;
-use crate::engine::ImageName;
 
 /// How long a launch waits for the first probe, so that an orchestrator that starts together with
 /// the launcher doesn't begin with faults.
@@ -85,11 +84,8 @@ impl Default for Settings {
 impl Settings {
     /// The launcher's own name for the image that passed the last probe. It stays when a build moves
     /// the configured name, and after the launcher's end.
-    pub fn probed_image(&self) -> ImageName {
-        ImageName {
-            repository: "localhost/fedicensus-probed".to_owned(),
-            tag: self.instance.clone(),
-        }
+    pub fn probed_image(&self) -> String {
+        format!("localhost/fedicensus-probed:{}", self.instance)
     }
 
     /// Time from a container's start until it is killed.

@@ -80,7 +80,7 @@ fn open(family: AddressFamily, kind: SocketType) -> Result<(), Errno> {
     socket(family, kind, None).map(drop)
 }
 
-/// An address to which another check in the same network namespace could connect.
+/// An address to which another process in the same network namespace could connect.
 fn bind_abstract() -> Result<(), Errno> {
     let Ok(socket) = socket(AddressFamily::UNIX, SocketType::STREAM, None) else {
         // This proves nothing about `bind`, and is reported as missing.

@@ -20,8 +20,7 @@ pub struct Confinement {
     pub pids_max: u32,
     /// CPU share in thousandths of a CPU.
     pub cpu_milli: u32,
-    /// Processor weight beside other containers, which have 1024 by default. Checks give way to what
-    /// else the machine is for.
+    /// Processor weight; other containers have 1024 by default. Checks give way to them.
     pub cpu_shares: u32,
     /// Highest number of open files. Podman up to 5.4 ignores it; the checker lowers its own limit.
     pub nofile: u32,

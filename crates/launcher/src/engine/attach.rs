@@ -7,6 +7,7 @@
 
 use std::path::Path;
 
+use bollard::ClientVersion;
 use bytes::{Buf as _, Bytes, BytesMut};
 use futures_util::stream;
 use hyper::header::{CONNECTION, CONTENT_TYPE, UPGRADE};
@@ -14,7 +15,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
-use crate::engine::transport::{ANSWER_BYTES_MAX, Allowance, ApiVersion, Refusal, refusal, send};
+use crate::engine::transport::{ANSWER_BYTES_MAX, Allowance, Refusal, refusal, send};
 use crate::engine::{Chunk, ContainerId, EngineError, Output};
 
 /// Bytes per read: the most that Docker puts into a frame.
@@ -26,7 +27,7 @@ const HEAD_BYTES: usize = 8;
 /// Attaches to stdout and stderr of a container. Nothing is written to its stdin.
 pub(crate) async fn attach(
     socket: &Path,
-    version: ApiVersion,
+    version: ClientVersion,
     id: &ContainerId,
 ) -> Result<Output, Refusal> {
     let request = Request::post(format!(

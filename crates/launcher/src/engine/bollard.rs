@@ -14,7 +14,7 @@ use bollard::query_parameters::{
     CreateContainerOptions, KillContainerOptionsBuilder, RemoveContainerOptionsBuilder,
     StartContainerOptions, TagImageOptionsBuilder, WaitContainerOptionsBuilder,
 };
-use bollard::{API_DEFAULT_VERSION, BollardRequest, Docker};
+use bollard::{API_DEFAULT_VERSION, BollardRequest, ClientVersion, Docker};
 use futures_util::StreamExt as _;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -24,11 +24,10 @@ use crate::engine::attach::attach;
 use crate::engine::create::create_body;
 use crate::engine::podman;
 use crate::engine::transport::{
-    Allowance, ApiVersion, Refusal, answer_bytes_max, get, is_too_long, send,
+    Allowance, Refusal, answer_bytes_max, api_version, get, is_too_long, send,
 };
 use crate::engine::{
-    ContainerId, Created, Engine, EngineError, EngineKind, Identity, ImageName, Info, Listed,
-    Output,
+    ContainerId, Created, Engine, EngineError, EngineKind, Identity, Info, Listed, Output,
 };
 
 /// The client's own timeout for an answer's head, in seconds. Longer than any timeout of the
@@ -47,7 +46,7 @@ struct Connected {
     docker: Docker,
     kind: EngineKind,
     /// Of every request but the one that asks for it.
-    version: ApiVersion,
+    version: ClientVersion,
 }
 
 impl BollardEngine {
@@ -64,7 +63,7 @@ impl BollardEngine {
     async fn told<T: DeserializeOwned>(
         &self,
         call: &'static str,
-        version: Option<ApiVersion>,
+        version: Option<ClientVersion>,
         path: &str,
     ) -> Result<T, EngineError> {
         let text = get(&self.socket, version, path)
@@ -110,7 +109,7 @@ impl BollardEngine {
         Ok(Identity {
             kind,
             version: told.version.unwrap_or_default(),
-            api: (version.major, version.minor),
+            api: (version.major_version, version.minor_version),
         })
     }
 
@@ -156,12 +155,11 @@ struct Summary {
 /// The used fields of an engine's information.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct Told {
+struct EngineInfo {
     runtimes: HashMap<String, IgnoredAny>,
     default_runtime: String,
     security_options: Vec<String>,
-    memory_limit: bool,
-    pids_limit: bool,
+    memory_limit: Option<bool>,
 }
 
 /// Advice on a socket at which nothing listens.
@@ -225,7 +223,7 @@ impl Engine for BollardEngine {
 
     async fn info(&self) -> Result<Info, EngineError> {
         let connected = self.connected("info")?;
-        let told: Told = self.told("info", Some(connected.version), "/info").await?;
+        let told: EngineInfo = self.told("info", Some(connected.version), "/info").await?;
         Ok(Info {
             adds_crun: match connected.kind {
                 EngineKind::Docker => {
@@ -238,15 +236,15 @@ impl Engine for BollardEngine {
                 .security_options
                 .iter()
                 .any(|option| option == "name=rootless"),
-            limits_memory: told.memory_limit,
-            limits_pids: told.pids_limit,
+            lacks_memory_group: told.memory_limit == Some(false),
         })
     }
 
-    async fn tag(&self, id: &str, name: &ImageName) -> Result<(), EngineError> {
+    async fn tag(&self, id: &str, name: &str) -> Result<(), EngineError> {
+        let (repository, tag) = name.rsplit_once(':').unwrap_or((name, "latest"));
         let options = TagImageOptionsBuilder::default()
-            .repo(&name.repository)
-            .tag(&name.tag)
+            .repo(repository)
+            .tag(tag)
             .build();
         self.connected("tag")?
             .docker
@@ -353,32 +351,28 @@ fn refused(call: &'static str, refusal: Refusal) -> EngineError {
 }
 
 /// The newest API version that both sides support.
-fn spoken(told: &SystemVersion) -> Result<ApiVersion, EngineError> {
-    let garbled = |what: String| EngineError::Garbled {
-        call: "version",
-        source: what.into(),
-    };
+fn spoken(told: &SystemVersion) -> Result<ClientVersion, EngineError> {
     let text = told.api_version.as_deref().unwrap_or_default();
-    let newest = ApiVersion::parse(text).ok_or_else(|| {
-        garbled(format!(
-            "the engine reports an invalid API version: {text:?}"
-        ))
+    let newest = api_version(text).ok_or_else(|| EngineError::Garbled {
+        call: "version",
+        source: format!("the engine reports an invalid API version: {text:?}").into(),
     })?;
-    let ours = ApiVersion {
-        major: API_DEFAULT_VERSION.major_version,
-        minor: API_DEFAULT_VERSION.minor_version,
-    };
-    let oldest = told.min_api_version.as_deref().and_then(ApiVersion::parse);
+    let ours = *API_DEFAULT_VERSION;
+    let oldest = told.min_api_version.as_deref().and_then(api_version);
     match oldest {
-        Some(oldest) if oldest > ours => Err(garbled(format!(
-            "the engine takes versions {oldest} to {newest} of its API, and this launcher speaks {ours} at most: update Fedicensus"
-        ))),
-        Some(_) | None => Ok(newest.min(ours)),
+        Some(oldest) if oldest > ours => Err(EngineError::Refused {
+            call: "version",
+            source: format!(
+                "it takes versions {oldest} to {newest} of its API, and this launcher speaks {ours} at most: update Fedicensus"
+            )
+            .into(),
+        }),
+        Some(_) | None => Ok(if newest < ours { newest } else { ours }),
     }
 }
 
 /// A client that opens a connection for each call.
-fn client(socket: &Path, version: ApiVersion) -> Result<Docker, Error> {
+fn client(socket: &Path, version: ClientVersion) -> Result<Docker, Error> {
     let socket: Arc<Path> = Arc::from(socket);
     let transport = move |request: BollardRequest| {
         let socket = Arc::clone(&socket);

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
+use bollard::ClientVersion;
 use bollard::errors::Error;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming};
@@ -76,36 +77,21 @@ pub(crate) fn answer_bytes_max(path: &str) -> u64 {
     }
 }
 
-/// A version of the engines' API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ApiVersion {
-    pub(crate) major: usize,
-    pub(crate) minor: usize,
-}
-
-impl ApiVersion {
-    /// A version as the engines write it: `1.41`.
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (major, minor) = text.split_once('.')?;
-        Some(Self {
-            major: major.parse().ok()?,
-            minor: minor.parse().ok()?,
-        })
-    }
-}
-
-impl fmt::Display for ApiVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
+/// A version of the API as the engines write it: `1.41`.
+pub(crate) fn api_version(text: &str) -> Option<ClientVersion> {
+    let (major, minor) = text.split_once('.')?;
+    Some(ClientVersion {
+        major_version: major.parse().ok()?,
+        minor_version: minor.parse().ok()?,
+    })
 }
 
 /// The target of a request in this version of the API, whichever version a client wrote before it.
-fn versioned(target: &str, version: ApiVersion) -> String {
+fn versioned(target: &str, version: ClientVersion) -> String {
     let path = target
         .strip_prefix("/v")
         .and_then(|rest| rest.split_once('/'))
-        .filter(|(written, _)| ApiVersion::parse(written).is_some())
+        .filter(|(written, _)| api_version(written).is_some())
         .map_or_else(|| target.trim_start_matches('/'), |(_written, path)| path);
     format!("/v{version}/{path}")
 }
@@ -117,7 +103,7 @@ fn versioned(target: &str, version: ApiVersion) -> String {
 /// Fails if nothing listens, the connection breaks, or the answer is not HTTP.
 pub(crate) async fn send<B>(
     socket: &Path,
-    version: Option<ApiVersion>,
+    version: Option<ClientVersion>,
     mut request: Request<B>,
     allowance: Allowance,
 ) -> Result<Response<Incoming>, Error>
@@ -202,7 +188,7 @@ pub(crate) async fn refusal(answer: Response<Incoming>) -> Refusal {
 /// Fails if the call fails or is not answered with success.
 pub(crate) async fn get(
     socket: &Path,
-    version: Option<ApiVersion>,
+    version: Option<ClientVersion>,
     path: &str,
 ) -> Result<Vec<u8>, Refusal> {
     let request = Request::get(path)
@@ -312,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_version_stands_before_a_path_once() {
-        let version = ApiVersion::parse("1.41").unwrap();
+        let version = api_version("1.41").unwrap();
         for (target, expect) in [
             (
                 "/containers/json?all=true",

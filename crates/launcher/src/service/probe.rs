@@ -32,10 +32,6 @@ const INTERFACES_OF_NONE: [&str; 11] = [
 const NO_MEMORY_GROUP: &str = "this machine's kernel runs without the control group for memory: add `cgroup_enable=memory` to its command line \
 (on a Raspberry Pi, to the one line of /boot/firmware/cmdline.txt) and reboot; `docker info` must then print no warning about memory";
 
-/// Advice on a kernel without the control group for processes.
-const NO_PIDS_GROUP: &str =
-    "this machine's kernel has no control group for processes: it needs CONFIG_CGROUP_PIDS";
-
 /// Advice on an engine of root's that could limit, as far as it says, and did not.
 const ROOTS_ENGINE: &str = "see what `docker info` warns about";
 
@@ -142,8 +138,7 @@ pub(crate) fn control_groups_advice(kind: EngineKind, info: &Info) -> String {
     match kind {
         EngineKind::Podman => format!("{DELEGATION}{GROUPS_OF_PODMAN}"),
         EngineKind::Docker if info.is_rootless => DELEGATION.to_owned(),
-        EngineKind::Docker if !info.limits_memory => NO_MEMORY_GROUP.to_owned(),
-        EngineKind::Docker if !info.limits_pids => NO_PIDS_GROUP.to_owned(),
+        EngineKind::Docker if info.lacks_memory_group => NO_MEMORY_GROUP.to_owned(),
         EngineKind::Docker => ROOTS_ENGINE.to_owned(),
     }
 }
@@ -449,8 +444,6 @@ mod tests {
     fn of(limit: &str, kind: EngineKind, is_rootless: bool) -> String {
         let info = Info {
             is_rootless,
-            limits_memory: true,
-            limits_pids: true,
             ..Info::default()
         };
         advice(&[limit.to_owned()], &[], kind, &info)
@@ -474,9 +467,9 @@ mod tests {
 
     /// As Docker tells on a Raspberry Pi.
     #[test]
-    fn a_kernel_without_the_memory_group_is_named_with_its_words_and_file() {
+    fn a_kernel_without_the_memory_group_is_named() {
         let without_memory = Info {
-            limits_pids: true,
+            lacks_memory_group: true,
             ..Info::default()
         };
         let warning = "Your kernel does not support memory limit capabilities.".to_owned();

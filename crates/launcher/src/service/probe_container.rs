@@ -22,14 +22,10 @@ const PROBE_SECONDS_MAX: u64 = 15;
 /// probe's deadline.
 const PROBE_BYTES_MAX: usize = 64 * 1024;
 
-/// Probes until lost output is a fault.
-const TRIES: u32 = 2;
-
 /// Bytes of a failed probe's stderr that are shown.
 const STDERR_SHOWN_BYTES: usize = 300;
 
-/// Runs the probe container from this image with this runtime, and once more if the engine lost the
-/// end of its output: Docker reads for two seconds after a container's end.
+/// Runs the probe container from this image with this runtime.
 ///
 /// - `Ok(warnings)` if all required limits are in force
 /// - `Err(fault)` if one is missing, or the container could not be run
@@ -40,25 +36,6 @@ pub(crate) async fn probe<E: Engine>(
     image: &str,
     runtime: Option<&'static str>,
 ) -> Result<Vec<String>, LaunchFault> {
-    for _ in 0..TRIES {
-        if let Some(warnings) = probe_once(shared, kind, info, image, runtime).await? {
-            return Ok(warnings);
-        }
-    }
-    Err(LaunchFault {
-        kind: FaultKind::EngineError,
-        message: "output lost: the engine passed on only a part of what the probe printed, or the image is not of this launcher's version".to_owned(),
-    })
-}
-
-/// The probe's warnings. `None` if the engine lost the end of its output.
-async fn probe_once<E: Engine>(
-    shared: &Shared<E>,
-    kind: EngineKind,
-    info: &Info,
-    image: &str,
-    runtime: Option<&'static str>,
-) -> Result<Option<Vec<String>>, LaunchFault> {
     let settings = Settings {
         deadline: Duration::from_secs(PROBE_SECONDS_MAX),
         grace: Duration::ZERO,
@@ -93,7 +70,11 @@ async fn probe_once<E: Engine>(
     let printed = printed(Container::new(Box::new(far))).await;
     let report = match outcome {
         Outcome::End(end) if end.exit_code == 0 && !printed.stdout.ends_with(b"\n") => {
-            return Ok(None);
+            // Docker reads for two seconds after a container's end. The supervisor tries again.
+            return Err(LaunchFault {
+                kind: FaultKind::EngineError,
+                message: "output lost: the engine passed on only a part of what the probe printed, or the image is not of this launcher's version".to_owned(),
+            });
         }
         Outcome::End(end) if end.exit_code == 0 => {
             ProbeReport::parse(printed.stdout.trim_ascii()).map_err(|error| error.to_string())
@@ -114,7 +95,7 @@ async fn probe_once<E: Engine>(
     })?;
     let judgement = judge(&report, &settings.confinement, kind, info);
     if judgement.missing.is_empty() {
-        Ok(Some(judgement.warnings))
+        Ok(judgement.warnings)
     } else {
         Err(LaunchFault {
             kind: FaultKind::NotConfined,

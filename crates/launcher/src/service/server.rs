@@ -49,7 +49,7 @@ pub enum ServeError {
     #[error(transparent)]
     Bind(#[from] BindError),
     #[error(
-        "{0}; nothing has listened there for a minute, so the launcher ends: its next start mounts the socket anew"
+        "{0}; nothing has listened there for a minute, so the launcher ends: its next start mounts the socket again"
     )]
     NoEngine(String),
 }

@@ -13,8 +13,7 @@ use tokio::sync::watch;
 use crate::container::seccomp::MARK;
 use crate::container::spec::{LABEL_PROBE, Spec};
 use crate::engine::{
-    Chunk, ContainerId, Created, Engine, EngineError, EngineKind, Identity, ImageName, Info,
-    Listed, Output,
+    Chunk, ContainerId, Created, Engine, EngineError, EngineKind, Identity, Info, Listed, Output,
 };
 
 /// What a check's container does. The probe's container always prints [`FakeEngine::set_report`]
@@ -31,8 +30,6 @@ pub(crate) enum Script {
     Silent,
     /// Ends with this code, and its output does not end.
     Unended(i64),
-    /// Ends with 137, and the flag does not report it.
-    OutOfMemory,
 }
 
 /// What happens at the chosen call.
@@ -58,7 +55,7 @@ pub(crate) const IMAGE_ID: &str = "sha256:1";
 /// The report of a container that is confined as it should be.
 pub(crate) static REPORT: LazyLock<String> = LazyLock::new(|| {
     let mark = format!(r#""profile_mark":{MARK}"#);
-    UNMARKED.replacen(r#""profile_mark":null"#, &mark, 1)
+    UNMARKED.replacen(r#""profile_mark":null"#, &mark, 1) + "\n"
 });
 
 /// The same report under a profile without a mark.
@@ -163,10 +160,6 @@ impl FakeEngine {
 
     pub(crate) fn set_report(&self, report: &str) {
         report.clone_into(&mut self.state().report);
-    }
-
-    pub(crate) fn set_image(&self, present: bool) {
-        self.set_images(if present { &[IMAGE_ID] } else { &[] });
     }
 
     /// Sets the ids of the existing images. The last one has the name.
@@ -319,7 +312,7 @@ impl Engine for FakeEngine {
         })
     }
 
-    async fn tag(&self, id: &str, _name: &ImageName) -> Result<(), EngineError> {
+    async fn tag(&self, id: &str, _name: &str) -> Result<(), EngineError> {
         self.call("tag").await?;
         self.state().probed = Some(id.to_owned());
         Ok(())
@@ -356,7 +349,7 @@ impl Engine for FakeEngine {
     async fn attach(&self, id: &ContainerId) -> Result<Output, EngineError> {
         self.call("attach").await?;
         let held = Arc::new(());
-        let report = self.state().report.clone() + "\n";
+        let report = self.state().report.clone();
         let flooded = Arc::clone(&self.state().flooded_chunks);
         let (script, probe, readable) = self.with(id, |fake| {
             fake.stream = Arc::downgrade(&held);
@@ -376,9 +369,7 @@ impl Engine for FakeEngine {
             Box::pin(stream::iter([Ok(Chunk::Stdout(report))]))
         } else {
             match script {
-                Script::Print(_) | Script::OutOfMemory | Script::Stay => {
-                    Box::pin(stream::iter(greeting))
-                }
+                Script::Print(_) | Script::Stay => Box::pin(stream::iter(greeting)),
                 Script::Late(seconds) => {
                     Box::pin(stream::iter(greeting).chain(stream::once(async move {
                         tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -410,7 +401,6 @@ impl Engine for FakeEngine {
             let code = match fake.script {
                 _ if fake.probe => Some(0),
                 Script::Print(code) | Script::Unended(code) => Some(code),
-                Script::OutOfMemory => Some(137),
                 Script::Late(_) => Some(0),
                 Script::Flood | Script::Stay | Script::Silent => None,
             };

@@ -251,7 +251,6 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         world.path(EGRESS).display(),
     );
     let roams = starter.attack(HOST, &order).1;
-    let leaves = starter.attack(HOST, "leaves").1;
     let others = [
         (HOST, "eats-memory"),
         (HOST, "calls-int80"),
@@ -270,7 +269,6 @@ async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container(
         roams.stdout
     );
     let mut attempts = roams.attempts;
-    attempts.extend(leaves.await??.attempts);
     let mut outcomes = Vec::new();
     for other in others {
         outcomes.push(other.await??);

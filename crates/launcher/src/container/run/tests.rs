@@ -4,6 +4,7 @@ use super::*;
 use crate::engine::Chunk;
 use crate::tests::fake_engine::{FakeEngine, IMAGE_ID, Mishap, Script};
 use protocol::{CheckId, Host};
+use tokio::io::DuplexStream;
 
 struct Ran {
     outcome: Outcome,
@@ -45,6 +46,21 @@ async fn ran(engine: &FakeEngine, signals: &Signals) -> Ran {
     }
 }
 
+async fn passed_to(reader: DuplexStream, engine: &FakeEngine, signals: &Signals) -> Outcome {
+    let settings = Settings::default();
+    let (mut frames, mut container) = (FrameWriter::new(reader), None);
+    let spec = spec(&settings);
+    run(
+        engine,
+        &settings,
+        &spec,
+        signals,
+        &mut frames,
+        &mut container,
+    )
+    .await
+}
+
 fn end(exit_code: i64, out_of_memory: bool, killed: Option<Killed>, seconds: u64) -> Outcome {
     Outcome::End(End {
         exit_code,
@@ -73,7 +89,7 @@ async fn what_comes_late_is_passed_on() {
 
 #[tokio::test(start_paused = true)]
 async fn exit_137_that_we_did_not_cause_is_out_of_memory() {
-    let engine = FakeEngine::new(Script::OutOfMemory);
+    let engine = FakeEngine::new(Script::Print(137));
     let ran = ran(&engine, &Signals::default()).await;
     assert_eq!(ran.outcome, end(137, true, None, 0));
 }
@@ -92,42 +108,18 @@ async fn no_check_outlives_its_deadline() {
 #[tokio::test(start_paused = true)]
 async fn a_reader_that_stands_still_does_not_hold_a_flood_beyond_its_deadline() {
     let engine = FakeEngine::new(Script::Flood);
-    let settings = Settings::default();
     let (near, _far) = tokio::io::duplex(16);
-    let mut frames = FrameWriter::new(near);
-    let mut container = None;
-    let signals = Signals::default();
-    let spec = spec(&settings);
-    let outcome = run(
-        &engine,
-        &settings,
-        &spec,
-        &signals,
-        &mut frames,
-        &mut container,
-    )
-    .await;
+    let outcome = passed_to(near, &engine, &Signals::default()).await;
     assert_eq!(outcome, end(137, false, Some(Killed::Deadline), 65));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_flood_is_ended_when_asked() {
     let engine = FakeEngine::new(Script::Flood);
-    let settings = Settings::default();
     let (near, mut far) = tokio::io::duplex(4096);
-    let mut frames = FrameWriter::new(near);
-    let mut container = None;
     let signals = Signals::default();
     let asked = signals.asked.clone();
-    let spec = spec(&settings);
-    let work = run(
-        &engine,
-        &settings,
-        &spec,
-        &signals,
-        &mut frames,
-        &mut container,
-    );
+    let work = passed_to(near, &engine, &signals);
     let reading = async {
         tokio::time::sleep(Duration::from_secs(3)).await;
         asked.cancel();
@@ -142,22 +134,9 @@ async fn a_flood_is_ended_when_asked() {
 #[tokio::test(start_paused = true)]
 async fn a_container_whose_reader_has_gone_is_killed() {
     let engine = FakeEngine::new(Script::Flood);
-    let settings = Settings::default();
     let (near, far) = tokio::io::duplex(16);
     drop(far);
-    let mut frames = FrameWriter::new(near);
-    let mut container = None;
-    let signals = Signals::default();
-    let spec = spec(&settings);
-    let outcome = run(
-        &engine,
-        &settings,
-        &spec,
-        &signals,
-        &mut frames,
-        &mut container,
-    )
-    .await;
+    let outcome = passed_to(near, &engine, &Signals::default()).await;
     assert_eq!(outcome, Outcome::Gone);
     assert!(engine.calls().contains(&"kill"));
 }
@@ -228,7 +207,7 @@ async fn a_kill_that_fails_is_no_end_of_waiting() {
 #[tokio::test(start_paused = true)]
 async fn a_missing_image_is_told_from_other_refusals_by_asking() {
     let engine = FakeEngine::new(Script::Print(0));
-    engine.set_image(false);
+    engine.set_images(&[]);
     let ran = ran(&engine, &Signals::default()).await;
     assert!(
         matches!(&ran.outcome, Outcome::Fault(fault) if fault.kind == FaultKind::ImageMissing),

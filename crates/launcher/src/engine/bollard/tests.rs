@@ -424,7 +424,7 @@ async fn every_request_has_the_chosen_version_before_its_path() {
 }
 
 #[test]
-fn the_version_is_one_that_the_engine_takes_or_the_engine_is_named() {
+fn the_engine_takes_the_version_or_is_named() {
     let spoken = |newest: &str, oldest: &str| {
         spoken(&SystemVersion {
             api_version: Some(newest.to_owned()),

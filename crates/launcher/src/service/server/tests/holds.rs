@@ -9,9 +9,9 @@ use protocol::Host;
 use tokio::io::{AsyncReadExt as _, DuplexStream};
 use tokio::time::Instant;
 
-/// The calls of a successful launch, and of the start before it: version, list, image, volume and
-/// the probe's six.
-const CALLS: usize = 16;
+/// The calls of a successful launch, and of the start before it: version, list, image, volume, the
+/// probe's six and tag.
+const CALLS: usize = 17;
 
 struct Running {
     launcher: Launcher<FakeEngine>,

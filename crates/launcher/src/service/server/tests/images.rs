@@ -54,8 +54,11 @@ async fn an_image_whose_probe_fails_takes_no_place_of_one_that_is_there() {
     assert_eq!(probes(engine), probed, "each image is probed once");
     // The former image is removed.
     engine.set_images(&[OTHER]);
-    let mut without = running.launch(3).await;
-    assert_eq!(kind(&mut without).await, Some(FaultKind::ImageMissing));
+    let Frame::Fault(fault) = last(&mut running.launch(3).await).await else {
+        panic!("no fault");
+    };
+    assert_eq!(fault.kind, FaultKind::ImageMissing);
+    assert!(fault.message.contains("is another one"), "{fault:?}");
     running.sweep().await;
     let mut refused = running.launch(4).await;
     assert_eq!(kind(&mut refused).await, Some(FaultKind::NotConfined));
@@ -110,4 +113,16 @@ async fn an_engine_that_seems_the_same_is_probed_every_hour() {
     tokio::time::sleep(Duration::from_mins(62)).await;
     let mut refused = running.launch(2).await;
     assert_eq!(kind(&mut refused).await, Some(FaultKind::NotConfined));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_without_its_end_is_lost_output_and_tried_again() {
+    let running = launcher(Script::Print(0), |engine, _| engine.set_report("{\"uid\":"));
+    let Frame::Fault(fault) = last(&mut running.launch(1).await).await else {
+        panic!("no fault");
+    };
+    assert!(fault.message.starts_with("output lost"), "{fault:?}");
+    running.launcher.shared.engine.set_report(&REPORT);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(running.image_of(2).await, IMAGE_ID);
 }

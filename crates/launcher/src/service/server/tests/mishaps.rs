@@ -2,6 +2,7 @@
 //! and later ones run again. Containers of others are left alone.
 
 use super::*;
+use crate::tests::fake_engine::IMAGE_ID;
 use tokio::time::Instant;
 
 impl Running {
@@ -126,11 +127,11 @@ async fn an_engine_that_refuses_everything_is_not_said_to_lack_the_image() {
     assert!(trouble.contains("by order of the test"), "{trouble}");
     assert!(!trouble.contains("no image"), "{trouble}");
     running.engine().mend_calls();
-    running.engine().set_image(false);
+    running.engine().set_images(&[]);
     tokio::time::sleep(Duration::from_secs(120)).await;
     let trouble = running.trouble().await;
     assert!(trouble.contains("no image"), "{trouble}");
-    running.engine().set_image(true);
+    running.engine().set_images(&[IMAGE_ID]);
     running.until_sound("after").await;
 }
 
