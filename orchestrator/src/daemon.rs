@@ -134,8 +134,8 @@ impl Daemon {
             store,
             config,
         };
-        // The list at the start covers hosts that withdrew just before the end. While it waits for the
-        // clock, they don't.
+        // The list at the start covers hosts that withdrew just before the end. They don't wait
+        // for the clock.
         if published.is_some_and(|last| last.at > now)
             && crate::publish::names_withdrawn(&daemon.config.public_dir, &daemon.store.reader()?)
         {

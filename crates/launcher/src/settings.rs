@@ -82,8 +82,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// The launcher's own name for the image that passed the last probe. It stays when a build moves
-    /// the configured name, and after the launcher's end.
+    /// The launcher's own name for the image that passed the last probe. It stays when a build
+    /// moves the configured name, and after the launcher's end.
     pub fn probed_image(&self) -> String {
         format!("localhost/fedicensus-probed:{}", self.instance)
     }
@@ -93,9 +93,9 @@ impl Settings {
         self.deadline.saturating_add(self.grace)
     }
 
-    /// Longest time from a launch request to its `End` or `Fault` frame. It covers create, attach and
-    /// start; the container's life; then kill, wait and the last frame. If a client has waited longer,
-    /// its launcher does not work.
+    /// Longest time from a launch request to its `End` or `Fault` frame. It covers create, attach
+    /// and start; the container's life; then kill, wait and the last frame. If a client has waited
+    /// longer, its launcher does not work.
     pub fn launch_max(&self) -> Duration {
         self.start_timeout
             .saturating_mul(3)

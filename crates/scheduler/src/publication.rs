@@ -13,9 +13,9 @@ const AGAIN_AFTER: Duration = Duration::from_secs(300);
 const YOUNG_PAUSE: Duration = Duration::from_secs(300);
 
 /// Longest wait of the first list while the clock lies before the last one. A machine without a
-/// clock of its own starts in the past and is set a moment later; a list that is older than the last
-/// one makes every mirror download everything. A clock that was wrong when the last list was made
-/// must not stop the census.
+/// clock of its own starts in the past and is set a moment later; a list that is older than the
+/// last one makes every mirror download everything. A clock that was wrong when the last list was
+/// made must not stop the census.
 const EARLIER_MAX: Duration = Duration::from_hours(1);
 
 /// A list that is made within this time is short and needs no throttle.
