@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ::files::owner_advice;
+use ::files::advice;
 use thiserror::Error;
 
 /// Why there is no new dump. If [`crate::Sealed::publish`] fails, each file is the old or the new
@@ -17,7 +17,7 @@ pub enum DumpError {
     #[error(
         "public folder {}: can't be written ({source}); {}",
         folder.display(),
-        unowned(folder, source).unwrap_or_else(|| "give it to the user who runs fedicensus, or mount the volume writable".to_owned())
+        advice(folder, source).unwrap_or_else(|| "give it to the user who runs fedicensus, or mount the volume writable".to_owned())
     )]
     Unwritable { folder: PathBuf, source: io::Error },
     /// The disk is full, or the quota is used up.
@@ -43,13 +43,6 @@ pub enum DumpError {
     /// [`crate::Cancel::cancel`] was called.
     #[error("the census is ending")]
     Cancelled,
-}
-
-/// The owner, if that is why a folder can't be written.
-fn unowned(folder: &Path, source: &io::Error) -> Option<String> {
-    (source.kind() == io::ErrorKind::PermissionDenied)
-        .then(|| owner_advice(folder))
-        .flatten()
 }
 
 impl DumpError {

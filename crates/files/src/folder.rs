@@ -1,5 +1,6 @@
 //! Why a folder can't hold what is written to it: its owner, and its file system.
 
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -16,9 +17,22 @@ const SHARED: [(u64, &str); 7] = [
     (0x00C3_6400, "ceph"),
 ];
 
-/// What to do about a folder in which this process may not write, since it belongs to another user.
-/// `None` if it is this user's, or can't be looked at.
-pub fn owner_advice(folder: &Path) -> Option<String> {
+/// What to do about an error in a folder, if its owner or its file system explains it.
+pub fn advice(folder: &Path, error: &io::Error) -> Option<String> {
+    match error.kind() {
+        ErrorKind::PermissionDenied => owner_advice(folder),
+        ErrorKind::NotFound | ErrorKind::StorageFull | ErrorKind::ReadOnlyFilesystem => None,
+        // Among all others is the lack of locks.
+        _ => shared_file_system(folder).map(|kind| {
+            format!(
+                "it is on a file system of the kind {kind}, which may lack locks: use a local disk"
+            )
+        }),
+    }
+}
+
+/// `None` if the folder belongs to this user, or can't be looked at.
+fn owner_advice(folder: &Path) -> Option<String> {
     let found = std::fs::metadata(folder).ok()?;
     let owner = format!("{}:{}", found.uid(), found.gid());
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());

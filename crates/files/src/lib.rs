@@ -15,7 +15,7 @@ mod waiting;
 
 pub use clear::{ClearError, clear};
 pub use disk::{Disk, Mode, SystemDisk, folder_of, sync_folder};
-pub use folder::{owner_advice, shared_file_system};
+pub use folder::{advice, shared_file_system};
 pub use lock::{Lock, ServeError};
 pub use private::{create_private, make_private};
 pub use replace::{Written, replace, write};

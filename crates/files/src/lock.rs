@@ -7,13 +7,17 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::disk::Mode;
+use crate::disk::{Mode, folder_of};
+use crate::folder::advice;
 
 /// Bytes that are read from a lock's file. The description of a holder has about 150.
 const HOLDER_BYTES_MAX: u64 = 300;
 
 /// A container's name for itself, which engines set to the container's id; otherwise the machine's.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+
+/// Advice on a lock that can't be had for no evident reason.
+const CHECK: &str = "check that its folder exists, belongs to this user, and that the disk is mounted for writing and not full";
 
 /// Released when it is dropped, at the latest when the process ends. The file stays, because
 /// deleting it would invalidate the lock of the next holder.
@@ -27,7 +31,7 @@ pub struct Lock {
 pub enum ServeError {
     #[error("{path} is in use by {holder}: stop that first", path = .path.display())]
     InUse { path: PathBuf, holder: String },
-    #[error("{path} can't be locked ({source}): check that its folder exists, belongs to this user, and that the disk is mounted for writing and not full", path = .path.display())]
+    #[error("{path} can't be locked ({source}): {advice}", path = .path.display(), advice = advice(folder_of(path), source).unwrap_or_else(|| CHECK.to_owned()))]
     Io { path: PathBuf, source: io::Error },
 }
 

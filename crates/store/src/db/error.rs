@@ -1,10 +1,9 @@
 //! What can go wrong with the database: one variant per cause.
 
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ::files::{folder_of, owner_advice, shared_file_system};
+use ::files::{advice, folder_of, shared_file_system};
 use protocol::Host;
 use rusqlite::ErrorCode;
 use thiserror::Error;
@@ -149,9 +148,7 @@ impl OpenError {
     pub(crate) fn unwritable(path: &Path, reason: &(dyn std::error::Error + 'static)) -> Self {
         let mut text = coded(reason);
         let io = reason.downcast_ref::<std::io::Error>();
-        if io.is_some_and(|error| error.kind() == ErrorKind::PermissionDenied)
-            && let Some(advice) = [folder_of(path), path].into_iter().find_map(owner_advice)
-        {
+        if let Some(advice) = io.and_then(|error| advice(folder_of(path), error)) {
             text = format!("{text}; {advice}");
         }
         Self::Unwritable {
