@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_stands_before_a_path_once() {
+    fn a_path_begins_with_one_version() {
         let version = api_version("1.41").unwrap();
         for (target, expect) in [
             (
