@@ -61,12 +61,12 @@ missing_packages() {
 # the rights and MAY-INSTALL is `yes`. Otherwise fails with one command that installs all. Never
 # installs an engine: that is a service and the operator's choice.
 install_missing() {
-    local root=() units=() command unit
+    local as_root=() units=() command unit
     ((${#MISSING[@]})) || return 0
     command="apt-get install --no-install-recommends ${MISSING[*]}"
     if ((EUID != 0)); then
         command="sudo $command"
-        root=(sudo -n)
+        as_root=(sudo -n)
     fi
     have apt-get || fail "missing: ${MISSING[*]} (Debian's names); install what this system calls them"
     [[ $1 == yes && " ${MISSING[*]} " != *" docker.io "* ]] || fail "missing: ${MISSING[*]}; install them: $command"
@@ -78,12 +78,12 @@ install_missing() {
             units+=("$unit.service")
         fi
     done
-    ((${#units[@]} == 0)) || "${root[@]}" systemctl --quiet mask --runtime "${units[@]}"
-    "${root[@]}" apt-get -q update >&2
-    "${root[@]}" env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "${MISSING[@]}" >&2
+    ((${#units[@]} == 0)) || "${as_root[@]}" systemctl --quiet mask --runtime "${units[@]}"
+    "${as_root[@]}" apt-get -q update >&2
+    "${as_root[@]}" env RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends "${MISSING[@]}" >&2
     if ((${#units[@]})); then
-        "${root[@]}" systemctl --quiet unmask --runtime "${units[@]}"
-        "${root[@]}" systemctl --quiet disable "${units[@]}" 2>/dev/null
+        "${as_root[@]}" systemctl --quiet unmask --runtime "${units[@]}"
+        "${as_root[@]}" systemctl --quiet disable "${units[@]}" 2>/dev/null
     fi
 }
 
@@ -97,4 +97,16 @@ ready_for_images() {
     fi
     missing_packages "${groups[@]}"
     install_missing "$1"
+}
+
+# debian_mirror: prints where this machine gets Debian's packages, or Debian's own mirrors
+debian_mirror() {
+    local codename own=
+    if [[ -r /etc/os-release ]] && have apt-get; then
+        codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+        # shellcheck disable=SC2016 # apt's own placeholders
+        own=$(apt-get indextargets --format '$(REPO_URI) $(CODENAME) $(ORIGIN)' 'Created-By: Packages' |
+            awk -v suite="$codename" '$2 == suite && $3 == "Debian" && !seen { print $1; seen = 1 }')
+    fi
+    echo "${own:-http://deb.debian.org/debian}"
 }
