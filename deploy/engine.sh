@@ -174,7 +174,7 @@ find_socket() {
 lab_instance() {
     INSTANCE=fedicensus-${FEDICENSUS_LAB_NAME:-lab}
     [[ $INSTANCE =~ ^fedicensus-[a-z0-9]{1,30}$ ]] || fail "FEDICENSUS_LAB_NAME is '${FEDICENSUS_LAB_NAME:-}'; it takes 1 to 30 small letters and digits"
-    export FEDICENSUS_TAG=$INSTANCE FEDICENSUS_PROFILE=${FEDICENSUS_PROFILE:-ci}
+    export FEDICENSUS_IMAGE_PREFIX=localhost/fedicensus- FEDICENSUS_TAG=$INSTANCE FEDICENSUS_PROFILE=${FEDICENSUS_PROFILE:-ci}
 }
 
 # find_profile DEPLOY-FOLDER: for Podman, which reads the seccomp profile of checks from a file;
