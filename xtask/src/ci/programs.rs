@@ -1,10 +1,9 @@
 //! Steps that run a program over the tree: the compiler's tools, shellcheck, cargo-deny, the
 //! fuzzer.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 
 use super::extent::TESTS_AT_ONCE;
 use super::step::Context;
@@ -12,20 +11,8 @@ use crate::fuzz::seed_of_commit;
 use crate::step::{Outcome, output, passes, target_folder};
 use crate::{browser, deny, fuzz};
 
-/// Our shell scripts, which shellcheck reads in addition to those below [`ROOTLESS`].
-const SCRIPTS: [&str; 11] = [
-    ".ci/run",
-    "deploy/base-images/make",
-    "deploy/build",
-    "deploy/engine.sh",
-    "deploy/nginx/health",
-    "deploy/nginx/start",
-    "deploy/packages.sh",
-    "deploy/quadlet/install",
-    "lab/down",
-    "lab/up",
-    FAIL2BAN,
-];
+/// What a line of each of our shell scripts begins with.
+const IS_SCRIPT: &str = "^(#!/usr/bin/env bash|# shellcheck shell=bash)";
 
 /// Tests the filter and the jails of `deploy/fail2ban`.
 const FAIL2BAN: &str = "tests/fixtures/fail2ban/check";
@@ -48,13 +35,11 @@ const SPELLED: [&str; 10] = [
 const NO_MISTAKES: &str =
     "bu,crate,crates,befores,iif,inflight,inout,keypair,nd,nin,optin,passt,softwares,te,tyes";
 
-/// In this folder, every file without an extension or with `.sh` is a script, at any depth, except
-/// among units.
 const ROOTLESS: &str = "tests/rootless";
 
 /// Steps of [`ROOTLESS`], from images to the removal of an installation. They need others. The rest
 /// takes as long again, and runs when its subject changes.
-const ROOTLESS_STEPS: [&str; 5] = ["suite", "quadlet", "kills", "reboot", "uninstall"];
+const ROOTLESS_STEPS: [&str; 6] = ["suite", "docker", "quadlet", "kills", "reboot", "uninstall"];
 
 /// Personas of the census in the virtual machine: one of each of some two dozen kinds, drawn again
 /// for each commit, and a few more.
@@ -139,37 +124,19 @@ pub(super) fn spelling(context: &Context<'_>) -> anyhow::Result<Outcome> {
 }
 
 pub(super) fn scripts(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let mut git = Command::new("git");
+    git.args(["grep", "--untracked", "-lE", IS_SCRIPT]);
+    let scripts = output(git.current_dir(context.root))?;
     let mut shellcheck = Command::new("shellcheck");
-    passes(
-        shellcheck
-            .args(["--shell=bash", "-x"])
-            .args(SCRIPTS)
-            .args(scripts_below(&context.root.join(ROOTLESS))?)
-            .current_dir(context.root),
-    )?;
-    passed(Command::new(context.root.join(FAIL2BAN)).current_dir(context.root))
+    shellcheck
+        .args(["--shell=bash", "-x"])
+        .args(scripts.lines());
+    passes(shellcheck.current_dir(context.root))?;
+    script(context, FAIL2BAN)
 }
 
-/// Shell scripts below a folder that holds scripts, documents and units.
-fn scripts_below(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-            let entry = entry?;
-            let path = entry.path();
-            if entry.file_type()?.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_none_or(|extension| extension == "sh") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    if found.is_empty() {
-        bail!("no script below {}", folder.display());
-    }
-    Ok(found)
+pub(super) fn script(context: &Context<'_>, path: &str) -> anyhow::Result<Outcome> {
+    passed(Command::new(context.root.join(path)).current_dir(context.root))
 }
 
 /// Forbids skipping the tests that only root can run, if this is root; returns whether it is.

@@ -22,6 +22,9 @@ pub(crate) const STEPS: &[Step] = &[
         programs::unit,
     ),
     Step::full("doc", "rustdoc, warnings as errors", programs::doc),
+    Step::full("workflows", "the workflows of the forge", |context| {
+        programs::script(context, ".github/lint")
+    }),
     Step::full("deny", "licences, sources, bans and advisories", programs::deny),
     Step::full("fuzz", "every fuzz target, some seconds each", programs::fuzz),
     Step::full("axe", "the accessibility checker, downloaded", programs::axe),
@@ -51,6 +54,28 @@ pub(crate) const STEPS: &[Step] = &[
     )
     .with_engine()
     .needs(&["images"])
+    .after(&["scenarios"]),
+    Step::full(
+        "engines",
+        "the launcher and a lab on Docker 26 and 28, beside the machine's engine",
+        |context| programs::script(context, "tests/engines/run"),
+    )
+    .with_engine()
+    .needs(&["images"])
+    .after(&["scenarios"]),
+    Step::full(
+        "aarch64",
+        "the programs cross-built for aarch64, and run in emulation",
+        |context| programs::script(context, "tests/engines/aarch64"),
+    )
+    .after(&["scenarios"]),
+    Step::full(
+        "registry",
+        "images published, verified, pulled and run as a release's",
+        |context| programs::script(context, "tests/engines/images"),
+    )
+    .with_engine()
+    .needs(&["images", "aarch64"])
     .after(&["scenarios"]),
     Step::full(
         "rootless",
