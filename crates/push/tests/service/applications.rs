@@ -2,22 +2,16 @@ use super::*;
 
 #[tokio::test]
 async fn an_endpoint_of_a_channel_that_is_gone_is_gone() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (mut client, endpoint) = subscribed(&push, None).await;
-    client
-        .say(json!({"messageType": "unregister", "channelID": CHANNEL}))
-        .await;
-    assert_eq!(client.heard().await["status"], 200);
+    let (push, mut client, endpoint) = rig().await;
+    assert_eq!(client.unregister().await["status"], 200);
     let refused = push.send(&endpoint, 60).await;
-    assert_eq!(refused.status, StatusCode::GONE);
-    assert_eq!(refused.json()["errno"], 106);
+    assert_eq!(refused.refusal(), (410, json!(106)));
     assert_eq!(refused.header("cache-control"), "max-age=86400");
 }
 
 #[tokio::test]
 async fn an_endpoint_that_is_none_is_not_found() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (_client, endpoint) = subscribed(&push, None).await;
+    let (push, _client, endpoint) = rig().await;
     let token = endpoint.rsplit('/').next().unwrap();
     for path in [
         "/wpush/v1/rubbish".to_owned(),
@@ -38,17 +32,15 @@ async fn an_endpoint_that_is_none_is_not_found() {
 
 #[tokio::test]
 async fn a_body_comes_as_it_was_sent_with_what_its_encryption_needs() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (mut client, endpoint) = subscribed(&push, None).await;
+    let (push, mut client, endpoint) = rig().await;
     let headers = [
         ("ttl", "60"),
         ("content-encoding", "aesgcm"),
         ("encryption", r#"salt="AAAA==""#),
         ("crypto-key", r#"dh="BBBB""#),
     ];
-    let sent = push
-        .ask("POST", path(&endpoint), &headers, &[0xfb; 5630])
-        .await;
+    let send = async |body: &[u8]| push.ask("POST", path(&endpoint), &headers, body).await;
+    let sent = send(&[0xfb; 5630]).await;
     assert_eq!(sent.status, StatusCode::CREATED);
     assert_eq!(sent.header("ttl"), "60");
     let message = client.heard().await;
@@ -56,79 +48,55 @@ async fn a_body_comes_as_it_was_sent_with_what_its_encryption_needs() {
         json!({"encoding": "aesgcm", "encryption": "salt=AAAA", "crypto_key": "dh=BBBB"});
     assert_eq!(message["headers"], expected);
     assert!(message["data"].as_str().unwrap().starts_with("-_v7"));
-    let large = push
-        .ask("POST", path(&endpoint), &headers, &[0; 5631])
-        .await;
-    assert_eq!(
-        (large.status.as_u16(), &large.json()["errno"]),
-        (413, &json!(104))
-    );
-    let huge = push
-        .ask("POST", path(&endpoint), &headers, &[0; 60_000])
-        .await;
-    assert_eq!(huge.status.as_u16(), 413);
+    for bytes in [5631, 60_000] {
+        assert_eq!(send(&vec![0; bytes]).await.refusal(), (413, json!(104)));
+    }
 }
 
 #[tokio::test]
 async fn each_wrong_header_has_its_number() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (_client, endpoint) = subscribed(&push, None).await;
-    let aes128gcm = ("content-encoding", "aes128gcm");
+    let (push, _client, endpoint) = rig().await;
+    let (ttl, aes128gcm) = (("ttl", "1"), ("content-encoding", "aes128gcm"));
     for (headers, status, errno) in [
         (vec![], 400, 111),
         (vec![("ttl", "1.5")], 400, 111),
         (vec![("ttl", "-1"), aes128gcm], 400, 114),
-        (vec![("ttl", "1"), aes128gcm, ("topic", "")], 400, 113),
-        (vec![("ttl", "1"), aes128gcm, ("topic", "a b")], 400, 113),
-        (vec![("ttl", "1")], 400, 110),
-        (vec![("ttl", "1"), ("content-encoding", "gcm")], 400, 110),
-        (vec![("ttl", "1"), ("content-encoding", "aesgcm")], 400, 110),
-        (
-            vec![("ttl", "1"), aes128gcm, ("encryption", "salt=AA")],
-            400,
-            110,
-        ),
-        (
-            vec![("ttl", "1"), aes128gcm, ("authorization", "Bearer")],
-            401,
-            109,
-        ),
+        (vec![ttl, aes128gcm, ("topic", "")], 400, 113),
+        (vec![ttl, aes128gcm, ("topic", "a b")], 400, 113),
+        (vec![ttl], 400, 110),
+        (vec![ttl, ("content-encoding", "gcm")], 400, 110),
+        (vec![ttl, ("content-encoding", "aesgcm")], 400, 110),
+        (vec![ttl, aes128gcm, ("encryption", "salt=AA")], 400, 110),
+        (vec![ttl, aes128gcm, ("authorization", "Bearer")], 401, 109),
     ] {
         let refused = push.ask("POST", path(&endpoint), &headers, b"body").await;
-        assert_eq!(refused.status.as_u16(), status, "{headers:?}");
-        assert_eq!(refused.json()["errno"], errno, "{headers:?}");
+        assert_eq!(refused.refusal(), (status, json!(errno)), "{headers:?}");
     }
 }
 
 #[tokio::test]
 async fn a_full_channel_takes_no_more_for_now() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (client, endpoint) = subscribed(&push, None).await;
-    client.leave().await;
-    until_empty(&push).await;
+    let (push, client, endpoint) = rig().await;
+    push.dismissed(client).await;
     for _ in 0..Limits::ORDINARY.channel_messages {
         assert_eq!(push.send(&endpoint, 60).await.status, StatusCode::CREATED);
     }
     let full = push.send(&endpoint, 60).await;
-    assert_eq!(full.status, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(full.json()["errno"], 201);
+    assert_eq!(full.refusal(), (503, json!(201)));
     assert_eq!(full.header("retry-after"), "120");
 }
 
 #[tokio::test]
 async fn a_nearly_full_file_cuts_the_time_and_says_so() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (_client, endpoint) = subscribed(&push, None).await;
-    let path_of_file = push.folder.path().join("push.db");
-    let copy = push.folder.path().join("copy.db");
-    let used = Sqlite::open(&path_of_file, Limits::ORDINARY).unwrap();
-    used.back_up(&copy).unwrap();
+    let (push, _client, endpoint) = rig().await;
+    let [file, copy] = ["push.db", "copy.db"].map(|name| push.folder.path().join(name));
+    push.storage().back_up(&copy).unwrap();
     let used = i64::try_from(copy.metadata().unwrap().len()).unwrap();
     let limits = Limits {
         file_bytes: used * 4 / 3,
         ..Limits::ORDINARY
     };
-    let storage = Arc::new(Sqlite::open(&path_of_file, limits).unwrap());
+    let storage = Arc::new(Sqlite::open(&file, limits).unwrap());
     let fuller = Service::new(settings(Rules::AUTOPUSH), storage, None, now()).unwrap();
     let fuller = public(Arc::new(fuller));
     for (ttl, is_cut) in [("86400", false), ("2592000", true)] {
@@ -141,30 +109,26 @@ async fn a_nearly_full_file_cuts_the_time_and_says_so() {
 
 #[tokio::test]
 async fn a_storage_that_fails_is_the_services_own_failure() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (client, endpoint) = subscribed(&push, None).await;
-    client.leave().await;
-    until_empty(&push).await;
-    let database = rusqlite::Connection::open(push.folder.path().join("push.db")).unwrap();
+    let (push, client, endpoint) = rig().await;
+    push.dismissed(client).await;
+    let database = push.database();
     database.execute_batch("DROP TABLE messages").unwrap();
     let failed = push.send(&endpoint, 60).await;
-    assert_eq!(failed.status, StatusCode::INTERNAL_SERVER_ERROR);
-    assert_eq!(failed.json()["errno"], 201);
+    assert_eq!(failed.refusal(), (500, json!(201)));
 }
 
 #[tokio::test]
 async fn a_user_that_goes_while_a_message_is_stored_is_gone() {
     let push = Push::new(Rules::AUTOPUSH);
     let (mut node, endpoint) = SlowNode::start(&push, "/push/{uaid}").await;
-    let database = rusqlite::Connection::open(push.folder.path().join("push.db")).unwrap();
+    let database = push.database();
     let removed = async {
         let asked = node.asked().await;
         database.execute_batch("DELETE FROM users").unwrap();
         drop(asked);
     };
     let (refused, ()) = tokio::join!(push.send(&endpoint, 60), removed);
-    assert_eq!(refused.status, StatusCode::GONE);
-    assert_eq!(refused.json()["errno"], 105);
+    assert_eq!(refused.refusal(), (410, json!(105)));
 }
 
 #[tokio::test]
@@ -173,24 +137,20 @@ async fn an_endpoint_for_one_key_takes_no_unsigned_message() {
     let (_client, endpoint) = subscribed(&push, Some("BAAA")).await;
     assert!(path(&endpoint).starts_with("/wpush/v2/"));
     let refused = push.send(&endpoint, 60).await;
-    assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(refused.json()["errno"], 109);
+    assert_eq!(refused.refusal(), (401, json!(109)));
 }
 
 #[tokio::test]
 async fn a_message_that_waits_can_be_withdrawn() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (client, endpoint) = subscribed(&push, None).await;
-    let uaid = client.leave().await;
-    until_empty(&push).await;
+    let (push, client, endpoint) = rig().await;
+    let uaid = push.dismissed(client).await;
     let sent = push.send(&endpoint, 60).await;
     let location = sent.header("location");
     let withdrawn = push.ask("DELETE", path(location), &[], b"").await;
     assert_eq!(withdrawn.status, StatusCode::NO_CONTENT);
     let again = push.ask("DELETE", path(location), &[], b"").await;
     assert_eq!(again.status, StatusCode::NO_CONTENT);
-    let mut client = push.client().await;
-    client.hello(&uaid).await;
+    let mut client = push.greeted(&uaid).await;
     client.hears_nothing().await;
     let rubbish = push.ask("DELETE", "/m/rubbish", &[], b"").await;
     assert_eq!(rubbish.status, StatusCode::BAD_REQUEST);
@@ -198,23 +158,18 @@ async fn a_message_that_waits_can_be_withdrawn() {
 
 #[tokio::test]
 async fn old_endpoints_live_on_under_new_keys() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (client, endpoint) = subscribed(&push, None).await;
-    let uaid = client.leave().await;
-    until_empty(&push).await;
+    let (push, client, endpoint) = rig().await;
+    let uaid = push.dismissed(client).await;
     let rotated = push.another(Settings {
         keys: Keys::parse(&format!("[{},{}]", keys(2), keys(1))).unwrap(),
         ..settings(Rules::AUTOPUSH)
     });
-    let sent = ask(
-        public(Arc::clone(&rotated)),
-        "POST",
-        path(&endpoint),
-        &[("ttl", "60")],
-        b"",
-    )
-    .await;
-    assert_eq!(sent.status, StatusCode::CREATED);
+    let send = async |node: &Arc<Service>| {
+        let router = public(Arc::clone(node));
+        let sent = ask(router, "POST", path(&endpoint), &[("ttl", "60")], b"");
+        sent.await.status
+    };
+    assert_eq!(send(&rotated).await, StatusCode::CREATED);
     let mut client = Client::connect(public(rotated)).await;
     client.hello(&uaid).await;
     client.heard().await;
@@ -223,21 +178,12 @@ async fn old_endpoints_live_on_under_new_keys() {
         keys: Keys::parse(&keys(2)).unwrap(),
         ..settings(Rules::AUTOPUSH)
     });
-    let refused = ask(
-        public(forgotten),
-        "POST",
-        path(&endpoint),
-        &[("ttl", "60")],
-        b"",
-    )
-    .await;
-    assert_eq!(refused.status, StatusCode::NOT_FOUND);
+    assert_eq!(send(&forgotten).await, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
 async fn pages_of_other_sites_may_send() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (_client, endpoint) = subscribed(&push, None).await;
+    let (push, _client, endpoint) = rig().await;
     // `*` does not cover `Authorization` (Fetch standard, CORS protocol).
     let wanted = ("access-control-request-headers", "authorization,ttl");
     let asked = push.ask("OPTIONS", path(&endpoint), &[wanted], b"").await;
@@ -255,8 +201,7 @@ async fn pages_of_other_sites_may_send() {
 
 #[tokio::test]
 async fn a_service_says_how_it_is() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (_client, _) = subscribed(&push, None).await;
+    let (push, _client, _) = rig().await;
     let status = push.ask("GET", "/status", &[], b"").await.json();
     assert_eq!(status["status"], "OK");
     for path in ["/health", "/__heartbeat__"] {
@@ -267,8 +212,5 @@ async fn a_service_says_how_it_is() {
         );
     }
     let error = push.ask("GET", "/__error__", &[], b"").await;
-    assert_eq!(
-        (error.status.as_u16(), &error.json()["errno"]),
-        (418, &json!(999))
-    );
+    assert_eq!(error.refusal(), (418, json!(999)));
 }

@@ -5,20 +5,16 @@ use super::*;
 
 #[tokio::test]
 async fn a_message_goes_straight_to_a_client_and_is_not_stored() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (mut client, endpoint) = subscribed(&push, None).await;
+    let (push, mut client, endpoint) = rig().await;
     let sent = push.send(&endpoint, 60).await;
     assert_eq!(sent.status, StatusCode::CREATED);
     let message = client.heard().await;
     assert_eq!(message["messageType"], "notification");
     assert_eq!(message["channelID"], CHANNEL);
-    assert!(
-        sent.header("location")
-            .ends_with(message["version"].as_str().unwrap())
-    );
+    let version = message["version"].as_str().unwrap();
+    assert!(sent.header("location").ends_with(version));
     client.acknowledge(&message).await;
-    let uaid = client.leave().await;
-    until_empty(&push).await;
+    let uaid = push.dismissed(client).await;
     let mut again = push.client().await;
     assert_eq!(again.hello(&uaid).await["uaid"], uaid.as_str());
     again.hears_nothing().await;
@@ -26,15 +22,12 @@ async fn a_message_goes_straight_to_a_client_and_is_not_stored() {
 
 #[tokio::test]
 async fn what_was_not_acknowledged_comes_again_from_the_storage() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (mut client, endpoint) = subscribed(&push, None).await;
+    let (push, mut client, endpoint) = rig().await;
     push.send(&endpoint, 60).await;
     let first = client.heard().await;
-    let uaid = client.leave().await;
-    until_empty(&push).await;
+    let uaid = push.dismissed(client).await;
     push.send(&endpoint, 60).await;
-    let mut again = push.client().await;
-    again.hello(&uaid).await;
+    let mut again = push.greeted(&uaid).await;
     let mut versions = vec![again.heard().await["version"].clone()];
     versions.push(again.heard().await["version"].clone());
     assert!(versions.contains(&first["version"]), "{versions:?}");
@@ -47,8 +40,7 @@ async fn a_client_that_connects_again_ends_its_former_connection() {
     push.send(&endpoint, 60).await;
     let message = former.heard().await;
     let uaid = former.uaid.clone();
-    let mut current = push.client().await;
-    current.hello(&uaid).await;
+    let mut current = push.greeted(&uaid).await;
     assert_eq!(former.closed().await, (1011, "SM".to_owned()));
     // The current connection gets what the former one did not acknowledge.
     assert_eq!(current.heard().await["version"], message["version"]);
@@ -59,13 +51,11 @@ async fn a_client_that_connects_again_ends_its_former_connection() {
 
 #[tokio::test]
 async fn the_end_of_a_connection_does_not_harm_the_next_one() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (mut client, endpoint) = subscribed(&push, None).await;
+    let (push, mut client, endpoint) = rig().await;
     for _ in 0..100 {
         let uaid = client.uaid.clone();
         drop(client);
-        client = push.client().await;
-        client.hello(&uaid).await;
+        client = push.greeted(&uaid).await;
         assert_eq!(client.uaid, uaid);
         // It is dropped unless the client counts as connected.
         push.send(&endpoint, 0).await;
@@ -94,8 +84,7 @@ async fn frames_that_clients_do_not_send_end_the_connection() {
 #[tokio::test]
 async fn bytes_that_are_no_frame_end_the_connection() {
     let push = Push::new(Rules::AUTOPUSH);
-    let mut client = push.client().await;
-    client.hello("").await;
+    let mut client = push.greeted("").await;
     // Opcode 3 is reserved.
     let rubbish = [0x83, 0x80, 0, 0, 0, 0];
     client.socket.get_mut().write_all(&rubbish).await.unwrap();
@@ -105,8 +94,7 @@ async fn bytes_that_are_no_frame_end_the_connection() {
 /// The client acknowledges nothing, and its connections break.
 #[tokio::test]
 async fn one_sender_never_has_a_client_reset() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (mut client, endpoint) = subscribed(&push, None).await;
+    let (push, mut client, endpoint) = rig().await;
     let uaid = client.uaid.clone();
     let mut sent = 0;
     for _ in 0..3 {
@@ -116,8 +104,7 @@ async fn one_sender_never_has_a_client_reset() {
         }
         drop(client);
         until_empty(&push).await;
-        client = push.client().await;
-        client.hello(&uaid).await;
+        client = push.greeted(&uaid).await;
         assert_eq!(client.uaid, uaid);
     }
     assert!(sent >= Limits::ORDINARY.channel_messages, "{sent}");
@@ -130,8 +117,7 @@ async fn one_sender_never_has_a_client_reset() {
 #[tokio::test]
 async fn a_ping_frame_after_hello_is_answered() {
     let push = Push::new(Rules::AUTOPUSH);
-    let mut client = push.client().await;
-    client.hello("").await;
+    let mut client = push.greeted("").await;
     let ping = Message::Ping(vec![7].into());
     client.socket.send(ping).await.unwrap();
     let pong = timeout(PATIENCE, client.socket.next()).await.unwrap();
@@ -157,8 +143,7 @@ async fn who_says_nothing_or_answers_no_ping_is_hung_up_on() {
         ..Rules::AUTOPUSH
     });
     // A client that does not read answers no ping.
-    let mut deaf = push.client().await;
-    deaf.hello("").await;
+    let mut deaf = push.greeted("").await;
     until_empty(&push).await;
 }
 
@@ -214,9 +199,7 @@ async fn a_message_for_a_client_at_another_node_finds_it_there() {
             tokio::spawn(converse(stream, router.clone()));
         }
     });
-    let mut client = Client::connect(public(other)).await;
-    client.hello("").await;
-    let endpoint = client.register(None).await;
+    let (mut client, endpoint) = subscribed_at(public(other), None).await;
     push.send(&endpoint, 0).await;
     client.heard().await;
     // The node goes away: the message is stored, and the user's record no longer names it.
@@ -224,9 +207,7 @@ async fn a_message_for_a_client_at_another_node_finds_it_there() {
     assert!(node.await.is_err());
     let sent = push.send(&endpoint, 60).await;
     assert_eq!(sent.status, StatusCode::CREATED);
-    let mut here = push.client().await;
-    let uaid = client.uaid.clone();
-    here.hello(&uaid).await;
+    let mut here = push.greeted(&client.uaid).await;
     here.heard().await;
 }
 
@@ -238,9 +219,7 @@ async fn messages_arrive_after_a_node_was_unreachable() {
         ..Rules::AUTOPUSH
     });
     drop(socket);
-    let mut client = Client::connect(public(other)).await;
-    client.hello("").await;
-    let endpoint = client.register(None).await;
+    let (mut client, endpoint) = subscribed_at(public(other), None).await;
     for _ in 0..2 {
         let sent = push.send(&endpoint, 60).await;
         let version = client.heard().await["version"].clone();
@@ -250,8 +229,7 @@ async fn messages_arrive_after_a_node_was_unreachable() {
 
 #[tokio::test]
 async fn what_nodes_ask_is_not_for_the_public() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (mut client, _) = subscribed(&push, None).await;
+    let (push, mut client, _) = rig().await;
     let of = |kind: &str, uaid: &str| format!("/{kind}/{uaid}");
     let (here, nobody) = (of("notif", &client.uaid), of("notif", CHANNEL));
     let public = push.ask("PUT", &here, &[], b"").await;

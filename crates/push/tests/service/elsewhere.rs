@@ -8,7 +8,12 @@ use push::endpoint::vapid::{Expected, signer};
 use push::storage::sqlite::CONFIRMATION;
 use tokio::net::UnixListener;
 
-use super::news::{asked, publish, subscribe, subscriptions, telling, until_told, words_of};
+use tokio_util::sync::DropGuard;
+
+use super::news::{
+    announce, appeared, asked, begin, died, publish, reader, subscribe, subscriptions, telling,
+    until_told, words_of,
+};
 use super::*;
 
 const OTHER: &str = "https://push.other.example";
@@ -51,6 +56,13 @@ impl Played {
             .unwrap()
     }
 
+    /// The next request, which is to post messages to these paths.
+    async fn asked_for(&mut self, expect: &[&str]) -> oneshot::Sender<Answer> {
+        let ((_, messages), answer) = self.asked().await;
+        assert_eq!(paths(&messages), expect);
+        answer
+    }
+
     async fn asked_nothing(&mut self) {
         let asked = timeout(SILENCE, self.requests.recv()).await;
         assert!(asked.is_err(), "{:?}", asked.map(|asked| asked.unwrap().0));
@@ -75,6 +87,22 @@ fn paths(messages: &DeliveryOrder) -> Vec<&str> {
     paths.collect()
 }
 
+/// A service with confirmed subscriptions of these paths to all changes, its daemon, and the guard of
+/// its notifications. A first list is announced.
+async fn rig(paths: &[&str]) -> (Push, Played, DropGuard) {
+    let push = open(tempfile::tempdir().unwrap());
+    let daemon = Played::start(&push.folder.path().join("daemon.sock"));
+    subscribed_elsewhere(&push, paths).await;
+    let telling = begin(&push).await;
+    (push, daemon, telling)
+}
+
+/// 150 paths in order: one and a half batches.
+fn many() -> Vec<&'static str> {
+    let path = |number| &*format!("/{number:03}").leak();
+    (0..150).map(path).collect()
+}
+
 /// A service that allows endpoints elsewhere.
 fn open(folder: TempDir) -> Push {
     let services = vec![Host::parse("other.example").unwrap()];
@@ -91,7 +119,7 @@ async fn subscribe_elsewhere(push: &Push, paths: &[&str]) {
 
 /// Records that the other service has accepted a first message for each endpoint.
 fn confirm_all(push: &Push) {
-    let storage = Sqlite::open(&push.folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+    let storage = push.storage();
     let owed = storage.owed(CONFIRMATION, OTHER, None, 0, 1000).unwrap();
     let accepted = owed
         .into_iter()
@@ -104,10 +132,6 @@ fn confirm_all(push: &Push) {
 async fn subscribed_elsewhere(push: &Push, paths: &[&str]) {
     subscribe_elsewhere(push, paths).await;
     confirm_all(push);
-}
-
-fn died(host: &str) -> Value {
-    json!({"change": "died", "host": host})
 }
 
 #[tokio::test]
@@ -152,26 +176,23 @@ async fn a_subscription_elsewhere_is_confirmed_before_it_gets_a_list() {
         assert_eq!(said["title"], "Notifications are on");
     }
     until_told(&push, "aa").await;
-    publish(&push, "bb", &[died("b.example")]);
-    until_told(&push, "bb").await;
-    answer
-        .send(delivered(&[503, 410, 400, 201].map(answered)))
-        .unwrap();
+    announce(&push, "bb", &[died("b.example")]).await;
+    let outcomes = [503, 410, 400, 201].map(answered);
+    answer.send(delivered(&outcomes)).unwrap();
     let confirmed = async {
         while subscriptions(&push) < 2 {
             tokio::task::yield_now().await;
         }
     };
     timeout(PATIENCE, confirmed).await.unwrap();
-    let ((_, messages), answer) = daemon.asked().await;
-    assert_eq!(paths(&messages), ["/busy"]);
+    let answer = daemon.asked_for(&["/busy"]).await;
     answer.send(delivered(&[answered(503)])).unwrap();
     daemon.asked_nothing().await;
     publish(&push, "cc", &[died("a.example")]);
-    let ((_, messages), _) = daemon.asked().await;
-    assert_eq!(paths(&messages), ["/taken"; 2], "a filter each");
-    let storage = Sqlite::open(&push.folder.path().join("push.db"), Limits::ORDINARY).unwrap();
-    let waiting = storage.owed(CONFIRMATION, OTHER, None, 0, 9).unwrap();
+    // A filter each.
+    daemon.asked_for(&["/taken"; 2]).await;
+    let waiting = push.storage().owed(CONFIRMATION, OTHER, None, 0, 9);
+    let waiting = waiting.unwrap();
     let waiting = waiting.iter().map(|owed| &owed.subscription.endpoint);
     assert_eq!(waiting.collect::<Vec<_>>(), [&format!("{OTHER}/busy")]);
 }
@@ -181,15 +202,12 @@ async fn a_subscription_elsewhere_is_confirmed_before_it_gets_a_list() {
 async fn a_message_for_each_is_posted_and_what_comes_of_it_is_kept() {
     let push = open(tempfile::tempdir().unwrap());
     let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
-    let key = push.ask("GET", "/subscribe", &[], b"").await.json()["key"].clone();
-    let (mut client, endpoint) = subscribed(&push, key.as_str()).await;
+    let (mut client, endpoint) = reader(&push).await;
     subscribe(&push, &asked(&endpoint, &json!("all"))).await;
     subscribed_elsewhere(&push, &["/taken?x=1", "/gone", "/refused"]).await;
     let host = asked(&format!("{OTHER}/taken?x=1"), &json!({"host": "b.example"}));
     subscribe(&push, &host).await;
-    publish(&push, "aa", &[]);
-    let _telling = telling(&push);
-    until_told(&push, "aa").await;
+    let _telling = begin(&push).await;
     publish(&push, "bb", &[died("a.example")]);
 
     let ((host, messages), answer) = daemon.asked().await;
@@ -199,11 +217,8 @@ async fn a_message_for_each_is_posted_and_what_comes_of_it_is_kept() {
     client.heard().await;
     until_told(&push, "bb").await;
     for message in messages.messages() {
-        assert!(
-            (86_000..=86_400).contains(&message.ttl_s),
-            "{}",
-            message.ttl_s
-        );
+        let ttl_s = message.ttl_s;
+        assert!((86_000..=86_400).contains(&ttl_s), "{ttl_s}");
         let said = words_of(message.body.as_bytes());
         assert_eq!(said["body"], "0 new, 1 gone, 10 listed");
         let expected = Expected {
@@ -213,36 +228,23 @@ async fn a_message_for_each_is_posted_and_what_comes_of_it_is_kept() {
         let signed_by = signer(Some(message.authorization.as_str()), None, expected);
         assert!(signed_by.unwrap().is_some());
     }
-    let topics: BTreeSet<&str> = messages
-        .messages()
-        .iter()
-        .map(|one| one.topic.as_str())
-        .collect();
+    let topics = messages.messages().iter().map(|one| one.topic.as_str());
+    let topics: BTreeSet<&str> = topics.collect();
     assert_eq!(topics.len(), 1, "one filter, one topic");
-    answer
-        .send(delivered(&[answered(410), answered(400), answered(201)]))
-        .unwrap();
+    let outcomes = [410, 400, 201].map(answered);
+    answer.send(delivered(&outcomes)).unwrap();
     daemon.asked_nothing().await;
-    // The next list: nothing for the endpoint that is gone.
+    // The next list: nothing for the endpoint that is gone, and a message for each filter.
     publish(&push, "cc", &[died("b.example")]);
-    let ((_, messages), answer) = daemon.asked().await;
-    assert_eq!(
-        paths(&messages),
-        ["/refused", "/taken?x=1", "/taken?x=1"],
-        "a filter each"
-    );
+    let expect = ["/refused", "/taken?x=1", "/taken?x=1"];
+    let answer = daemon.asked_for(&expect).await;
     answer.send(delivered(&[answered(201); 3])).unwrap();
     daemon.asked_nothing().await;
 }
 
 #[tokio::test]
 async fn what_was_not_taken_is_posted_again_after_the_stated_pause() {
-    let push = open(tempfile::tempdir().unwrap());
-    let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
-    subscribed_elsewhere(&push, &["/a", "/b", "/c"]).await;
-    publish(&push, "aa", &[]);
-    let _telling = telling(&push);
-    until_told(&push, "aa").await;
+    let (push, mut daemon, _telling) = rig(&["/a", "/b", "/c"]).await;
     publish(&push, "bb", &[died("a.example")]);
     let (_, answer) = daemon.asked().await;
     let busy = MessageOutcome::Answered {
@@ -253,51 +255,37 @@ async fn what_was_not_taken_is_posted_again_after_the_stated_pause() {
         reason: UnpostedReason::NotSent,
     };
     let asked_at = tokio::time::Instant::now();
-    answer
-        .send(delivered(&[answered(201), busy, not_sent]))
-        .unwrap();
-    let ((_, messages), answer) = daemon.asked().await;
+    let outcomes = [answered(201), busy, not_sent];
+    answer.send(delivered(&outcomes)).unwrap();
+    let answer = daemon.asked_for(&["/b", "/c"]).await;
     assert!(asked_at.elapsed() >= Duration::from_millis(990));
-    assert_eq!(paths(&messages), ["/b", "/c"]);
     // No slot is free, which is nobody's failure.
-    answer
-        .send(Answer::NotNow {
-            why: "the test says so".to_owned(),
-            retry_after_s: 1,
-        })
-        .unwrap();
-    let ((_, messages), answer) = daemon.asked().await;
-    assert_eq!(paths(&messages), ["/b", "/c"]);
+    let not_now = Answer::NotNow {
+        why: "the test says so".to_owned(),
+        retry_after_s: 1,
+    };
+    answer.send(not_now).unwrap();
+    let answer = daemon.asked_for(&["/b", "/c"]).await;
     answer.send(delivered(&[answered(201); 2])).unwrap();
     daemon.asked_nothing().await;
 }
 
 #[tokio::test]
 async fn a_restart_in_the_middle_loses_no_message() {
-    let push = open(tempfile::tempdir().unwrap());
-    let path = push.folder.path().join("daemon.sock");
-    let mut daemon = Played::start(&path);
-    let endpoints: Vec<String> = (0..150).map(|number| format!("/{number:03}")).collect();
-    let endpoints: Vec<&str> = endpoints.iter().map(String::as_str).collect();
-    subscribed_elsewhere(&push, &endpoints).await;
-    publish(&push, "aa", &[]);
-    let first = telling(&push);
-    until_told(&push, "aa").await;
+    let endpoints = many();
+    let (push, mut daemon, first) = rig(&endpoints).await;
     publish(&push, "bb", &[died("a.example")]);
-    let ((_, messages), answer) = daemon.asked().await;
-    assert_eq!(paths(&messages), endpoints[..100]);
+    let answer = daemon.asked_for(&endpoints[..100]).await;
     answer.send(delivered(&[answered(201); 100])).unwrap();
     // The second batch is in progress, and its answer never comes.
-    let ((_, messages), _) = daemon.asked().await;
-    assert_eq!(paths(&messages), endpoints[100..]);
+    drop(daemon.asked_for(&endpoints[100..]).await);
     drop(first);
     let Push { folder, service } = push;
     drop(service);
 
     let push = open(folder);
     let _second = telling(&push);
-    let ((_, messages), answer) = daemon.asked().await;
-    assert_eq!(paths(&messages), endpoints[100..]);
+    let answer = daemon.asked_for(&endpoints[100..]).await;
     answer.send(delivered(&[answered(201); 50])).unwrap();
     daemon.asked_nothing().await;
 }
@@ -311,30 +299,19 @@ async fn a_message_about_a_former_list_is_never_posted_after_a_newer_one() {
     let new = asked(&format!("{OTHER}/b"), &json!({"software": "mastodon"}));
     subscribe(&push, &new).await;
     confirm_all(&push);
-    publish(&push, "aa", &[]);
-    let _telling = telling(&push);
-    until_told(&push, "aa").await;
-    let appeared = json!({"change": "appeared", "host": "a.example", "software": "mastodon"});
-    publish(&push, "bb", &[appeared]);
-    let ((_, messages), answer) = daemon.asked().await;
-    assert_eq!(paths(&messages), ["/a", "/b"]);
+    let _telling = begin(&push).await;
+    publish(&push, "bb", &[appeared("a.example")]);
+    let answer = daemon.asked_for(&["/a", "/b"]).await;
     // The host opts out before the push service accepts anything.
-    publish(
-        &push,
-        "cc",
-        &[json!({"change": "left", "host_sha256": "00"})],
-    );
-    until_told(&push, "cc").await;
+    let left = json!({"change": "left", "host_sha256": "00"});
+    announce(&push, "cc", &[left]).await;
     answer.send(delivered(&[answered(503); 2])).unwrap();
     // The failure's own pause is half a minute, and nothing is owed about `bb` any more.
     daemon.asked_nothing().await;
-    let storage = Sqlite::open(&push.folder.path().join("push.db"), Limits::ORDINARY).unwrap();
-    let owed = |section: &str| storage.owed(section, OTHER, None, 0, 100).unwrap();
-    let endpoints: Vec<String> = owed("cc")
-        .into_iter()
-        .map(|owed| owed.subscription.endpoint)
-        .collect();
-    assert_eq!(endpoints, [format!("{OTHER}/a")]);
+    let storage = push.storage();
+    let owed = storage.owed("cc", OTHER, None, 0, 100).unwrap();
+    let endpoints = owed.iter().map(|owed| &owed.subscription.endpoint);
+    assert_eq!(endpoints.collect::<Vec<_>>(), [&format!("{OTHER}/a")]);
 }
 
 /// Also while subscribers of this service are still being notified.
@@ -342,39 +319,30 @@ async fn a_message_about_a_former_list_is_never_posted_after_a_newer_one() {
 async fn a_newer_list_ends_the_messages_about_the_former_at_once() {
     let push = open(tempfile::tempdir().unwrap());
     let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
-    let endpoints: Vec<String> = (0..150).map(|number| format!("/{number:03}")).collect();
-    let endpoints: Vec<&str> = endpoints.iter().map(String::as_str).collect();
+    let endpoints = many();
     subscribed_elsewhere(&push, &endpoints).await;
     let (mut node, endpoint) = SlowNode::start(&push, "/notif/{uaid}").await;
     subscribe(&push, &asked(&endpoint, &json!("all"))).await;
-    publish(&push, "aa", &[]);
-    let _telling = telling(&push);
-    until_told(&push, "aa").await;
+    let _telling = begin(&push).await;
     publish(&push, "bb", &[died("a.example")]);
     drop(node.asked().await);
-    let ((_, messages), answer) = daemon.asked().await;
-    assert_eq!(paths(&messages), endpoints[..100]);
+    let answer = daemon.asked_for(&endpoints[..100]).await;
     publish(&push, "cc", &[died("b.example")]);
     let asked = node.asked().await;
     answer.send(delivered(&[answered(201); 100])).unwrap();
     daemon.asked_nothing().await;
     drop(asked);
-    let ((_, messages), _) = daemon.asked().await;
-    assert_eq!(paths(&messages), endpoints[..100], "about the newer list");
+    // About the newer list.
+    daemon.asked_for(&endpoints[..100]).await;
 }
 
 /// A full disk, for example.
 #[tokio::test]
 async fn a_message_is_not_posted_again_because_its_outcome_could_not_be_stored() {
-    let push = open(tempfile::tempdir().unwrap());
-    let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
-    subscribed_elsewhere(&push, &["/a"]).await;
-    publish(&push, "aa", &[]);
-    let _telling = telling(&push);
-    until_told(&push, "aa").await;
+    let (push, mut daemon, _telling) = rig(&["/a"]).await;
     publish(&push, "bb", &[died("a.example")]);
     let (_, answer) = daemon.asked().await;
-    let database = rusqlite::Connection::open(push.folder.path().join("push.db")).unwrap();
+    let database = push.database();
     let full =
         "CREATE TRIGGER full BEFORE UPDATE ON subscriptions BEGIN SELECT raise(ABORT, 'full'); END";
     database.execute_batch(full).unwrap();
@@ -389,12 +357,7 @@ async fn a_message_is_not_posted_again_because_its_outcome_could_not_be_stored()
 
 #[tokio::test]
 async fn a_host_that_the_daemon_does_not_post_to_is_asked_for_once_a_list() {
-    let push = open(tempfile::tempdir().unwrap());
-    let mut daemon = Played::start(&push.folder.path().join("daemon.sock"));
-    subscribed_elsewhere(&push, &["/a"]).await;
-    publish(&push, "aa", &[]);
-    let _telling = telling(&push);
-    until_told(&push, "aa").await;
+    let (push, mut daemon, _telling) = rig(&["/a"]).await;
     publish(&push, "bb", &[died("a.example")]);
     let (_, answer) = daemon.asked().await;
     answer.send(Answer::NotAPushService {}).unwrap();

@@ -95,6 +95,11 @@ impl Answer {
     fn header(&self, name: &str) -> &str {
         self.headers[name].to_str().unwrap()
     }
+
+    /// The status and the number of a refusal.
+    fn refusal(&self) -> (u16, Value) {
+        (self.status.as_u16(), self.json()["errno"].clone())
+    }
 }
 
 impl Push {
@@ -129,9 +134,8 @@ impl Push {
 
     /// Another process over the same file.
     fn another(&self, settings: Settings) -> Arc<Service> {
-        let path = self.folder.path().join("push.db");
-        let storage = Sqlite::open(&path, Limits::ORDINARY).unwrap();
-        Arc::new(Service::new(settings, Arc::new(storage), None, now()).unwrap())
+        let storage = Arc::new(self.storage());
+        Arc::new(Service::new(settings, storage, None, now()).unwrap())
     }
 
     /// Another node with these rules, and its socket.
@@ -151,6 +155,29 @@ impl Push {
 
     async fn client(&self) -> Client {
         Client::connect(self.public()).await
+    }
+
+    /// A client that has said hello. An empty id is a new one's.
+    async fn greeted(&self, uaid: &str) -> Client {
+        let mut client = self.client().await;
+        client.hello(uaid).await;
+        client
+    }
+
+    /// Disconnects a client, and waits until the service knows. Returns its id.
+    async fn dismissed(&self, client: Client) -> String {
+        let uaid = client.leave().await;
+        until_empty(self).await;
+        uaid
+    }
+
+    /// Another process's view of the file.
+    fn storage(&self) -> Sqlite {
+        Sqlite::open(&self.folder.path().join("push.db"), Limits::ORDINARY).unwrap()
+    }
+
+    fn database(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.folder.path().join("push.db")).unwrap()
     }
 
     async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
@@ -221,9 +248,7 @@ impl SlowNode {
     /// `path`.
     async fn start(push: &Push, path: &'static str) -> (Self, String) {
         let (other, listener) = push.node(Rules::AUTOPUSH);
-        let mut client = Client::connect(public(other)).await;
-        client.hello("").await;
-        let endpoint = client.register(None).await;
+        let (client, endpoint) = subscribed_at(public(other), None).await;
         let (asked, requests) = mpsc::channel(1);
         tokio::spawn(async move {
             // The client stays connected as long as its node.
@@ -318,13 +343,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 
     async fn hello(&mut self, uaid: &str) -> Value {
-        let uaid = if uaid.is_empty() {
-            json!(null)
-        } else {
-            json!(uaid)
-        };
-        self.say(json!({"messageType": "hello", "uaid": uaid}))
-            .await;
+        let uaid = Some(uaid).filter(|uaid| !uaid.is_empty());
+        let hello = json!({"messageType": "hello", "uaid": uaid});
+        self.say(hello).await;
         let answer = self.heard().await;
         answer["uaid"].as_str().unwrap().clone_into(&mut self.uaid);
         answer
@@ -337,6 +358,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         let answer = self.heard().await;
         assert_eq!(answer["status"], 200, "{answer}");
         answer["pushEndpoint"].as_str().unwrap().to_owned()
+    }
+
+    async fn unregister(&mut self) -> Value {
+        let unregister = json!({"messageType": "unregister", "channelID": CHANNEL});
+        self.say(unregister).await;
+        self.heard().await
     }
 
     async fn acknowledge(&mut self, message: &Value) {
@@ -354,10 +381,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
 
 /// A connected and registered client, and its endpoint.
 async fn subscribed(push: &Push, key: Option<&str>) -> (Client, String) {
-    let mut client = push.client().await;
+    subscribed_at(push.public(), key).await
+}
+
+async fn subscribed_at(router: Router, key: Option<&str>) -> (Client, String) {
+    let mut client = Client::connect(router).await;
     client.hello("").await;
     let endpoint = client.register(key).await;
     (client, endpoint)
+}
+
+/// A service with autopush's rules, a registered client and its endpoint.
+async fn rig() -> (Push, Client, String) {
+    let push = Push::new(Rules::AUTOPUSH);
+    let (client, endpoint) = subscribed(&push, None).await;
+    (push, client, endpoint)
 }
 
 /// Waits until no client is connected.

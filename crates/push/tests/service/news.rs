@@ -1,7 +1,7 @@
 use data_encoding::{BASE64URL_NOPAD, HEXLOWER};
 use push::serve::tell;
 use sha2::{Digest as _, Sha256};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use web_push_native::p256::SecretKey;
 use web_push_native::{Auth, decrypt};
 
@@ -33,7 +33,7 @@ pub(super) async fn subscribe(push: &Push, asked: &Value) -> Answer {
 
 /// Number of confirmed subscriptions.
 pub(super) fn subscriptions(push: &Push) -> usize {
-    let storage = Sqlite::open(&push.folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+    let storage = push.storage();
     storage.subscriptions_after(0).unwrap().len()
 }
 
@@ -64,12 +64,50 @@ fn publish_lines(push: &Push, day: &str, lines: &[Value]) {
 }
 
 pub(super) fn publish(push: &Push, sha256: &str, changes: &[Value]) {
-    let lines: Vec<Value> = [head(sha256)].into_iter().chain(changes.to_vec()).collect();
+    let lines = [&[head(sha256)], changes].concat();
     publish_lines(push, "2026-11-26", &lines);
 }
 
+/// Publishes a list, and waits until it is announced.
+pub(super) async fn announce(push: &Push, sha256: &str, changes: &[Value]) {
+    publish(push, sha256, changes);
+    until_told(push, sha256).await;
+}
+
+/// Starts notifications, and announces a first list.
+pub(super) async fn begin(push: &Push) -> DropGuard {
+    publish(push, "aa", &[]);
+    let telling = telling(push);
+    until_told(push, "aa").await;
+    telling
+}
+
+pub(super) fn died(host: &str) -> Value {
+    json!({"change": "died", "host": host})
+}
+
+pub(super) fn appeared(host: &str) -> Value {
+    json!({"change": "appeared", "host": host, "software": "mastodon"})
+}
+
+fn software() -> Value {
+    json!({"software": "mastodon"})
+}
+
+/// A registered client whose endpoint is for this census, and the endpoint.
+pub(super) async fn reader(push: &Push) -> (Client, String) {
+    let key = push.ask("GET", "/subscribe", &[], b"").await.json()["key"].clone();
+    subscribed(push, key.as_str()).await
+}
+
+async fn unsubscribe(push: &Push, ended: &Value) -> StatusCode {
+    let body = ended.to_string();
+    let answer = push.ask("DELETE", "/subscribe", &[IS_JSON], body.as_bytes());
+    answer.await.status
+}
+
 /// Starts notifications. Dropping the guard stops them.
-pub(super) fn telling(push: &Push) -> tokio_util::sync::DropGuard {
+pub(super) fn telling(push: &Push) -> DropGuard {
     let shutdown = CancellationToken::new();
     let every = Duration::from_millis(20);
     tokio::spawn(tell(Arc::clone(&push.service), every, shutdown.clone()));
@@ -95,38 +133,21 @@ pub(super) async fn until_told(push: &Push, version: &str) {
 #[tokio::test]
 async fn who_asked_is_told_of_the_next_list_and_of_no_former_one() {
     let push = Push::new(Rules::AUTOPUSH);
-    let key = push.ask("GET", "/subscribe", &[], b"").await.json()["key"].clone();
-    let (mut client, endpoint) = subscribed(&push, key.as_str()).await;
+    let (mut client, endpoint) = reader(&push).await;
     let filter = json!({"host": "a.example"});
     let added = subscribe(&push, &asked(&endpoint, &filter)).await;
     assert_eq!(added.status, StatusCode::CREATED);
-    publish(
-        &push,
-        "aa",
-        &[json!({"change": "died", "host": "a.example"})],
-    );
     let _telling = telling(&push);
-    until_told(&push, "aa").await;
+    announce(&push, "aa", &[died("a.example")]).await;
     let left = HEXLOWER.encode(&Sha256::digest("a.example"));
-    publish(
-        &push,
-        "bb",
-        &[
-            json!({"change": "appeared", "host": "b.example", "software": "mastodon"}),
-            json!({"change": "left", "host_sha256": left}),
-        ],
-    );
+    let left = json!({"change": "left", "host_sha256": left});
+    publish(&push, "bb", &[appeared("b.example"), left]);
     let message = client.heard().await;
     let said = words(&message);
     assert_eq!(said["title"], "a.example");
     assert_eq!(said["body"], "It is no longer in the list.");
     // The next list must not announce these changes to anybody.
-    publish(
-        &push,
-        "cc",
-        &[json!({"change": "died", "host": "b.example"})],
-    );
-    until_told(&push, "cc").await;
+    announce(&push, "cc", &[died("b.example")]).await;
     client.hears_nothing().await;
 }
 
@@ -134,14 +155,10 @@ async fn who_asked_is_told_of_the_next_list_and_of_no_former_one() {
 #[tokio::test]
 async fn lists_that_the_service_missed_are_told_together() {
     let push = Push::new(Rules::AUTOPUSH);
-    let key = push.ask("GET", "/subscribe", &[], b"").await.json()["key"].clone();
-    let (mut client, endpoint) = subscribed(&push, key.as_str()).await;
+    let (mut client, endpoint) = reader(&push).await;
     subscribe(&push, &asked(&endpoint, &json!("all"))).await;
-    publish(&push, "aa", &[]);
-    let first = telling(&push);
-    until_told(&push, "aa").await;
+    let first = begin(&push).await;
     drop(first);
-    let died = |host: &str| json!({"change": "died", "host": host});
     let first_day = [head("aa"), head("bb"), died("b.example")];
     publish_lines(&push, "2026-11-26", &first_day);
     publish_lines(&push, "2026-11-27", &[head("cc"), died("c.example")]);
@@ -153,8 +170,6 @@ async fn lists_that_the_service_missed_are_told_together() {
 /// I7: the message was accepted before the host opted out, and its line was rewritten.
 #[tokio::test]
 async fn a_waiting_message_names_no_host_that_left() {
-    let appeared = |host: &str| json!({"change": "appeared", "host": host, "software": "mastodon"});
-    let died = json!({"change": "died", "host": "x.example"});
     let left = json!({"change": "left", "host_sha256": "00"});
     let former = [appeared("a.example"), appeared("b.example")];
     for (lines, expect) in [
@@ -166,36 +181,25 @@ async fn a_waiting_message_names_no_host_that_left() {
             let push = Push::new(Rules::AUTOPUSH);
             let (mut client, endpoint) = subscribed(&push, None).await;
             let uaid = client.uaid.clone();
-            subscribe(&push, &asked(&endpoint, &json!({"software": "mastodon"}))).await;
+            subscribe(&push, &asked(&endpoint, &software())).await;
             if !is_connected {
-                client.leave().await;
-                until_empty(&push).await;
+                push.dismissed(client).await;
                 client = push.client().await;
             }
-            publish(&push, "aa", &[]);
-            let _telling = telling(&push);
-            until_told(&push, "aa").await;
-            publish(&push, "bb", &former);
-            until_told(&push, "bb").await;
+            let _telling = begin(&push).await;
+            announce(&push, "bb", &former).await;
             if is_connected {
                 let body = words(&client.heard().await)["body"].clone();
                 assert_eq!(body, "a.example, b.example");
             }
-            let [one, other] = &lines;
-            let file = [
-                head("b2"),
-                one.clone(),
-                other.clone(),
-                head("cc"),
-                died.clone(),
-            ];
+            let rewritten = [head("b2"), lines[0].clone(), lines[1].clone()];
+            let file = [&rewritten[..], &[head("cc"), died("x.example")]].concat();
             publish_lines(&push, "2026-11-26", &file);
             until_told(&push, "cc").await;
             // The client has acknowledged nothing.
             drop(client);
             until_empty(&push).await;
-            let mut client = push.client().await;
-            client.hello(&uaid).await;
+            let mut client = push.greeted(&uaid).await;
             if let Some(expect) = expect {
                 assert_eq!(words(&client.heard().await)["body"], expect);
             }
@@ -206,42 +210,31 @@ async fn a_waiting_message_names_no_host_that_left() {
 
 #[tokio::test]
 async fn a_notification_that_was_read_does_not_come_again() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (mut client, endpoint) = subscribed(&push, None).await;
-    subscribe(&push, &asked(&endpoint, &json!({"software": "mastodon"}))).await;
-    publish(&push, "aa", &[]);
-    let _telling = telling(&push);
-    until_told(&push, "aa").await;
-    let appeared = json!({"change": "appeared", "host": "a.example", "software": "mastodon"});
-    publish(&push, "bb", std::slice::from_ref(&appeared));
+    let (push, mut client, endpoint) = rig().await;
+    subscribe(&push, &asked(&endpoint, &software())).await;
+    let _telling = begin(&push).await;
+    publish(&push, "bb", &[appeared("a.example")]);
     let message = client.heard().await;
     client.acknowledge(&message).await;
     // The answer to a ping comes after the acknowledgement was carried out.
     client.say(json!({})).await;
     assert_eq!(client.heard().await, json!({}));
     until_told(&push, "bb").await;
-    publish_lines(&push, "2026-11-26", &[head("bb"), appeared, head("cc")]);
+    let file = [head("bb"), appeared("a.example"), head("cc")];
+    publish_lines(&push, "2026-11-26", &file);
     until_told(&push, "cc").await;
     client.hears_nothing().await;
 }
 
 #[tokio::test]
 async fn a_subscription_that_no_list_touches_ends_with_its_channel() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (mut client, endpoint) = subscribed(&push, None).await;
+    let (push, mut client, endpoint) = rig().await;
     subscribe(&push, &asked(&endpoint, &json!({"host": "none.example"}))).await;
-    publish(&push, "aa", &[]);
-    let _telling = telling(&push);
-    until_told(&push, "aa").await;
-    publish(&push, "bb", &[]);
-    until_told(&push, "bb").await;
+    let _telling = begin(&push).await;
+    announce(&push, "bb", &[]).await;
     assert_eq!(subscriptions(&push), 1);
-    client
-        .say(json!({"messageType": "unregister", "channelID": CHANNEL}))
-        .await;
-    client.heard().await;
-    publish(&push, "cc", &[]);
-    until_told(&push, "cc").await;
+    client.unregister().await;
+    announce(&push, "cc", &[]).await;
     assert_eq!(subscriptions(&push), 0);
 }
 
@@ -272,8 +265,7 @@ async fn a_stop_does_not_wait_until_all_are_told() {
     let every = Duration::from_millis(20);
     let telling = tokio::spawn(tell(Arc::clone(&push.service), every, shutdown.clone()));
     until_told(&push, "aa").await;
-    let died = json!({"change": "died", "host": "a.example"});
-    publish(&push, "bb", std::slice::from_ref(&died));
+    publish(&push, "bb", &[died("a.example")]);
     let asked = node.asked().await;
     shutdown.cancel();
     // Less than the three seconds that a request to a node may take.
@@ -291,36 +283,21 @@ async fn a_stop_does_not_wait_until_all_are_told() {
 #[tokio::test]
 async fn who_has_ended_a_subscription_is_told_nothing() {
     let push = Push::new(Rules::AUTOPUSH);
-    let key = push.ask("GET", "/subscribe", &[], b"").await.json()["key"].clone();
-    let (mut client, endpoint) = subscribed(&push, key.as_str()).await;
+    let (mut client, endpoint) = reader(&push).await;
     subscribe(&push, &asked(&endpoint, &json!("all"))).await;
-    publish(&push, "aa", &[]);
-    let _telling = telling(&push);
-    until_told(&push, "aa").await;
-    let ended = json!({"endpoint": endpoint, "filter": "all"}).to_string();
+    let _telling = begin(&push).await;
+    let ended = json!({"endpoint": endpoint, "filter": "all"});
     for _ in 0..2 {
-        let answer = push
-            .ask("DELETE", "/subscribe", &[IS_JSON], ended.as_bytes())
-            .await;
-        assert_eq!(answer.status, StatusCode::NO_CONTENT);
+        assert_eq!(unsubscribe(&push, &ended).await, StatusCode::NO_CONTENT);
     }
-    publish(
-        &push,
-        "bb",
-        &[json!({"change": "died", "host": "a.example"})],
-    );
-    until_told(&push, "bb").await;
+    announce(&push, "bb", &[died("a.example")]).await;
     client.hears_nothing().await;
 }
 
 #[tokio::test]
 async fn what_can_be_no_subscription_is_refused() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (mut client, unregistered) = subscribed(&push, None).await;
-    client
-        .say(json!({"messageType": "unregister", "channelID": CHANNEL}))
-        .await;
-    client.heard().await;
+    let (push, mut client, unregistered) = rig().await;
+    client.unregister().await;
     let (_client, of_another_key) = subscribed(&push, Some("BAAA")).await;
     let (_client, endpoint) = subscribed(&push, None).await;
     let good = asked(&endpoint, &json!("all"));
@@ -337,7 +314,7 @@ async fn what_can_be_no_subscription_is_refused() {
         changed("/endpoint", json!(of_another_key)),
         changed(
             "/endpoint",
-            json!(format!("{ORIGIN}/wpush/v1/{}", "x".repeat(2000))),
+            json!(format!("{endpoint}{}", "x".repeat(2000))),
         ),
         changed("/keys/p256dh", json!(BASE64URL_NOPAD.encode(&[4; 65]))),
         changed("/keys/p256dh", json!("AAAA")),
@@ -354,8 +331,7 @@ async fn what_can_be_no_subscription_is_refused() {
 
 #[tokio::test]
 async fn an_address_subscribes_so_often_and_no_more() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (_client, endpoint) = subscribed(&push, None).await;
+    let (push, _client, endpoint) = rig().await;
     let body = asked(&endpoint, &json!("all")).to_string();
     let subscribe = |address| {
         let (push, body) = (&push, body.as_bytes());
@@ -380,8 +356,7 @@ async fn an_address_subscribes_so_often_and_no_more() {
 /// for permission first, and get none.
 #[tokio::test]
 async fn a_page_of_another_site_changes_no_subscription() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (_client, endpoint) = subscribed(&push, None).await;
+    let (push, _client, endpoint) = rig().await;
     let body = asked(&endpoint, &json!("all")).to_string();
     let text = ("content-type", "text/plain");
     let site = |site| ("sec-fetch-site", site);
@@ -408,8 +383,7 @@ async fn a_page_of_another_site_changes_no_subscription() {
 /// Each registration makes another token, and a token's padding may be left out.
 #[tokio::test]
 async fn an_endpoint_here_is_one_subscriber_however_it_is_written() {
-    let push = Push::new(Rules::AUTOPUSH);
-    let (mut client, endpoint) = subscribed(&push, None).await;
+    let (push, mut client, endpoint) = rig().await;
     let again = client.register(None).await;
     assert_ne!(again, endpoint);
     for written in [&endpoint, &format!("{endpoint}="), &again] {
@@ -417,8 +391,6 @@ async fn an_endpoint_here_is_one_subscriber_however_it_is_written() {
         assert_eq!(added.status, StatusCode::CREATED, "{written}");
     }
     assert_eq!(subscriptions(&push), 1);
-    let ended = json!({"endpoint": again}).to_string();
-    push.ask("DELETE", "/subscribe", &[IS_JSON], ended.as_bytes())
-        .await;
+    unsubscribe(&push, &json!({"endpoint": again})).await;
     assert_eq!(subscriptions(&push), 0);
 }

@@ -47,6 +47,14 @@ impl Process {
         Client::over(self.connect().await, None).await
     }
 
+    /// A registered client, and its endpoint.
+    async fn subscribed(&self) -> (Client<UnixStream>, String) {
+        let mut client = self.client().await;
+        client.hello("").await;
+        let endpoint = client.register(None).await;
+        (client, endpoint)
+    }
+
     async fn send(&self, endpoint: &str) -> StatusCode {
         let (path, headers) = (path(endpoint), [("ttl", "60")]);
         let sent = ask_over(self.connect().await, "POST", path, &headers, b"");
@@ -84,9 +92,7 @@ fn database(folder: &TempDir) -> PathBuf {
 #[tokio::test]
 async fn a_stop_loses_neither_what_was_sent_nor_keys_nor_users() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
-    let mut client = process.client().await;
-    client.hello("").await;
-    let endpoint = client.register(None).await;
+    let (mut client, endpoint) = process.subscribed().await;
     assert_eq!(process.send(&endpoint).await, StatusCode::CREATED);
     let sent = client.heard().await;
 
@@ -106,9 +112,7 @@ async fn a_stop_loses_neither_what_was_sent_nor_keys_nor_users() {
 #[tokio::test]
 async fn a_second_start_that_fails_leaves_connected_clients_their_messages() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
-    let mut client = process.client().await;
-    client.hello("").await;
-    let endpoint = client.register(None).await;
+    let (mut client, endpoint) = process.subscribed().await;
     let settings = settings(&process.folder);
     let second = run(settings, Node::Push, now(), CancellationToken::new());
     let refused = second.await.unwrap_err().to_string();
@@ -120,9 +124,7 @@ async fn a_second_start_that_fails_leaves_connected_clients_their_messages() {
 #[tokio::test]
 async fn new_keys_keep_old_endpoints_until_all_keys_are_renewed() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
-    let mut client = process.client().await;
-    client.hello("").await;
-    let endpoint = client.register(None).await;
+    let (mut client, endpoint) = process.subscribed().await;
 
     let folder = process.stop().await;
     assert_eq!(rotate(&database(&folder)).unwrap(), 2);
@@ -167,9 +169,7 @@ async fn a_running_process_passes_its_health_check() {
 #[tokio::test]
 async fn expired_data_is_removed() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
-    let mut client = process.client().await;
-    client.hello("").await;
-    client.register(None).await;
+    process.subscribed().await;
     let folder = process.stop().await;
     let expire = "UPDATE users SET expires_s = 1";
     let expired = rusqlite::Connection::open(database(&folder)).unwrap();
@@ -188,9 +188,7 @@ async fn expired_data_is_removed() {
 #[tokio::test]
 async fn metrics_count_what_became_of_messages() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
-    let mut client = process.client().await;
-    client.hello("").await;
-    let endpoint = client.register(None).await;
+    let (mut client, endpoint) = process.subscribed().await;
     process.send(&endpoint).await;
     process.send(&format!("{ORIGIN}/wpush/v1/none")).await;
     let page = ask_over(process.connect().await, "GET", "/metrics", &[], b"").await;
@@ -200,10 +198,7 @@ async fn metrics_count_what_became_of_messages() {
         "fedicensus_push_messages_total{outcome=\"refused\"} 1",
         "fedicensus_push_messages_total{outcome=\"stored\"} 0",
     ] {
-        assert!(
-            page.body.lines().any(|found| found == line),
-            "{}",
-            page.body
-        );
+        let is_there = page.body.lines().any(|found| found == line);
+        assert!(is_there, "{line}: {}", page.body);
     }
 }
