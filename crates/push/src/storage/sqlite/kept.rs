@@ -165,26 +165,15 @@ pub(super) fn subscription(row: &Row<'_>) -> rusqlite::Result<Subscription> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CONFIRMATION, Limits};
+    use super::super::CONFIRMATION;
+    use super::super::tests::{Place, subscription};
     use super::*;
-
-    fn subscription(endpoint: &str, filter: Filter) -> Subscription {
-        Subscription {
-            endpoint: endpoint.to_owned(),
-            public_key: vec![4; 65],
-            secret: vec![1; 16],
-            filter,
-        }
-    }
 
     #[test]
     fn a_secret_is_made_once_and_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("push.db");
-        let storage = Sqlite::open(&path, Limits::ORDINARY).unwrap();
-        assert_eq!(storage.secret("key", b"first").unwrap(), b"first");
-        drop(storage);
-        let storage = Sqlite::open(&path, Limits::ORDINARY).unwrap();
+        let place = Place::new();
+        assert_eq!(place.open().secret("key", b"first").unwrap(), b"first");
+        let storage = place.open();
         assert_eq!(storage.secret("key", b"second").unwrap(), b"first");
         storage.replace_secret("key", b"third").unwrap();
         assert_eq!(storage.secret("key", b"fourth").unwrap(), b"third");
@@ -195,8 +184,8 @@ mod tests {
 
     #[test]
     fn one_endpoint_has_so_many_subscriptions_and_no_more() {
-        let folder = tempfile::tempdir().unwrap();
-        let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+        let place = Place::new();
+        let storage = place.open();
         let of_host = |endpoint, host: u32| {
             let filter = Filter::Host(format!("{host}.example"));
             storage
@@ -213,9 +202,8 @@ mod tests {
 
     #[test]
     fn subscriptions_are_kept_until_they_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("push.db");
-        let storage = Sqlite::open(&path, Limits::ORDINARY).unwrap();
+        let place = Place::new();
+        let storage = place.open();
         let host = Filter::Host("a.example".to_owned());
         let all = [
             subscription("https://push/1", Filter::All),
@@ -248,8 +236,8 @@ mod tests {
 
     #[test]
     fn a_subscription_counts_once_its_push_service_took_a_message() {
-        let folder = tempfile::tempdir().unwrap();
-        let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+        let place = Place::new();
+        let storage = place.open();
         let subscribe = |endpoint: &str, until_s| {
             let host = Filter::Host("a.example".to_owned());
             for filter in [Filter::All, host] {
@@ -270,11 +258,8 @@ mod tests {
         let gone = "https://push/3".to_owned();
         storage.settle(CONFIRMATION, &[accepted], &[gone]).unwrap();
         assert_eq!(counts(&storage), (4, 2), "all of the endpoint's");
-        assert!(
-            storage
-                .unsubscribe("https://push/2", Some(&Filter::All))
-                .unwrap()
-        );
+        let ended = storage.unsubscribe("https://push/2", Some(&Filter::All));
+        assert!(ended.unwrap());
         subscribe("https://push/2", Some(100));
         assert_eq!(counts(&storage), (4, 2), "a confirmed endpoint");
         storage.end_unconfirmed(100).unwrap();
@@ -285,8 +270,8 @@ mod tests {
 
     #[test]
     fn too_many_unconfirmed_subscriptions_end_the_oldest() {
-        let folder = tempfile::tempdir().unwrap();
-        let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
+        let place = Place::new();
+        let storage = place.open();
         let subscribe = |endpoint, until_s| {
             let one = subscription(endpoint, Filter::All);
             storage.subscribe(&one, until_s).unwrap()
@@ -313,9 +298,8 @@ mod tests {
 
     #[test]
     fn subscriptions_of_an_older_file_count() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("push.db");
-        let older = rusqlite::Connection::open(&path).unwrap();
+        let place = Place::new();
+        let older = rusqlite::Connection::open(place.path()).unwrap();
         let first = include_str!("../../../migrations/0001_push.sql");
         let rows = "INSERT INTO subscriptions (endpoint, filter, public_key, secret, owed) \
                     VALUES ('a', '\"all\"', x'', x'', NULL), ('b', '\"all\"', x'', x'', 's1')";
@@ -323,7 +307,7 @@ mod tests {
             older.execute_batch(sql).unwrap();
         }
         drop(older);
-        let storage = Sqlite::open(&path, Limits::ORDINARY).unwrap();
+        let storage = place.open();
         assert_eq!(counts(&storage), (2, 0));
         assert!(storage.unsubscribe("b", None).unwrap());
         assert_eq!(counts(&storage), (1, 0));

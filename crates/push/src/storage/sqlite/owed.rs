@@ -125,23 +125,15 @@ impl Sqlite {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Limits;
+    use super::super::tests::{Place, subscription};
     use super::*;
     use crate::news::Filter;
 
     const ORIGIN: &str = "https://push.example";
 
-    fn subscription(endpoint: &str, filter: Filter) -> Subscription {
-        Subscription {
-            endpoint: endpoint.to_owned(),
-            public_key: vec![4; 65],
-            secret: vec![1; 16],
-            filter,
-        }
-    }
-
-    fn open(folder: &tempfile::TempDir) -> Sqlite {
-        Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap()
+    fn subscribe(storage: &Sqlite, path: &str, filter: Filter) {
+        let one = subscription(&format!("{ORIGIN}{path}"), filter);
+        assert!(storage.subscribe(&one, None).unwrap());
     }
 
     /// Endpoints at an origin that are owed a message, without the origin.
@@ -154,32 +146,19 @@ mod tests {
 
     #[test]
     fn what_is_owed_outlives_a_restart_and_is_settled_one_by_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let storage = open(&folder);
-        for endpoint in [
-            "/c",
-            "/a",
-            "/b",
-            "0.evil.example/x",
-            ".evil.example/x",
-            "-x/y",
-        ] {
-            let endpoint = format!("{ORIGIN}{endpoint}");
-            storage
-                .subscribe(&subscription(&endpoint, Filter::All), None)
-                .unwrap();
+        let place = Place::new();
+        let storage = place.open();
+        let elsewhere = ["0.evil.example/x", ".evil.example/x", "-x/y"];
+        for path in ["/c", "/a", "/b"].iter().chain(&elsewhere) {
+            subscribe(&storage, path, Filter::All);
         }
-        let host = Filter::Host("a.example".to_owned());
-        storage
-            .subscribe(&subscription(&format!("{ORIGIN}/a"), host), None)
-            .unwrap();
+        subscribe(&storage, "/a", Filter::Host("a.example".to_owned()));
         assert_eq!(owed(&storage, "s1", None, 0), [""; 0]);
         storage.owe(&[1, 2, 3, 4, 5, 6, 7], "s1", 100).unwrap();
         // A reader that subscribes again is owed it nevertheless.
-        let again = subscription(&format!("{ORIGIN}/c"), Filter::All);
-        storage.subscribe(&again, None).unwrap();
+        subscribe(&storage, "/c", Filter::All);
         drop(storage);
-        let storage = open(&folder);
+        let storage = place.open();
         assert_eq!(owed(&storage, "s1", None, 99), ["/a", "/a", "/b", "/c"]);
         assert_eq!(owed(&storage, "s1", None, 100), [""; 0]);
         assert_eq!(owed(&storage, "s2", None, 0), [""; 0]);
@@ -209,8 +188,8 @@ mod tests {
 
     #[test]
     fn what_is_owed_is_found_by_its_index() {
-        let folder = tempfile::tempdir().unwrap();
-        let storage = open(&folder);
+        let place = Place::new();
+        let storage = place.open();
         let plan: Vec<String> = storage
             .read(|c| {
                 let mut statement = c.prepare(
@@ -223,9 +202,7 @@ mod tests {
             })
             .unwrap();
         assert_eq!(plan.len(), 1, "{plan:?}");
-        assert!(
-            plan[0].contains("SEARCH subscriptions USING INDEX subscriptions_owed"),
-            "{plan:?}"
-        );
+        let is_indexed = plan[0].contains("SEARCH subscriptions USING INDEX subscriptions_owed");
+        assert!(is_indexed, "{plan:?}");
     }
 }

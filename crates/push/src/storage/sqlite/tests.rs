@@ -5,36 +5,51 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 
 use super::*;
-use crate::notification::Payload;
-use crate::notification::PayloadHeaders;
+use crate::news::{Filter, Subscription};
+use crate::notification::{Payload, PayloadHeaders};
 use crate::storage::Presence;
 use rusqlite::Row;
 
 const NODE: &str = "here";
 
-struct Place {
+pub(super) struct Place {
     folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             folder: tempfile::tempdir().unwrap(),
         }
     }
 
-    fn open(&self) -> Sqlite {
+    /// A new file with one user.
+    fn with_user(limits: Limits) -> (Self, Sqlite) {
+        let place = Self::new();
+        let storage = place.open_with(limits);
+        storage.add_user(&user(1, 5)).unwrap();
+        (place, storage)
+    }
+
+    pub(super) fn open(&self) -> Sqlite {
         self.open_with(Limits::ORDINARY)
     }
 
     fn open_with(&self, limits: Limits) -> Sqlite {
-        Sqlite::open(&self.folder.path().join("push.db"), limits).unwrap()
+        Sqlite::open(&self.path(), limits).unwrap()
     }
 
-    /// Size of the file after it is closed.
-    fn bytes(&self) -> u64 {
-        let file = self.folder.path().join("push.db");
-        file.metadata().unwrap().len()
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path().join("push.db")
+    }
+}
+
+pub(super) fn subscription(endpoint: &str, filter: Filter) -> Subscription {
+    Subscription {
+        endpoint: endpoint.to_owned(),
+        public_key: vec![4; 65],
+        secret: vec![1; 16],
+        filter,
     }
 }
 
@@ -69,6 +84,17 @@ fn message(storage: &Sqlite, version: &str, topic: Option<&str>) -> Notification
     }
 }
 
+/// Saves a message for the user.
+fn save(storage: &Sqlite, one: &Notification, room: Room) -> Saved {
+    let one = std::slice::from_ref(one);
+    storage.save(uaid(1), one, room).unwrap()
+}
+
+/// The user's waiting messages without a topic.
+fn waiting(storage: &Sqlite) -> Vec<Notification> {
+    storage.fetch_after(uaid(1), 0, 1000).unwrap()
+}
+
 fn versions(messages: &[Notification]) -> Vec<&str> {
     messages
         .iter()
@@ -99,23 +125,17 @@ fn a_record_is_not_taken_from_another_connection() {
 
 #[test]
 fn messages_come_in_order_and_one_with_a_topic_replaces_the_former() {
-    let place = Place::new();
-    let storage = place.open();
-    storage.add_user(&user(1, 5)).unwrap();
-    let first: Vec<_> = ["a", "b", "c"]
-        .map(|version| message(&storage, version, None))
-        .into();
-    assert_eq!(
-        storage.save(uaid(1), &first, Room::Limited).unwrap(),
-        Saved::Stored
-    );
+    let (_place, storage) = Place::with_user(Limits::ORDINARY);
+    let first = ["a", "b", "c"].map(|version| message(&storage, version, None));
+    let saved = storage.save(uaid(1), &first, Room::Limited).unwrap();
+    assert_eq!(saved, Saved::Stored);
     for version in ["d", "e"] {
         let topical = message(&storage, version, Some("news"));
-        storage.save(uaid(1), &[topical], Room::Limited).unwrap();
+        save(&storage, &topical, Room::Limited);
     }
     let topics = storage.fetch_topics(uaid(1), 1000).unwrap();
     assert_eq!(versions(&topics), ["e"]);
-    let read = storage.fetch_after(uaid(1), 0, 1000).unwrap();
+    let read = waiting(&storage);
     assert_eq!(read, first);
     let after = read.first().unwrap().place_ms;
     let read = storage.fetch_after(uaid(1), after, 1000).unwrap();
@@ -126,49 +146,36 @@ fn messages_come_in_order_and_one_with_a_topic_replaces_the_former() {
 
 #[test]
 fn what_is_done_with_does_not_come_back() {
-    let place = Place::new();
-    let storage = place.open();
-    storage.add_user(&user(1, 5)).unwrap();
-    let all: Vec<_> = ["a", "b", "c"]
-        .map(|version| message(&storage, version, None))
-        .into();
+    let (_place, storage) = Place::with_user(Limits::ORDINARY);
+    let all = ["a", "b", "c"].map(|version| message(&storage, version, None));
     storage.save(uaid(1), &all, Room::Limited).unwrap();
-    let topical = message(&storage, "t", Some("news"));
-    storage
-        .save(uaid(1), std::slice::from_ref(&topical), Room::Limited)
-        .unwrap();
-    let newer = message(&storage, "u", Some("news"));
-    storage
-        .save(uaid(1), std::slice::from_ref(&newer), Room::Limited)
-        .unwrap();
-    storage.remove(uaid(1), &[Stored::of(&topical)]).unwrap();
-    assert_eq!(
-        storage.fetch_topics(uaid(1), 1000).unwrap(),
-        std::slice::from_ref(&newer)
-    );
-    storage.remove(uaid(1), &[Stored::of(&newer)]).unwrap();
-    assert_eq!(storage.fetch_topics(uaid(1), 1000).unwrap(), []);
+    let [topical, newer] = ["t", "u"].map(|version| message(&storage, version, Some("news")));
+    for one in [&topical, &newer] {
+        save(&storage, one, Room::Limited);
+    }
+    for (gone, left) in [(&topical, &["u"][..]), (&newer, &[])] {
+        storage.remove(uaid(1), &[Stored::of(gone)]).unwrap();
+        let topics = storage.fetch_topics(uaid(1), 1000).unwrap();
+        assert_eq!(versions(&topics), left);
+    }
     storage.withdraw(uaid(1), "c").unwrap();
-    let to = all.first().unwrap().place_ms;
+    let to = all[0].place_ms;
     storage.advance(uaid(1), to).unwrap();
-    let left = storage.fetch_after(uaid(1), 0, 1000).unwrap();
-    assert_eq!(versions(&left), ["b"]);
+    assert_eq!(versions(&waiting(&storage)), ["b"]);
     assert_eq!(storage.get_user(uaid(1)).unwrap().unwrap().read_to_ms, to);
 }
 
 #[test]
 fn a_users_messages_keep_their_order_when_the_clock_goes_back() {
-    let place = Place::new();
-    let storage = place.open();
-    storage.add_user(&user(1, 5)).unwrap();
+    let (_place, storage) = Place::with_user(Limits::ORDINARY);
     for (version, place_ms) in [("a", 9000), ("b", 9000), ("c", 1)] {
         let message = Notification {
             place_ms,
             ..message(&storage, version, None)
         };
-        storage.save(uaid(1), &[message], Room::Limited).unwrap();
+        save(&storage, &message, Room::Limited);
     }
-    let read = storage.fetch_after(uaid(1), 0, 1000).unwrap();
+    let read = waiting(&storage);
     assert_eq!(versions(&read), ["a", "b", "c"]);
     let places: Vec<i64> = read.iter().map(|message| message.place_ms).collect();
     assert_eq!(places, [9000, 9001, 9002]);
@@ -177,16 +184,14 @@ fn a_users_messages_keep_their_order_when_the_clock_goes_back() {
         place_ms: 1,
         ..message(&storage, "d", None)
     };
-    storage.save(uaid(1), &[late], Room::Limited).unwrap();
+    save(&storage, &late, Room::Limited);
     let read = storage.fetch_after(uaid(1), 9002, 1000).unwrap();
     assert_eq!(versions(&read), ["d"]);
 }
 
 #[test]
 fn a_message_that_comes_back_replaces_no_newer_one_with_its_topic() {
-    let place = Place::new();
-    let storage = place.open();
-    storage.add_user(&user(1, 5)).unwrap();
+    let (_place, storage) = Place::with_user(Limits::ORDINARY);
     let [old, new] = ["old", "new"].map(|version| message(&storage, version, Some("news")));
     for (message, room, expect) in [
         (&new, Room::Limited, "new"),
@@ -194,8 +199,7 @@ fn a_message_that_comes_back_replaces_no_newer_one_with_its_topic() {
         (&old, Room::Limited, "old"),
         (&new, Room::Promised, "new"),
     ] {
-        let one = std::slice::from_ref(message);
-        storage.save(uaid(1), one, room).unwrap();
+        save(&storage, message, room);
         let topics = storage.fetch_topics(uaid(1), 1000).unwrap();
         assert_eq!(versions(&topics), [expect]);
     }
@@ -203,34 +207,25 @@ fn a_message_that_comes_back_replaces_no_newer_one_with_its_topic() {
 
 #[test]
 fn a_user_that_goes_takes_everything_along_and_saves_nothing_more() {
-    let place = Place::new();
-    let storage = place.open();
-    storage.add_user(&user(1, 5)).unwrap();
+    let (_place, storage) = Place::with_user(Limits::ORDINARY);
     assert!(storage.add_channel(uaid(1), channel(1)).unwrap());
     let one = message(&storage, "a", None);
-    storage
-        .save(uaid(1), std::slice::from_ref(&one), Room::Limited)
-        .unwrap();
+    save(&storage, &one, Room::Limited);
     assert!(storage.remove_user(uaid(1)).unwrap());
     assert_eq!(storage.channels(uaid(1)).unwrap(), []);
-    assert_eq!(storage.fetch_after(uaid(1), 0, 1000).unwrap(), []);
-    assert_eq!(
-        storage.save(uaid(1), &[one], Room::Limited).unwrap(),
-        Saved::NoUser
-    );
+    assert_eq!(waiting(&storage), []);
+    assert_eq!(save(&storage, &one, Room::Limited), Saved::NoUser);
     assert!(!storage.add_channel(uaid(1), channel(1)).unwrap());
 }
 
 #[test]
 fn a_user_has_so_much_and_no_more() {
-    let place = Place::new();
-    let storage = place.open_with(Limits {
+    let (_place, storage) = Place::with_user(Limits {
         channels: 1,
         messages: 2,
         bytes: 30,
         ..Limits::ORDINARY
     });
-    storage.add_user(&user(1, 5)).unwrap();
     assert!(storage.add_channel(uaid(1), channel(1)).unwrap());
     assert!(storage.add_channel(uaid(1), channel(1)).unwrap(), "again");
     assert!(!storage.add_channel(uaid(1), channel(2)).unwrap());
@@ -247,22 +242,18 @@ fn a_user_has_so_much_and_no_more() {
         (bare("d"), Room::Limited, &["c", "d"]),
         (full("e"), Room::Promised, &["d", "e"]),
     ] {
-        let saved = storage.save(uaid(1), &[one], room).unwrap();
-        assert_eq!(saved, Saved::Stored);
-        let left = storage.fetch_after(uaid(1), 0, 1000).unwrap();
-        assert_eq!(versions(&left), expect);
+        assert_eq!(save(&storage, &one, room), Saved::Stored);
+        assert_eq!(versions(&waiting(&storage)), expect);
     }
     assert_eq!(storage.try_write(1).unwrap().displaced, 3);
 }
 
 #[test]
 fn one_sender_does_not_fill_a_users_room() {
-    let place = Place::new();
-    let storage = place.open_with(Limits {
+    let (_place, storage) = Place::with_user(Limits {
         channel_messages: 1,
         ..Limits::ORDINARY
     });
-    storage.add_user(&user(1, 5)).unwrap();
     for number in [1, 2] {
         assert!(storage.add_channel(uaid(1), channel(number)).unwrap());
     }
@@ -275,23 +266,18 @@ fn one_sender_does_not_fill_a_users_room() {
         (of(1, "b"), Saved::Full),
         (of(2, "c"), Saved::Stored),
     ] {
-        assert_eq!(
-            storage.save(uaid(1), &[one], Room::Limited).unwrap(),
-            expect
-        );
+        assert_eq!(save(&storage, &one, Room::Limited), expect);
     }
 }
 
 #[test]
 fn a_full_channel_takes_a_message_that_replaces_one() {
-    let place = Place::new();
-    let storage = place.open_with(Limits {
+    let (_place, storage) = Place::with_user(Limits {
         messages: 2,
         channel_messages: 1,
         bytes: 17,
         ..Limits::ORDINARY
     });
-    storage.add_user(&user(1, 5)).unwrap();
     storage.add_channel(uaid(1), channel(0)).unwrap();
     for (version, topic, expect) in [
         ("a", "news", Saved::Stored),
@@ -302,8 +288,7 @@ fn a_full_channel_takes_a_message_that_replaces_one() {
             channel: channel(0),
             ..message(&storage, version, Some(topic))
         };
-        let saved = storage.save(uaid(1), &[one], Room::Limited).unwrap();
-        assert_eq!(saved, expect, "{version}");
+        assert_eq!(save(&storage, &one, Room::Limited), expect, "{version}");
     }
     let left = storage.fetch_topics(uaid(1), 1000).unwrap();
     assert_eq!(versions(&left), ["c"]);
@@ -312,16 +297,13 @@ fn a_full_channel_takes_a_message_that_replaces_one() {
 /// Requests overtake each other between the place that they get and the storage.
 #[test]
 fn a_message_that_was_overtaken_still_comes() {
-    let place = Place::new();
-    let storage = place.open();
-    storage.add_user(&user(1, 5)).unwrap();
+    let (_place, storage) = Place::with_user(Limits::ORDINARY);
     let [first, second] = ["a", "b"].map(|version| message(&storage, version, None));
     let sent_to_ms = second.place_ms;
-    let gone = Stored::of(&second);
-    storage.save(uaid(1), &[second], Room::Limited).unwrap();
+    save(&storage, &second, Room::Limited);
     // The client has the second one.
-    storage.remove(uaid(1), &[gone]).unwrap();
-    storage.save(uaid(1), &[first], Room::Limited).unwrap();
+    storage.remove(uaid(1), &[Stored::of(&second)]).unwrap();
+    save(&storage, &first, Room::Limited);
     let next = storage.fetch_after(uaid(1), sent_to_ms, 1000).unwrap();
     assert_eq!(versions(&next), ["a"]);
 }
@@ -355,9 +337,7 @@ fn is_counted(storage: &Sqlite) -> bool {
 proptest! {
     #[test]
     fn the_counters_are_those_of_the_messages(steps in proptest::collection::vec((0_u8..8, 0_u8..2), 1..40)) {
-        let place = Place::new();
-        let storage = place.open();
-        storage.add_user(&user(1, 5)).unwrap();
+        let (_place, storage) = Place::with_user(Limits::ORDINARY);
         let mut saved: Vec<Notification> = Vec::new();
         for (step, number) in steps {
             for number in [0, 1] {
@@ -374,7 +354,7 @@ proptest! {
                     };
                     let data = message(&storage, "", None).payload.filter(|_| step != 2);
                     saved.push(Notification { payload: data, ..one });
-                    storage.save(uaid(1), &saved[saved.len() - 1..], Room::Limited).unwrap();
+                    save(&storage, &saved[saved.len() - 1], Room::Limited);
                 }
                 (3, Some(last)) => storage.remove(uaid(1), &[Stored::of(&last)]).unwrap(),
                 (4, Some(last)) => storage.withdraw(uaid(1), &last.version).unwrap(),
@@ -391,7 +371,7 @@ proptest! {
                         ..message(&storage, &format!("{}", saved.len()), None)
                     };
                     saved.push(left);
-                    storage.save(uaid(1), &saved[saved.len() - 1..], Room::Promised).unwrap();
+                    save(&storage, &saved[saved.len() - 1], Room::Promised);
                     storage.add_channel(uaid(1), channel(number)).unwrap();
                 }
             }
@@ -404,22 +384,20 @@ proptest! {
 
 #[test]
 fn a_full_file_takes_nothing_new_until_something_is_removed() {
-    let place = Place::new();
-    let storage = place.open();
-    storage.add_user(&user(1, 5)).unwrap();
+    let (place, storage) = Place::with_user(Limits::ORDINARY);
     storage.add_channel(uaid(1), channel(1)).unwrap();
     let many: Vec<_> = (0..100)
         .map(|number| message(&storage, &format!("{number}"), None))
         .collect();
     storage.save(uaid(1), &many, Room::Promised).unwrap();
     drop(storage);
-    let file_bytes = i64::try_from(place.bytes()).unwrap();
+    let file_bytes = i64::try_from(place.path().metadata().unwrap().len()).unwrap();
     let storage = place.open_with(Limits {
         file_bytes,
         ..Limits::ORDINARY
     });
     let new = || message(&storage, "new", None);
-    let save = |room| storage.save(uaid(1), &[new()], room).unwrap();
+    let save = |room| save(&storage, &new(), room);
     assert!(!storage.add_user(&user(2, 5)).unwrap());
     assert!(!storage.add_channel(uaid(1), channel(2)).unwrap());
     assert_eq!(save(Room::Limited), Saved::Full);
@@ -431,15 +409,12 @@ fn a_full_file_takes_nothing_new_until_something_is_removed() {
 
 #[test]
 fn an_unregistered_channel_takes_its_messages_along() {
-    let place = Place::new();
-    let storage = place.open();
-    storage.add_user(&user(1, 5)).unwrap();
+    let (_place, storage) = Place::with_user(Limits::ORDINARY);
     storage.add_channel(uaid(1), channel(1)).unwrap();
-    let one = message(&storage, "a", None);
-    storage.save(uaid(1), &[one], Room::Limited).unwrap();
+    save(&storage, &message(&storage, "a", None), Room::Limited);
     assert!(storage.remove_channel(uaid(1), channel(1)).unwrap());
     assert!(!storage.remove_channel(uaid(1), channel(1)).unwrap());
-    assert_eq!(storage.fetch_after(uaid(1), 0, 1000).unwrap(), []);
+    assert_eq!(waiting(&storage), []);
 }
 
 #[test]
@@ -449,8 +424,7 @@ fn a_sweep_removes_what_is_over_and_nobody_who_is_connected() {
     for number in [1, 2] {
         storage.add_user(&user(number, 1_000_000)).unwrap();
     }
-    let one = message(&storage, "a", None);
-    storage.save(uaid(1), &[one], Room::Limited).unwrap();
+    save(&storage, &message(&storage, "a", None), Room::Limited);
     let left = storage.get_user(uaid(2)).unwrap().unwrap();
     storage.remove_node(&left, 1_000_000).unwrap();
     let later = 1000 + USER_SECONDS_MAX;
@@ -458,7 +432,7 @@ fn a_sweep_removes_what_is_over_and_nobody_who_is_connected() {
     assert_eq!(storage.get_user(uaid(2)).unwrap(), None);
     assert!(storage.get_user(uaid(1)).unwrap().is_some());
     // At a time when it had not expired.
-    assert_eq!(storage.fetch_after(uaid(1), 0, 1000).unwrap(), []);
+    assert_eq!(waiting(&storage), []);
 }
 
 /// A browser may stay connected for months.
@@ -511,10 +485,8 @@ fn a_node_forgets_its_own_users_and_restores_others() {
 /// It may have been replaced by one with another name.
 #[test]
 fn users_of_a_node_unseen_for_a_day_are_away() {
-    let place = Place::new();
-    let storage = place.open();
+    let (_place, storage) = Place::with_user(Limits::ORDINARY);
     let day_ms = 24 * 60 * 60 * 1000;
-    storage.add_user(&user(1, 5)).unwrap();
     storage.see_node(NODE, 5).unwrap();
     let sweep = |now_ms: i64| {
         storage.sweep(now_ms / 1000).unwrap();
@@ -528,11 +500,10 @@ fn users_of_a_node_unseen_for_a_day_are_away() {
 
 #[test]
 fn another_programs_database_is_left_alone() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("other.db");
-    let other = Connection::open(&path).unwrap();
+    let place = Place::new();
+    let other = Connection::open(place.path()).unwrap();
     other.execute_batch("CREATE TABLE t (a)").unwrap();
-    let refused = Sqlite::open(&path, Limits::ORDINARY);
+    let refused = Sqlite::open(&place.path(), Limits::ORDINARY);
     assert!(matches!(refused, Err(OpenError::Foreign(_))));
 }
 
@@ -541,8 +512,7 @@ fn a_database_of_a_newer_version_is_refused() {
     let place = Place::new();
     let newer = "PRAGMA user_version = 99";
     place.open().read(|c| c.execute_batch(newer)).unwrap();
-    let path = place.folder.path().join("push.db");
-    let refused = Sqlite::open(&path, Limits::ORDINARY).unwrap_err();
+    let refused = Sqlite::open(&place.path(), Limits::ORDINARY).unwrap_err();
     let says = "has schema 99, made by a newer version";
     assert!(refused.to_string().contains(says), "{refused}");
 }
@@ -579,9 +549,7 @@ fn an_error_has_sqlites_extended_code() {
 
 #[test]
 fn a_backup_is_whole() {
-    let place = Place::new();
-    let storage = place.open();
-    storage.add_user(&user(1, 5)).unwrap();
+    let (place, storage) = Place::with_user(Limits::ORDINARY);
     let copy = place.folder.path().join("copy.db");
     storage.back_up(&copy).unwrap();
     let copy = Sqlite::open(&copy, Limits::ORDINARY).unwrap();

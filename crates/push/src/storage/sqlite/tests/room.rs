@@ -3,24 +3,21 @@ use crate::notification::TTL_SECONDS_MAX;
 
 #[test]
 fn a_full_user_loses_the_oldest_of_its_fullest_channel() {
-    let place = Place::new();
-    let storage = place.open_with(Limits {
+    let (_place, storage) = Place::with_user(Limits {
         messages: 4,
         ..Limits::ORDINARY
     });
-    storage.add_user(&user(1, 5)).unwrap();
     for number in [1, 2, 3] {
         storage.add_channel(uaid(1), channel(number)).unwrap();
     }
-    let save = |number, version| {
+    let save_at = |number, version| {
         let one = Notification {
             channel: channel(number),
             ..message(&storage, version, None)
         };
-        let saved = storage.save(uaid(1), &[one], Room::Limited).unwrap();
+        let saved = save(&storage, &one, Room::Limited);
         assert_eq!(saved, Saved::Stored, "{version}");
-        let left = storage.fetch_after(uaid(1), 0, 1000).unwrap();
-        versions(&left).concat()
+        versions(&waiting(&storage)).concat()
     };
     for (number, version, expect) in [
         (1, "a", "a"),
@@ -31,7 +28,7 @@ fn a_full_user_loses_the_oldest_of_its_fullest_channel() {
         (3, "f", "cdef"),
         (2, "g", "cdfg"),
     ] {
-        assert_eq!(save(number, version), expect);
+        assert_eq!(save_at(number, version), expect);
     }
 }
 
@@ -149,8 +146,7 @@ fn behind_an_unknown_proxy_no_network_has_a_share() {
 #[test]
 fn a_database_of_the_first_schema_is_migrated() {
     let place = Place::new();
-    let path = place.folder.path().join("push.db");
-    let mut first = Connection::open(path).unwrap();
+    let mut first = Connection::open(place.path()).unwrap();
     let schema = Migrations::from_slice(&MIGRATIONS[..1]);
     schema.to_latest(&mut first).unwrap();
     first
