@@ -10,7 +10,6 @@ use crate::error::AccountsError;
 use crate::file::Accounts;
 use crate::moderators::EPOCH_BYTES;
 
-/// Bytes of a browser's random name.
 const NAME_BYTES: usize = 16;
 
 impl Accounts {

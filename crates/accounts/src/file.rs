@@ -23,7 +23,6 @@ const APPLICATION_ID: i64 = 0x4665_6441;
 /// A command and the console may have the file open at the same time, each for milliseconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Moderators' accounts, sessions, bans and locks.
 #[derive(Debug)]
 pub struct Accounts {
     pub(crate) connection: Connection,
@@ -35,7 +34,6 @@ pub struct Accounts {
     pub(crate) holds_max: u32,
 }
 
-/// The secret keys in the file.
 #[derive(Debug)]
 pub(crate) struct Keys {
     pub(crate) hold: Key,
@@ -184,7 +182,6 @@ fn number(connection: &Connection, sql: &str) -> Result<i64, rusqlite::Error> {
     connection.query_row(sql, [], |row| row.get(0))
 }
 
-/// A time in the file's format.
 pub(crate) fn millis(at: Timestamp) -> i64 {
     i64::try_from(at.0.as_millis()).unwrap_or(i64::MAX)
 }
@@ -205,7 +202,6 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A generator that returns the same numbers each time.
     pub(crate) fn random() -> StdRng {
         StdRng::seed_from_u64(1)
     }

@@ -4,7 +4,6 @@ use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// A secret key of the file.
 pub(crate) struct Key(Zeroizing<[u8; 32]>);
 
 impl Key {

@@ -19,7 +19,6 @@ const NAME_BYTES_MAX: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moderator {
     pub name: String,
-    /// When the account was added.
     pub created_at: Timestamp,
     /// Recovery codes that have not been used.
     pub recovery_codes: u32,
@@ -43,7 +42,6 @@ impl std::fmt::Debug for Enrolled {
 /// A person who tries to log in, whether or not the account exists.
 #[derive(Debug)]
 pub struct Candidate {
-    /// The account, if there is one.
     name: Option<String>,
     hashed: Hashed,
 }
@@ -156,7 +154,6 @@ impl Accounts {
         Ok(renewed)
     }
 
-    /// Removes an account and its sessions.
     pub fn remove(&mut self, name: &str) -> Result<(), AccountsError> {
         let user = self.user_hash(name);
         let transaction = self.connection.transaction()?;
@@ -291,7 +288,6 @@ fn forget_failures(
     Ok(())
 }
 
-/// Replaces the recovery codes with new ones.
 fn draw_codes(
     transaction: &Transaction<'_>,
     name: &str,

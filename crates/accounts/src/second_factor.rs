@@ -26,7 +26,6 @@ pub const RECOVERY_CODES: usize = 10;
 /// store it.
 const RECOVERY_BYTES: usize = 10;
 
-/// The issuer's name in an authenticator app.
 const ISSUER: &str = "Fedicensus";
 
 /// The secret shared with an authenticator app.

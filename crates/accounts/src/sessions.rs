@@ -32,7 +32,6 @@ const TOKEN_BYTES: usize = 32;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(Zeroizing<[u8; TOKEN_BYTES]>);
 
-/// A session of a moderator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     pub moderator: String,
@@ -59,7 +58,6 @@ impl Token {
         Some(Self(Zeroizing::new(bytes.try_into().ok()?)))
     }
 
-    /// The token as a cookie's value.
     pub fn text(&self) -> String {
         BASE64URL_NOPAD.encode(self.0.as_slice())
     }
@@ -213,7 +211,6 @@ mod tests {
         (accounts, folder)
     }
 
-    /// A moderator who has proved their identity.
     fn accepted(accounts: &Accounts, name: &str) -> Accepted {
         let sql = "SELECT epoch FROM moderators WHERE name = ?1";
         let epoch = accounts.connection.query_row(sql, [name], |row| row.get(0));

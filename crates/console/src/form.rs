@@ -20,7 +20,6 @@ pub(crate) const LOGIN: Guard = Guard {
     time_max: Duration::from_secs(2),
 };
 
-/// Most fields of a form.
 pub(crate) const FIELDS_MAX: usize = 500;
 
 /// The fields of a form or a query.

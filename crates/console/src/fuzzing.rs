@@ -4,10 +4,8 @@ use axum::http::{HeaderMap, HeaderValue, header};
 
 use crate::form::Fields;
 
-/// Most fields of a form.
 pub const FIELDS_MAX: usize = crate::form::FIELDS_MAX;
 
-/// The fields of a form or a query, by name and value.
 pub fn fields(bytes: &[u8]) -> Vec<(String, String)> {
     Fields::parse(bytes).into_pairs()
 }

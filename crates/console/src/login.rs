@@ -52,7 +52,6 @@ pub(crate) enum LoginError {
     /// Accounts can't be read or written.
     #[error(transparent)]
     Accounts(#[from] AccountsError),
-    /// The thread that hashes panicked.
     #[error("a password could not be compared")]
     Hash(#[from] JoinError),
 }
@@ -70,7 +69,6 @@ pub(crate) struct Attempt {
     pub(crate) code: String,
 }
 
-/// The result of an attempt.
 pub(crate) enum Attempted {
     /// Logged in: the cookies of session and browser.
     In { session: String, browser: String },
@@ -285,7 +283,6 @@ impl Logins {
         self.with(|accounts| accounts.lift(id))
     }
 
-    /// The metrics in Prometheus' text format.
     pub(crate) fn metrics(&self) -> String {
         self.limiter.metrics().page()
     }
@@ -348,13 +345,10 @@ fn compare(
     Ok(limiter.with_state(accept)?)
 }
 
-/// Why the console can't open its accounts.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The file can't be used.
     #[error(transparent)]
     Accounts(#[from] AccountsError),
-    /// Hashes take too long on this machine for a constant time of a login.
     #[error("a password hash takes too long on this machine for logins of a constant time")]
     Unfit(#[from] Unfit),
 }

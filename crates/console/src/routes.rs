@@ -36,7 +36,6 @@ use crate::pages::{self, Page};
 use crate::reply::{asset, html, see_other};
 use crate::wire::{self, Answer, Census, WireError};
 
-/// State shared by all requests.
 pub(crate) struct Shared {
     pub(crate) logins: Logins,
     pub(crate) census: Census,
@@ -189,7 +188,6 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     texts.join(": ")
 }
 
-/// A page for visitors without a session.
 fn page(status: StatusCode, text: &str) -> Response {
     let title = status.canonical_reason().unwrap_or("Error");
     html(

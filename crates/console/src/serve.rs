@@ -37,7 +37,6 @@ const HTTP_LIMITS: HttpLimits = HttpLimits {
 /// Mode of the socket. The web server in front runs as another user, and only it shares the volume.
 const SOCKET_MODE: u32 = 0o666;
 
-/// Why the console can't start.
 #[derive(Debug, Error)]
 pub enum ConsoleError {
     #[error(transparent)]
@@ -46,7 +45,6 @@ pub enum ConsoleError {
     Open(#[from] OpenError),
 }
 
-/// Serves until `shutdown`.
 pub async fn serve(
     settings: Settings,
     now: Now,

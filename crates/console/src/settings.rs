@@ -10,10 +10,8 @@ pub const HASHES_MAX: usize = 4;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub socket: PathBuf,
-    /// The daemon's socket for the console.
     pub census_socket: PathBuf,
     pub accounts: PathBuf,
-    /// Whether refused logins are logged with the client's address.
     pub log_addresses: LogAddresses,
     /// Password hashes at once, 1 to [`HASHES_MAX`].
     pub hashes: usize,

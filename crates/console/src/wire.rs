@@ -20,10 +20,8 @@ pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
 /// Longest answer in bytes: a page of [`ROWS_MAX`] rows, each with a few texts of up to 1 KiB.
 pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// Most groups or decisions in one form.
 pub const DOMAINS_MAX: usize = 100;
 
-/// Most rows of a page.
 pub const ROWS_MAX: u32 = 100;
 
 /// Most lines of a text, such as `status` or the steps of a check.
@@ -35,7 +33,6 @@ const READ_TIME_MAX: Duration = Duration::from_secs(20);
 /// Longest wait for a check of a host, or a publication.
 pub const WORK_TIME_MAX: Duration = Duration::from_secs(120);
 
-/// A request of the console.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
@@ -54,7 +51,6 @@ pub enum Request {
         /// The last name of the previous page. Empty for the first page.
         after: String,
     },
-    /// The public lists that are read.
     Sources {},
     /// The published list, and why the next one is held back.
     Publication {},
@@ -62,12 +58,10 @@ pub enum Request {
     Host {
         host: String,
     },
-    /// A page of the log of decisions.
     Decisions {
         /// Where the page begins. `None` for the newest decisions.
         cursor: Option<Cursor>,
     },
-    /// An order to the daemon.
     Act(Act),
 }
 
@@ -116,7 +110,6 @@ pub enum Which {
     Decided,
 }
 
-/// A decision about a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
@@ -130,7 +123,6 @@ pub enum Verb {
     Forget,
 }
 
-/// A decision about a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HostVerb {
@@ -140,13 +132,10 @@ pub enum HostVerb {
     PutBack,
 }
 
-/// The id of a decision in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionId {
-    /// The id of a decision about a group.
     Group(i64),
-    /// The id of a decision about a host.
     Host(i64),
 }
 
@@ -163,9 +152,7 @@ pub struct Cursor {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// Answers [`Request::Status`].
     Status {
-        /// The lines of `fedicensus status`.
         lines: Vec<String>,
         groups_held: u64,
         names_waiting: u64,
@@ -173,27 +160,18 @@ pub enum Answer {
         /// Why the list is held back, or was not published. `None` if neither.
         publication_trouble: Option<String>,
     },
-    /// Answers [`Request::Groups`].
     Groups {
         rows: Vec<GroupRow>,
-        /// Whether there are further rows.
         has_more: bool,
     },
-    /// Answers [`Request::Group`].
     Group(Box<GroupPage>),
-    /// Answers [`Request::Waiting`].
     Waiting {
         rows: Vec<WaitingName>,
-        /// Whether there are further rows.
         has_more: bool,
     },
-    /// Answers [`Request::Sources`].
     Sources(Vec<Source>),
-    /// Answers [`Request::Publication`].
     Publication(Publication),
-    /// Answers [`Request::Host`].
     Host(HostPage),
-    /// Answers [`Request::Decisions`].
     Decisions {
         /// The rows of the page, the newest first.
         rows: Vec<Decision>,
@@ -202,7 +180,6 @@ pub enum Answer {
     },
     /// Answers [`Request::Act`]: what happened, line by line.
     Done(Vec<Outcome>),
-    /// The request failed, for this reason.
     Failed(String),
 }
 
@@ -211,25 +188,20 @@ pub enum Answer {
 #[serde(deny_unknown_fields)]
 pub struct Outcome {
     pub is_done: bool,
-    /// What was done, or why not.
     pub text: String,
 }
 
-/// A group in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupRow {
     pub domain: String,
     pub hosts: u64,
-    /// Number of hosts that are held back.
     pub held_back: u64,
     /// The decision in force, with its time.
     pub decision: Option<String>,
-    /// The reason of that decision.
     pub reason: Option<String>,
 }
 
-/// A group with its hosts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GroupPage {
@@ -243,7 +215,6 @@ pub struct GroupPage {
     pub decisions: Vec<PastDecision>,
 }
 
-/// A host of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
@@ -279,7 +250,6 @@ pub struct WaitingName {
     pub named_by: u32,
 }
 
-/// A public list that is read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
@@ -303,7 +273,6 @@ pub struct Publication {
 pub struct HostPage {
     /// Its name in canonical form.
     pub host: String,
-    /// The lines of `fedicensus explain`.
     pub lines: Vec<String>,
     /// Whether a moderator took it out.
     pub is_taken_out: bool,
@@ -325,16 +294,12 @@ pub struct Decision {
     pub can_be_undone: bool,
 }
 
-/// Why an exchange over the wire failed.
 #[derive(Debug, Error)]
 pub enum WireError {
-    /// A line could not be read or written.
     #[error(transparent)]
     Line(#[from] LineError),
-    /// The daemon did not answer.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// The line is not a message of this wire.
     #[error("not a message of this wire, of another version perhaps")]
     Message(#[from] serde_json::Error),
 }
@@ -355,19 +320,16 @@ impl Request {
     }
 }
 
-/// A client of the daemon's socket for the console.
 #[derive(Debug, Clone)]
 pub struct Census {
     socket: PathBuf,
 }
 
 impl Census {
-    /// A client for the daemon at this socket.
     pub fn new(socket: PathBuf) -> Self {
         Self { socket }
     }
 
-    /// Sends a request and returns the answer.
     pub async fn ask(&self, request: &Request) -> Result<Answer, WireError> {
         let line = serde_json::to_vec(request)?;
         let limits = LineLimits {
@@ -413,7 +375,6 @@ where
     Ok(local_socket::write_line(&mut writer, line, time_max).await?)
 }
 
-/// Parses a message of this wire.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
     serde_json::from_slice(line)
 }

@@ -9,12 +9,9 @@ use crate::disk::Disk;
 /// space.
 const NAMES_MAX: usize = 100_000;
 
-/// Why a folder could not be cleared.
 #[derive(Debug)]
 pub enum ClearError {
-    /// The folder could not be listed.
     List(io::Error),
-    /// A leftover could not be deleted.
     Remove { path: PathBuf, source: io::Error },
 }
 

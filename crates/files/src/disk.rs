@@ -29,10 +29,8 @@ impl Mode {
 }
 
 pub trait Disk {
-    /// A file that is open for writing.
     type File: Write + Send;
 
-    /// A file that is open for reading.
     type Reader: Read + Send;
 
     /// Creates a public folder in an existing one. An existing folder is not an error.
@@ -65,7 +63,6 @@ pub trait Disk {
     fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>>;
 }
 
-/// The operating system's file system.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemDisk;
 

@@ -26,7 +26,6 @@ pub struct Lock {
     _file: File,
 }
 
-/// Why a process may not serve.
 #[derive(Debug, Error)]
 pub enum ServeError {
     #[error("{path} is in use by {holder}: stop that first", path = .path.display())]

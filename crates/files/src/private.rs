@@ -7,7 +7,6 @@ use std::path::Path;
 
 use crate::disk::{Disk as _, Mode, SystemDisk};
 
-/// The permission bits of all other users.
 const OTHERS: u32 = 0o077;
 
 /// Creates an empty file for a database. SQLite would create it for everybody. An existing file is

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use crate::disk::{Disk, Mode};
 
-/// Bytes compared at a time.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Files that wait next to their places, each with a caller's tag. Dropping this deletes those that
@@ -29,7 +28,6 @@ struct Step<T> {
     place: PathBuf,
 }
 
-/// The result of one step.
 #[derive(Debug)]
 pub struct Put<T> {
     pub tag: T,
@@ -53,7 +51,6 @@ impl<D: Disk, T> Waiting<D, T> {
         }
     }
 
-    /// The disk of the files.
     pub fn disk(&self) -> &D {
         &self.disk
     }
@@ -137,7 +134,6 @@ impl<D: Disk, T> Waiting<D, T> {
             .sort_by_key(|step| key(&step.tag));
     }
 
-    /// The tag of the next step.
     pub fn next_tag(&self) -> Option<&T> {
         self.steps.front().map(|step| &step.tag)
     }

@@ -23,10 +23,8 @@ pub const LIMIT_MAX: usize = 100;
 /// /64s.
 pub const WIDE_FACTOR: usize = 8;
 
-/// The client of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Client {
-    /// An IPv4 address.
     V4([u8; 4]),
     /// The /64 of an IPv6 address: one subscriber has at least this much.
     V6([u16; 4]),
@@ -46,7 +44,6 @@ impl Client {
         }
     }
 
-    /// The /48 of an IPv6 client.
     fn wide(self) -> Option<[u16; 3]> {
         match self {
             Self::V6([a, b, c, _]) => Some([a, b, c]),

@@ -18,7 +18,6 @@ pub const RUN_MIN: u32 = 300;
 /// Shortest time between two reports that all requests have one client.
 pub const REPORT_EVERY: Duration = Duration::from_secs(3600);
 
-/// A report to the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum News {
     /// The last [`RUN_MIN`] requests, or more, have one client.

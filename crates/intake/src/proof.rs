@@ -26,13 +26,11 @@ use crate::texts::{Found, Texts, dns_is_down};
 
 pub use file::{FileProof, PATH as FILE_PATH};
 
-/// The prefix of a proof; the purpose follows.
 pub const PREFIX: &str = "fedicensus-proof=";
 
 /// Most records or lines that are examined, in the order received: the same number as for keys.
 pub const PROOFS_TRIED_MAX: usize = token::record::RECORDS_TRIED_MAX;
 
-/// The wish to be proved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     pub host: Host,

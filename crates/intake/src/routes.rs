@@ -62,7 +62,6 @@ const KNOWN_WORDS: &str = "the census knows this host";
 /// Returns the current time. Only roles read the clock.
 pub type Now = Arc<dyn Fn() -> UnixSeconds + Send + Sync>;
 
-/// State shared by all requests.
 pub(crate) struct Shared {
     settings: Settings,
     texts: Texts,
@@ -117,7 +116,6 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .with_state(shared)
 }
 
-/// The answer about a host.
 #[derive(Debug, Serialize)]
 struct Said<'a> {
     host: &'a Host,
@@ -311,7 +309,6 @@ fn known(host: &Host, words: &str) -> Response {
     .with(StatusCode::OK)
 }
 
-/// Turns the daemon's answer into a response.
 fn reply(host: &Host, purpose: Purpose, answer: Answer) -> Result<Response, Problem> {
     match answer {
         Answer::Accepted {} => Ok(Said {

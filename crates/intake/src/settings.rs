@@ -7,9 +7,7 @@ use token::{LogKey, TestDomain};
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub socket: PathBuf,
-    /// The gateway's socket for texts.
     pub text_socket: PathBuf,
-    /// The daemon's socket for the intake.
     pub census_socket: PathBuf,
     /// `POST`s of one client in an hour, 1 to [`crate::clients::LIMIT_MAX`].
     pub posts_per_hour: usize,

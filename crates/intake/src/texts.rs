@@ -22,7 +22,6 @@ pub const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// domain.
 pub const WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Looks up TXT records through the gateway.
 #[derive(Debug, Clone)]
 pub struct Texts {
     gateway: GatewayClient,
@@ -30,7 +29,6 @@ pub struct Texts {
     names: Arc<Names>,
 }
 
-/// The result of a look-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found {
     /// The records in the order received. Bytes that are not printable ASCII are U+FFFD.
@@ -40,14 +38,12 @@ pub enum Found {
     Failed(Failure),
 }
 
-/// The gateway's reaction to a request for texts.
 enum Asked {
     Answered(Found),
     TooSoon(Duration),
 }
 
 impl Texts {
-    /// Uses this gateway and these names.
     pub fn new(gateway: GatewayClient, names: Arc<Names>) -> Self {
         Self { gateway, names }
     }

@@ -17,7 +17,6 @@ use crate::problem::Problem;
 use crate::proof;
 use crate::texts::{Found, Texts, dns_is_down};
 
-/// A token that came with a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Token {
     Own(OwnToken),

@@ -36,7 +36,6 @@ pub const READING_TIME_MAX: Duration = Duration::from_secs(25);
 /// the daemon's own error arrives first.
 pub const READING_ANSWER_TIME_MAX: Duration = Duration::from_secs(28);
 
-/// A request of the intake.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
@@ -48,7 +47,6 @@ pub enum Request {
     /// Opt a host out, or withdraw the opt-out, for its owner.
     OptOut {
         host: Host,
-        /// Whether to withdraw the opt-out.
         undo: bool,
         /// The domain whose key signed this. `None` if the host itself proved it. The daemon checks
         /// it against the public suffix list in force, which may be newer than the intake's.
@@ -61,7 +59,6 @@ pub enum Request {
 }
 
 impl Request {
-    /// Longest wait for the answer.
     fn answer_time_max(&self) -> Duration {
         match self {
             Self::ReadProof { .. } => READING_ANSWER_TIME_MAX,
@@ -118,18 +115,14 @@ pub enum Answer {
     /// The census already knows the host, so nothing changed. Why a known host is not listed, and
     /// who decided that, is never revealed here, because anyone may ask.
     Known {},
-    /// The census does not know the host.
     Unknown {},
-    /// The name can't enter the census.
     NotAdmitted {
         /// The reason, as a sentence about the name.
         why: String,
     },
-    /// The rules refuse it permanently.
     Refused {
         why: String,
     },
-    /// There is no room for it now.
     NotNow {
         why: String,
         /// When there may be room, in seconds.
@@ -155,7 +148,6 @@ pub enum Answer {
     /// It could not be determined now whether there is such a file.
     CannotTell {
         why: String,
-        /// When to retry, in seconds.
         retry_after_s: u64,
     },
     Failed {
@@ -163,13 +155,10 @@ pub enum Answer {
     },
 }
 
-/// Why a line can't be read or written.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// The line can't be read.
     #[error(transparent)]
     Line(#[from] local_socket::LineError),
-    /// The line is not a valid value.
     #[error("the line was not understood")]
     NotUnderstood(#[from] serde_json::Error),
 }
@@ -206,7 +195,6 @@ fn limits(time_max: Duration) -> LineLimits {
     }
 }
 
-/// A client of the daemon's socket for the intake.
 #[derive(Debug, Clone)]
 pub struct Census {
     path: PathBuf,
@@ -215,10 +203,8 @@ pub struct Census {
 /// The daemon did not answer. A fault of ours.
 #[derive(Debug, Error)]
 pub enum Away {
-    /// No process answers at its socket.
     #[error("the daemon can't be reached")]
     NotThere(#[source] io::Error),
-    /// The connection broke off, or the answer is not valid.
     #[error("the connection to the daemon broke, or its answer is not valid")]
     Line(#[from] LineError),
     #[error("the daemon did not answer in time")]

@@ -36,7 +36,6 @@ impl Status {
         Self::LockedUser,
     ];
 
-    /// The name in metrics and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ran => "ran",
@@ -50,7 +49,6 @@ impl Status {
     }
 }
 
-/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call<T> {
     pub status: Status,
@@ -60,16 +58,13 @@ pub struct Call<T> {
     pub times: Option<Times>,
 }
 
-/// When a call began and ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// When the call was made.
     pub entered: Instant,
     /// When its constant time was over.
     pub exited: Instant,
 }
 
-/// A call in progress, with its start.
 #[derive(Debug)]
 pub(crate) struct Entry {
     #[expect(dead_code, reason = "its drop gives the slot back")]
@@ -84,7 +79,6 @@ pub struct Permit {
     _running: OwnedSemaphorePermit,
 }
 
-/// Limits a computation; see the crate's documentation.
 #[derive(Debug)]
 pub struct Limiter {
     limits: Limits,
@@ -218,7 +212,6 @@ impl Limiter {
         Some(self.limits.waiting_max(work_time))
     }
 
-    /// Number of calls in progress.
     pub fn in_progress(&self) -> usize {
         self.inside.counts_now().0
     }

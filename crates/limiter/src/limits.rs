@@ -4,15 +4,12 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// The settings of a [`crate::Limiter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// How long every call takes at least. Longer than [`Self::wait_max`] and the computation
     /// together; otherwise a call's time shows what happened in it.
     pub run_time: Duration,
-    /// Upper bound of the random time that is added to a call.
     pub jitter: Duration,
-    /// Most computations at the same time.
     pub concurrency: usize,
     /// Longest wait of a call until its computation may run.
     pub wait_max: Duration,
@@ -45,7 +42,6 @@ pub enum WorkTime {
     FirstCall,
 }
 
-/// Why a limiter can't have these limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Unfit {
     #[error("at least one computation must be able to run at once")]
@@ -55,9 +51,7 @@ pub enum Unfit {
         "a call may wait {wait_max:?} and then compute for {work_time:?}, which is longer than its constant time of {run_time:?}: raise that time, or let calls wait less"
     )]
     TooShort {
-        /// [`Limits::run_time`].
         run_time: Duration,
-        /// [`Limits::wait_max`].
         wait_max: Duration,
         work_time: Duration,
     },

@@ -16,14 +16,12 @@ use self::state::{Key, State};
 use crate::call::{Call, Limiter, Permit, Status};
 use crate::metrics::Metrics;
 
-/// The settings of a [`LoginLimiter`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoginLimits {
     /// Attempts of an address within a minute. One more bans it.
     pub attempts_per_minute: u32,
     /// Duration of a first ban.
     pub ban: Duration,
-    /// Our rules or the original's.
     pub rules: Rules,
     /// Failures of a user within a minute. One more locks the user.
     pub failures_per_minute: u32,
@@ -75,7 +73,6 @@ pub enum Refusals {
     AtOnce,
 }
 
-/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login<T, E> {
     /// The call. Its value is `Some` for a right password and `None` for a wrong one.
@@ -86,12 +83,10 @@ pub struct Login<T, E> {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Began {
-    /// What is banned or locked.
     pub key: Key,
     pub until: Timestamp,
 }
 
-/// Limits logins; see the module's documentation.
 #[derive(Debug)]
 pub struct LoginLimiter<S> {
     limiter: Arc<Limiter>,
@@ -106,7 +101,6 @@ struct Book<S> {
     next_clean_up: Timestamp,
 }
 
-/// A refusal, and the ban or lock that began with it.
 type Refused = (Status, Option<Began>);
 
 impl<S: State> LoginLimiter<S> {

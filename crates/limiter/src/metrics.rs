@@ -20,7 +20,6 @@ const ERROR: &str = "error";
 /// A summary, which the library lacks: a histogram until the page is written.
 const WHOLE: &str = "limiter_compute_duration_seconds";
 
-/// Counters and histograms since the start.
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
@@ -99,7 +98,6 @@ impl Metrics {
         self.whole.observe(whole.as_secs_f64());
     }
 
-    /// Counts calls with this status.
     pub(crate) fn ended(&self, status: Status) -> IntCounter {
         match status {
             Status::Ran => self.successes.clone(),
@@ -112,7 +110,6 @@ impl Metrics {
         self.failures.with_label_values(&[ERROR])
     }
 
-    /// The page in Prometheus' text format.
     pub fn page(&self) -> String {
         let mut families = self.registry.gather();
         for family in &mut families {

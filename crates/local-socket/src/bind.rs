@@ -13,10 +13,8 @@ use thiserror::Error;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// Why a socket can't be created.
 #[derive(Debug, Error)]
 pub enum BindError {
-    /// Another process listens at this path.
     #[error("another process listens at {}", .0.display())]
     InUse(PathBuf),
     /// The file system or the kernel returned an error.

@@ -15,7 +15,6 @@ use crate::line::{LineError, LineLimits, read_line, write_line};
 /// Both halves of a connection. The reading half is buffered.
 #[derive(Debug)]
 pub struct Connection {
-    /// Reads what the other end writes.
     pub reader: BufReader<OwnedReadHalf>,
     /// Writes to the other end. Dropping it signals the end of the data.
     pub writer: OwnedWriteHalf,
@@ -32,13 +31,11 @@ impl From<UnixStream> for Connection {
 }
 
 impl Connection {
-    /// Connects to the socket at `path`.
     pub async fn open(path: &Path) -> io::Result<Self> {
         Ok(UnixStream::connect(path).await?.into())
     }
 }
 
-/// Why a request got no answer.
 #[derive(Debug, Error)]
 pub enum AskError {
     /// No process listens at the socket, or permission is missing.
@@ -47,7 +44,6 @@ pub enum AskError {
     /// The connection broke or delivered no line.
     #[error(transparent)]
     Line(#[from] LineError),
-    /// No answer within this time.
     #[error("no answer within {0:?}")]
     Late(Duration),
 }

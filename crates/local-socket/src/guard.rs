@@ -26,14 +26,12 @@ const OWN_SITES: [&str; 2] = ["same-origin", "none"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guard {
-    /// The only accepted `Content-Type`.
     pub kind: &'static str,
     pub bytes_max: usize,
     /// Time from the end of the head to the end of the body.
     pub time_max: Duration,
 }
 
-/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Refused {
     #[error("the request comes from a page of another site: send it from this site's own page")]

@@ -23,7 +23,6 @@ pub struct HttpLimits {
     /// Time from the connection to the end of the head. A web server in front has received the
     /// whole request by then.
     pub head_time_max: Duration,
-    /// Time from the connection to the end of the answer.
     pub connection_time_max: Duration,
 }
 
@@ -31,10 +30,8 @@ pub struct HttpLimits {
 /// so they can be logged.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// The client sent no request, or disconnected.
     #[error("the connection broke")]
     Broken(#[from] hyper::Error),
-    /// The connection's time is over.
     #[error("not finished within {0:?}")]
     Late(Duration),
 }
@@ -73,10 +70,8 @@ where
     Ok(())
 }
 
-/// Longest wait of a health check.
 const HEALTH_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Longest answer to a health check.
 const HEALTH_BYTES_MAX: u64 = 4096;
 
 /// Part of the answer of a part that can't do its work: autopush's status is 200 then.

@@ -15,18 +15,14 @@ pub struct LineLimits {
     pub time_max: Duration,
 }
 
-/// Why a line could not be read or written.
 #[derive(Debug, Error)]
 pub enum LineError {
     #[error("the connection broke")]
     Io(#[from] io::Error),
-    /// The connection ended within a line.
     #[error("the connection ended before the line did")]
     Ended,
-    /// The line exceeds this limit.
     #[error("a line is longer than {0} bytes")]
     TooLong(usize),
-    /// The line was not complete in time.
     #[error("no whole line within {0:?}")]
     Late(Duration),
 }

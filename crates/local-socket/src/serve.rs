@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bind::Listener;
 
-/// Limits of a socket's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Connections at once. Further ones wait in the kernel's queue.

@@ -16,11 +16,9 @@ pub struct Broadcasts {
 #[derive(Debug, Clone)]
 struct Broadcast {
     version: String,
-    /// The number of its last change.
     change: u64,
 }
 
-/// One client's subscriptions, and the last change that it was sent.
 #[derive(Debug, Clone, Default)]
 pub struct Subscriptions {
     ids: BTreeSet<String>,

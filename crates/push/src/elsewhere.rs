@@ -13,12 +13,9 @@ pub use fate::Fate;
 pub use queue::{Attempt, Cursor, Next, Queue};
 pub use services::{Endpoint, PushServices};
 
-/// Push services other than this one.
 #[derive(Debug)]
 pub struct Elsewhere {
-    /// Services to which messages may go.
     pub services: PushServices,
-    /// The daemon, which posts messages.
     pub daemon: wire::Daemon,
 }
 

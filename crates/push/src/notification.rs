@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::ChannelId;
 
-/// Seconds that a message may wait: 30 days.
 pub const TTL_SECONDS_MAX: u32 = 30 * 24 * 60 * 60;
 
 /// Characters of a topic, padding left out (RFC 8030 §5.4).
@@ -21,7 +20,6 @@ const PADDING_CHARS_MAX: usize = 2;
 #[serde(try_from = "String", into = "String")]
 pub struct Topic(String);
 
-/// The text is not a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoTopic;
 
@@ -67,9 +65,7 @@ impl fmt::Display for Topic {
 /// An encrypted message body. This service can't read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
-    /// The body in base64url without padding.
     pub data: String,
-    /// What the user agent needs to decrypt it.
     pub headers: PayloadHeaders,
 }
 

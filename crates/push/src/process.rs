@@ -35,7 +35,6 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// What a process does. All over one database are on one machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Node {
-    /// The whole service, alone over its database.
     Push,
     /// Holds clients' connections.
     Connect,
@@ -105,18 +104,14 @@ impl Settings {
     }
 }
 
-/// The process can't do its work.
 #[derive(Debug, Error)]
 pub enum ProcessError {
     #[error("can't listen: {0}")]
     Listen(#[from] BindError),
-    /// The database can't be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The database can't be read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A key in the database is not one.
     #[error("the key `{0}` in the database is damaged: restore a backup")]
     Key(&'static str),
     /// No key can be made.

@@ -26,7 +26,6 @@ use self::delivery::Delivery;
 #[cfg(test)]
 pub(crate) use self::delivery::{DIRECT_MAX, STORED_MAX};
 
-/// The rules of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {
     /// Time for the client's hello. After that, the connection is closed.
@@ -163,12 +162,10 @@ pub enum Call {
     Advance(Uaid, i64),
 }
 
-/// The answer to a call.
 #[derive(Debug)]
 pub enum Answer {
     /// The endpoint; `None` if the key is invalid.
     Endpoint(Option<String>),
-    /// The user; `None` if there is none.
     User(Option<User>),
     /// Whether it was done. The calls list the cases of false.
     Done(bool),
@@ -236,7 +233,6 @@ impl Close {
 /// Inputs of a session other than the event.
 #[derive(Debug, Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// Now, in milliseconds since 1970.
     pub now_ms: i64,
     pub broadcasts: &'a Broadcasts,
 }

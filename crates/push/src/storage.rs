@@ -58,7 +58,6 @@ impl User {
 pub enum Key {
     /// The message with this topic.
     Topic { channel: ChannelId, topic: Topic },
-    /// The message at this place.
     Time {
         channel: ChannelId,
         /// Its place among all messages, in milliseconds since 1970.
@@ -67,7 +66,6 @@ pub enum Key {
 }
 
 impl Key {
-    /// The key of a message from the storage.
     pub fn of(message: &Notification) -> Self {
         let channel = message.channel;
         match &message.topic {
@@ -91,7 +89,6 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Identifies a message from the storage.
     pub fn of(message: &Notification) -> Self {
         Self {
             key: Key::of(message),
@@ -110,7 +107,6 @@ pub enum Room {
     Reserved,
 }
 
-/// The result of saving messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
     Stored,
@@ -157,7 +153,6 @@ pub struct Condition {
     pub is_short: bool,
     /// Messages that wait for their users.
     pub messages: i64,
-    /// Size of the database.
     pub bytes: i64,
     /// Messages that were removed for others since the start.
     pub displaced: u64,

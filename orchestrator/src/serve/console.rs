@@ -40,7 +40,6 @@ const LONG_ORDERS_MAX: usize = 1;
 /// Hosts of a group that are shown, the newest first.
 const MEMBERS_MAX: u32 = 50;
 
-/// The socket and its handler.
 #[derive(Debug)]
 pub struct ConsoleServer {
     listener: Listener,

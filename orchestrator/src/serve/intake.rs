@@ -39,7 +39,6 @@ const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 /// Time limit for the intake to read its answer, for which it is waiting.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// The socket and its handler.
 #[derive(Debug)]
 pub struct IntakeServer {
     listener: Listener,

@@ -40,7 +40,6 @@ const EVERY: Duration = Duration::from_secs(2);
 /// Wait after a failure of ours, or while another request is served.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// The socket and its handler.
 #[derive(Debug)]
 pub struct PushServer {
     listener: Listener,

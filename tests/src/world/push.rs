@@ -18,7 +18,6 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use super::program;
 use crate::PATIENCE;
 
-/// The address of its endpoints.
 pub const ORIGIN: &str = "https://push.test";
 
 /// Size of a client's read buffer: some tests have thousands of clients.
@@ -111,12 +110,10 @@ impl Push {
         Ok(child)
     }
 
-    /// The socket for clients.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// The socket for applications.
     pub fn endpoint_socket(&self) -> &Path {
         &self.endpoint_socket
     }
@@ -233,7 +230,6 @@ impl Client {
     }
 }
 
-/// A message of an application.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent<'s> {
     /// Longest time in storage, in seconds.

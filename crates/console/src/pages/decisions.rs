@@ -7,7 +7,6 @@ use super::layout::{Page, form_token, others, path_of_group, path_of_host, query
 use crate::login::Visitor;
 use crate::wire::{Cursor, DOMAINS_MAX, Decision, DecisionId};
 
-/// A page of the log, with a form to undo.
 pub(crate) fn decisions(visitor: &Visitor, rows: &[Decision], next: Option<Cursor>) -> Response {
     let content = html! {
         p { "Every decision about a group or a host, the newest first. It is kept for ever and never published. Undoing one restores the decision before it." }

@@ -88,7 +88,6 @@ fn decision(row: &GroupRow) -> Markup {
     }
 }
 
-/// The fields of a decision.
 fn decide(about: &str) -> Markup {
     let verbs = [
         ("allow", "Allow: check and list its hosts like any others"),

@@ -36,7 +36,6 @@ impl<'p> Page<'p> {
         }
     }
 
-    /// A page for visitors without a session.
     pub(crate) fn for_strangers(title: &'p str) -> Self {
         Self {
             path: "",
@@ -97,7 +96,6 @@ impl<'p> Page<'p> {
     }
 }
 
-/// A page with a single message.
 pub(crate) fn of_visitor(
     visitor: &Visitor,
     title: &str,
@@ -141,7 +139,6 @@ pub(super) fn form_token(visitor: &Visitor) -> Markup {
     html! { input type="hidden" name="form" value=(visitor.form_token); }
 }
 
-/// The path of a host's page.
 pub(crate) fn path_of_host(host: &str) -> String {
     format!("/host?{}", query(&[("host", host)]))
 }

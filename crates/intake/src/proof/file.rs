@@ -10,7 +10,6 @@ use crate::daemon;
 use crate::problem::Problem;
 use crate::wire::{Answer, Census, Request};
 
-/// The file's path on its host.
 pub const PATH: &str = "/.well-known/fedicensus";
 
 /// Reads a file at [`PATH`] of the host through the daemon.

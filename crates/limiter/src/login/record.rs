@@ -52,7 +52,6 @@ pub struct Record {
 }
 
 impl Timestamp {
-    /// The time this much later.
     #[must_use]
     pub fn plus(self, time: Duration) -> Self {
         Self(self.0.saturating_add(time))

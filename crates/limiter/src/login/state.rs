@@ -5,7 +5,6 @@ use std::convert::Infallible;
 
 use super::record::Record;
 
-/// The subject of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Key {
     /// An address, from [`crate::address_key`]: attempts and bans.
@@ -23,7 +22,6 @@ pub enum Key {
 
 /// Stores records. Calls must be short, because others wait for them.
 pub trait State {
-    /// The error of reading or writing.
     type Error;
 
     /// The record of this key, or an empty one.
@@ -57,7 +55,6 @@ impl Memory {
         self.records.len()
     }
 
-    /// Whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

@@ -17,7 +17,6 @@ const FAST: Limits = Limits {
     calls_max: 1000,
 };
 
-/// A login limiter and its clock.
 struct World {
     limiter: LoginLimiter<Memory>,
     began: Instant,

@@ -2,7 +2,6 @@
 
 use protocol::MessageOutcome;
 
-/// What to do with a message and its subscription.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// The push service has accepted it.
@@ -16,7 +15,6 @@ pub enum Fate {
 }
 
 impl Fate {
-    /// The meaning of an outcome.
     pub fn of(outcome: &MessageOutcome) -> Self {
         match outcome {
             MessageOutcome::Answered { status, .. } => match status {

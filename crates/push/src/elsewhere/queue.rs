@@ -13,7 +13,6 @@ use super::fate::Fate;
 /// Position in a service's messages, which are read in the order of endpoints and subscriptions.
 pub type Cursor = (String, i64);
 
-/// Push services with waiting messages.
 #[derive(Debug, Clone, Default)]
 pub struct Queue {
     waiting: BTreeMap<Host, Waiting>,
@@ -21,7 +20,6 @@ pub struct Queue {
 
 #[derive(Debug, Clone, Default)]
 struct Waiting {
-    /// Messages that are not posted yet.
     left: u64,
     /// `None`: the first messages come next.
     cursor: Option<Cursor>,
@@ -36,11 +34,9 @@ pub enum Next {
     /// Post messages to this host: those after the cursor.
     Post(Host, Option<Cursor>),
     Wait(Timestamp),
-    /// There is nothing to post.
     Nothing,
 }
 
-/// Result of an attempt to post messages to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attempt<'a> {
     /// A container ran: an outcome for each message.

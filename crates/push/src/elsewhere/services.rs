@@ -7,7 +7,6 @@ use protocol::{Host, ListPath};
 pub struct PushServices(Vec<Host>);
 
 impl PushServices {
-    /// Whether messages may be sent to this host.
     pub fn covers(&self, host: &Host) -> bool {
         self.0.iter().any(|name| host.is_within(name.as_str()))
     }

@@ -25,14 +25,12 @@ pub const LINE_BYTES_MAX: usize = limits::MESSAGES_BYTES_MAX + 4 * 1024;
 /// some six minutes at most.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_mins(10);
 
-/// A request of the push process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     Deliver { host: Host, messages: DeliveryOrder },
 }
 
-/// An answer of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
@@ -45,20 +43,13 @@ pub enum Answer {
     /// The daemon's settings do not name this host, or it must not be contacted.
     NotAPushService {},
     /// There was no slot or no network, or the census's side failed.
-    NotNow {
-        why: String,
-        /// When to try again, in seconds.
-        retry_after_s: u64,
-    },
+    NotNow { why: String, retry_after_s: u64 },
 }
 
-/// A line that can't be read or written.
 #[derive(Debug, Error)]
 pub enum LineError {
-    /// The line can't be read.
     #[error(transparent)]
     Line(#[from] local_socket::LineError),
-    /// The line is not such a value.
     #[error("the line was not understood")]
     NotUnderstood(#[from] serde_json::Error),
 }
@@ -91,7 +82,6 @@ fn limits(time_max: Duration) -> LineLimits {
     }
 }
 
-/// A client of the daemon.
 #[derive(Debug, Clone)]
 pub struct Daemon {
     path: PathBuf,
@@ -99,16 +89,13 @@ pub struct Daemon {
     turn: Arc<Mutex<()>>,
 }
 
-/// The daemon did not answer.
 #[derive(Debug, Error)]
 pub enum Away {
-    /// No daemon listens at its socket.
     #[error(
         "the daemon's socket {} can't be reached ({source}); is the daemon running, with the setting push_socket?",
         path.display()
     )]
     NotThere { path: PathBuf, source: io::Error },
-    /// The connection broke, or the answer is invalid.
     #[error("the daemon's answer could not be read")]
     Line(#[from] LineError),
     #[error("the daemon did not answer within {ANSWER_TIME_MAX:?}")]

@@ -9,7 +9,6 @@ use crate::notification::Topic;
 use super::fernet::Keys;
 use super::pairs::base64_any;
 
-/// The version of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// Anyone who knows it may send.
@@ -19,7 +18,6 @@ pub enum Version {
 }
 
 impl Version {
-    /// Parses the segment of a path.
     pub fn parse(segment: &str) -> Option<Self> {
         match segment {
             "v1" => Some(Self::V1),
@@ -28,7 +26,6 @@ impl Version {
         }
     }
 
-    /// The segment of a path.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V1 => "v1",
@@ -37,7 +34,6 @@ impl Version {
     }
 }
 
-/// The content of an endpoint's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
     pub uaid: Uaid,
@@ -144,7 +140,6 @@ fn hash(key: &[u8]) -> [u8; 32] {
 /// address at which its sender can withdraw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MessageId {
-    /// The message with a topic.
     Topic(Uaid, ChannelId, Topic),
     /// The message at a place, in milliseconds since 1970.
     Time(Uaid, ChannelId, i64),
@@ -157,7 +152,6 @@ impl MessageId {
         }
     }
 
-    /// The id as a text.
     pub fn text(&self, keys: &Keys, now_s: u64, iv: &[u8; 16]) -> String {
         let plain = match self {
             Self::Topic(uaid, channel, topic) => format!("01:{uaid}:{channel}:{topic}"),

@@ -10,18 +10,14 @@ use super::pairs::pairs;
 /// Longest body, in bytes, as in autopush-rs.
 pub const BODY_BYTES_MAX: usize = 5630;
 
-/// The header fields that are read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Headers<'a> {
     /// `TTL` (RFC 8030 §5.2).
     pub ttl: Option<&'a str>,
     /// `Topic` (RFC 8030 §5.4).
     pub topic: Option<&'a str>,
-    /// `Content-Encoding`.
     pub content_encoding: Option<&'a str>,
-    /// `Encryption`.
     pub encryption: Option<&'a str>,
-    /// `Crypto-Key`.
     pub crypto_key: Option<&'a str>,
 }
 

@@ -3,7 +3,6 @@
 use serde::Serialize;
 use thiserror::Error;
 
-/// Where the numbers are explained.
 const MORE_INFO: &str = "http://autopush.readthedocs.io/en/latest/http.html#error-codes";
 
 /// Seconds that an application should wait when the storage is busy or a user has too much.
@@ -12,13 +11,10 @@ pub const RETRY_AFTER_S: u32 = 120;
 /// How long the answer that a subscription is gone may be cached, in seconds: it never returns.
 pub const GONE_MAX_AGE_S: u32 = 86_400;
 
-/// Why a request of an application is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The endpoint is not ours.
     #[error("not found")]
     BadToken,
-    /// There is no such user.
     #[error("no such user")]
     NoUser,
     #[error(
@@ -26,33 +22,26 @@ pub enum Refusal {
         super::message::BODY_BYTES_MAX
     )]
     TooLarge,
-    /// The user was removed while the message was stored.
     #[error("the user is gone")]
     UserGone,
-    /// The user has no such channel, or no longer has it.
     #[error("no such subscription")]
     NoSubscription,
-    /// A kind of router that this service does not have.
     #[error("this kind of router is not supported")]
     RouterType,
     /// The signature, the secret, or a claim is invalid.
     #[error("unauthorized: {0}")]
     Unauthorized(&'static str),
-    /// The headers about the body's encryption are invalid.
     #[error("the encryption headers: {0}")]
     Encryption(&'static str),
-    /// There is no TTL, or it is not a whole number.
     #[error("TTL must be a whole number of seconds")]
     Ttl,
     #[error("{0}")]
     Topic(crate::notification::NoTopic),
-    /// The TTL is below 0.
     #[error("TTL must not be negative")]
     NegativeTtl,
     /// The user or the channel has the maximum of messages, or the storage is full.
     #[error("too many messages wait")]
     Full,
-    /// The address has registered the maximum of users.
     #[error("too many users have registered from this address; try again in an hour")]
     Newcomers,
     #[error("the message could not be stored")]
@@ -97,7 +86,6 @@ impl Refusal {
         self.numbers().0
     }
 
-    /// Autopush's number of the refusal.
     pub fn errno(&self) -> Option<u16> {
         self.numbers().2
     }

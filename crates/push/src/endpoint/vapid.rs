@@ -27,7 +27,6 @@ struct Claims {
     exp: i64,
 }
 
-/// The values that a token is checked against.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'a> {
     /// The origin of all endpoints, such as `https://push.example`.

@@ -16,7 +16,6 @@ use super::subscription::Subscription;
 /// How long a signature is valid. Push services accept a day at most.
 const SIGNATURE_SECONDS: i64 = 12 * 60 * 60;
 
-/// Bytes of a user agent's secret.
 pub const SECRET_BYTES: usize = 16;
 
 /// Bytes of a public key: an uncompressed point.
@@ -31,13 +30,10 @@ pub const MESSAGE_BYTES_MAX: usize = 3800;
 /// Marks the last record (RFC 8188 §2).
 const LAST_RECORD: u8 = 2;
 
-/// Why a message can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SealError {
-    /// The census's key is invalid.
     #[error("the signing key can't be used")]
     SigningKey,
-    /// The user agent's keys are invalid.
     #[error("the subscription's keys can't be used")]
     UserKeys,
     /// The message is too long, or there are no random numbers.
@@ -62,7 +58,6 @@ impl Sender {
             .or(Err(SealError::SigningKey))
     }
 
-    /// A sender with this key.
     pub fn new(key: &[u8], contact: String) -> Result<Self, SealError> {
         let random = SystemRandom::new();
         let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, key, &random)
@@ -79,7 +74,6 @@ impl Sender {
         BASE64URL_NOPAD.encode(self.public_key_bytes())
     }
 
-    /// The public key as 65 bytes.
     pub fn public_key_bytes(&self) -> &[u8] {
         self.pair.public_key().as_ref()
     }
@@ -152,7 +146,6 @@ fn encrypted(message: &[u8], prk: &Prk) -> Result<Vec<u8>, Unspecified> {
     Ok(record)
 }
 
-/// Number of bytes of a key.
 struct Bytes(usize);
 
 impl KeyType for Bytes {

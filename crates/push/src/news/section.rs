@@ -14,16 +14,12 @@ const LINES_MAX: usize = 1_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
-    /// It is new in the list.
     Appeared(Row),
-    /// It is back in the list.
     Returned(Row),
     Changed(Row),
-    /// It is no longer alive.
     Died {
         host: String,
     },
-    /// It redirects to another host.
     Moved {
         host: String,
         /// The other host, if it is listed.
@@ -37,7 +33,6 @@ pub enum Change {
     },
 }
 
-/// A row of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Row {
     pub host: String,
@@ -50,11 +45,9 @@ pub struct Row {
     pub state: String,
 }
 
-/// The changes of one list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
     pub sha256: String,
-    /// Number of instances in the list.
     pub listed: u64,
     /// All changes in the files, as they are published now: those of a day or two.
     recent: Vec<Change>,
@@ -73,26 +66,20 @@ struct Kind {
     change: String,
 }
 
-/// An invalid file of changes.
 #[derive(Debug, Error)]
 pub enum SectionError {
-    /// It could not be read.
     #[error("it can't be read: {0}")]
     Io(#[from] io::Error),
-    /// A line is not a change.
     #[error("line {line} is not a change: {source}")]
     Line {
-        /// The line's number, from 1.
         line: usize,
         source: serde_json::Error,
     },
-    /// A line is too long, or there are too many.
     #[error("line {0} is beyond what a file of changes may hold")]
     TooMuch(usize),
 }
 
 impl Section {
-    /// A section with these changes.
     #[cfg(test)]
     pub(super) fn of(sha256: &str, listed: u64, changes: Vec<Change>) -> Self {
         Self {

@@ -7,12 +7,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::section::{Change, Row};
 
-/// The subject of a subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
     All,
-    /// New instances of this software.
     Software(String),
     Host(String),
 }

@@ -22,7 +22,6 @@ pub struct Text {
 }
 
 impl Text {
-    /// The first message of a subscription elsewhere.
     pub fn confirmation() -> Self {
         Self {
             title: "Notifications are on".to_owned(),

@@ -38,11 +38,9 @@ const TTL: &str = "86400";
 /// form.
 const NAMES_MAX: usize = 100_000;
 
-/// The census's side of the service.
 #[derive(Debug)]
 pub struct Census {
     pub sender: Sender,
-    /// The published folder of changes.
     pub changes: PathBuf,
     /// Other push services. Without names, only this service's endpoints are allowed.
     pub elsewhere: Elsewhere,
@@ -103,7 +101,6 @@ pub(super) async fn keep_looking(
     }
 }
 
-/// Notifies subscribers if there is a new list.
 async fn look(
     service: &Service,
     census: &Census,
@@ -252,7 +249,6 @@ enum Told {
     Failed,
 }
 
-/// The text for a subscription.
 enum Due {
     Text(Text),
     Nothing,

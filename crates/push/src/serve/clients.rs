@@ -24,7 +24,6 @@ const DIRECT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of a message in addition to its body: its version, and its share of tasks and queues.
 const MESSAGE_BYTES: usize = 1024;
 
-/// All clients that are connected here.
 #[derive(Debug)]
 pub(super) struct Clients {
     by_id: Mutex<HashMap<Uaid, Client>>,
@@ -160,7 +159,6 @@ impl Clients {
         }
     }
 
-    /// Whether a client is connected here.
     pub(super) fn has(&self, uaid: Uaid) -> bool {
         self.by_id().contains_key(&uaid)
     }

@@ -82,7 +82,6 @@ pub(super) async fn serve(
     connection.leave(end).await;
 }
 
-/// How a connection ends.
 enum End {
     Here(Close),
     /// By the other side's close frame.
@@ -210,7 +209,6 @@ impl Connection {
             || self.frames.are_too_many()
     }
 
-    /// The event of a frame, if it is one.
     fn event(&self, frame: Message) -> Option<Event> {
         Some(match frame {
             Message::Text(text) => Event::Text(text.to_string()),
@@ -409,7 +407,6 @@ fn store_left(
     storage.get_user(uaid)
 }
 
-/// A signal from the rest of the service.
 enum Told {
     Direct(OnItsWay),
     CheckStorage,

@@ -88,7 +88,6 @@ pub(super) async fn confirm(
     }
 }
 
-/// What messages are about.
 #[derive(Debug, Clone)]
 enum Subject {
     News(Arc<Section>),
@@ -125,7 +124,6 @@ struct Deliveries<'a> {
     last_error: String,
 }
 
-/// The outcome of a batch.
 #[derive(Debug, Clone, Default)]
 struct Settled {
     /// Subscriptions that are no longer owed a message: id and endpoint.
@@ -174,7 +172,6 @@ impl<'a> Deliveries<'a> {
         matches!(self.subject, Some(Subject::Confirmation))
     }
 
-    /// Number of waiting messages by host.
     async fn counts(&self, subject: &Subject) -> Result<BTreeMap<Host, u64>, NewsError> {
         let mut counts: BTreeMap<Host, u64> = BTreeMap::new();
         let mut after: Cursor = (String::new(), 0);
@@ -406,7 +403,6 @@ impl<'a> Deliveries<'a> {
     }
 }
 
-/// The origin of a host's endpoints.
 fn origin(host: &Host) -> String {
     format!("https://{host}")
 }

@@ -47,11 +47,9 @@ pub(super) enum Reached {
     Told,
     /// The client is not connected, or is busy.
     NotTold,
-    /// The node can't be reached.
     Unreachable,
 }
 
-/// A message for a client of another node.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct NodeMessage {
     /// When it was sent to the node, in milliseconds since 1970.

@@ -61,17 +61,14 @@ const CROSS_ORIGIN: [(HeaderName, HeaderValue); 4] = [
     ),
 ];
 
-/// Which routes a process serves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Routes {
     All,
-    /// For clients.
     Clients,
     /// For applications, and for readers of the list.
     Applications,
 }
 
-/// Routes for clients and applications.
 pub fn public(service: Arc<Service>) -> Router {
     some(service, Routes::All)
 }

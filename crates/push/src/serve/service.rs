@@ -41,16 +41,13 @@ const DISMISS_EVERY: Duration = Duration::from_millis(100);
 const DISMISS_TURNS: usize = 60;
 const DISMISS_MIN: usize = 20;
 
-/// The configuration of the service.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The origin of all endpoints, such as `https://push.example`: senders sign it.
     pub origin: String,
-    /// Folder of the nodes' sockets.
     pub nodes: PathBuf,
     /// This node's name, and that of its socket.
     pub node: String,
-    /// Keys of endpoints and message ids.
     pub keys: Keys,
     /// Keys that sign the secrets of HTTP registrations. The first signs, all are accepted.
     pub registration_keys: Vec<String>,
@@ -182,7 +179,6 @@ impl Service {
         Arc::clone(&broadcasts)
     }
 
-    /// The endpoint of a channel.
     pub(super) fn endpoint(
         &self,
         uaid: Uaid,
@@ -229,7 +225,6 @@ impl Service {
         Ok(Uaid::from_random(self.random()?))
     }
 
-    /// Now, in milliseconds since 1970.
     pub(super) fn now_ms(&self) -> i64 {
         (self.now)()
     }
@@ -239,7 +234,6 @@ impl Service {
         self.now_ms().div_euclid(1000)
     }
 
-    /// Now for Fernet, in seconds since 1970.
     pub(super) fn fernet_now_s(&self) -> u64 {
         u64::try_from(self.now_s()).unwrap_or(0)
     }

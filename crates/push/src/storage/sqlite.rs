@@ -70,7 +70,6 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a deployment.
     pub const ORDINARY: Self = Self {
         channels: 1000,
         messages: 1000,

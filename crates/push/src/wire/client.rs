@@ -45,7 +45,6 @@ pub enum ClientMessage {
     Ping,
 }
 
-/// A text that is not a message of a client.
 #[derive(Debug, Error)]
 #[error("not a message of a client: {0}")]
 pub struct Malformed(#[from] serde_json::Error);

@@ -7,10 +7,8 @@ use serde::Serialize;
 use crate::ids::{ChannelId, Uaid};
 use crate::notification::{Notification, PayloadHeaders};
 
-/// A message to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerMessage {
-    /// The answer to `hello`.
     Hello {
         /// The client's id from now on.
         uaid: Uaid,
@@ -18,28 +16,23 @@ pub enum ServerMessage {
         broadcasts: BTreeMap<String, String>,
         unknown: BTreeSet<String>,
     },
-    /// The answer to `register`.
     Register {
         channel: ChannelId,
         outcome: Registered,
     },
-    /// The answer to `unregister`.
     Unregister {
         channel: ChannelId,
         /// Whether the storage succeeded; a missing channel counts as done.
         is_done: bool,
     },
-    /// A message from an application.
     Notification(Box<Notification>),
     Broadcast {
         broadcasts: BTreeMap<String, String>,
         unknown: BTreeSet<String>,
     },
-    /// The answer to a ping.
     Pong,
 }
 
-/// The result of a registration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Registered {
     At(String),
@@ -93,7 +86,6 @@ enum Version<'a> {
 }
 
 impl ServerMessage {
-    /// The text of its frame.
     pub fn text(&self) -> String {
         let typed = match self {
             Self::Hello {

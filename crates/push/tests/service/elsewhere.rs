@@ -87,8 +87,8 @@ fn paths(messages: &DeliveryOrder) -> Vec<&str> {
     paths.collect()
 }
 
-/// A service with confirmed subscriptions of these paths to all changes, its daemon, and the guard of
-/// its notifications. A first list is announced.
+/// A service with confirmed subscriptions of these paths to all changes, its daemon, and the guard
+/// of its notifications. A first list is announced.
 async fn rig(paths: &[&str]) -> (Push, Played, DropGuard) {
     let push = open(tempfile::tempdir().unwrap());
     let daemon = Played::start(&push.folder.path().join("daemon.sock"));

@@ -16,10 +16,8 @@ const OTHER_BYTES: u64 = 96 * 1024 * 1024;
 /// Most clients whatever the memory: one process over one SQLite file serves no more.
 const CLIENTS_MAX: u64 = 25_000;
 
-/// What the process's memory allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Clients at once.
     pub clients: usize,
     /// What all of them together hold, in bytes.
     pub held_bytes: usize,
@@ -51,7 +49,6 @@ pub(in crate::serve) struct Held {
 struct Shares {
     total: usize,
     next: u64,
-    /// Connections that hold something.
     by_connection: HashMap<u64, One>,
 }
 
@@ -79,7 +76,6 @@ impl Held {
     }
 }
 
-/// What one connection holds.
 #[derive(Debug)]
 pub(in crate::serve) struct Share {
     held: Arc<Held>,

@@ -13,7 +13,6 @@ const SHARES: usize = 16;
 /// Age of a user's record from which the user may have one of the last places.
 const OLD_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// All places for clients.
 #[derive(Debug)]
 pub(in crate::serve) struct Places {
     max: usize,

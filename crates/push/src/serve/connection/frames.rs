@@ -49,7 +49,6 @@ struct Work {
     frames: u64,
 }
 
-/// What happened first.
 pub(super) enum Moved {
     /// All frames are sent.
     Sent,
@@ -97,7 +96,6 @@ impl Frames {
         self.unsent_bytes
     }
 
-    /// All bytes that were read.
     pub(super) fn read_bytes(&self) -> u64 {
         self.read.get()
     }
@@ -201,7 +199,6 @@ impl Frames {
     }
 }
 
-/// Bytes of a frame's content.
 fn bytes(frame: &Message) -> usize {
     match frame {
         Message::Text(text) => text.len(),

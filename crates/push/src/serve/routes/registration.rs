@@ -21,7 +21,6 @@ use crate::serve::clients::newcomers::address;
 use crate::serve::service::Service;
 use crate::storage::User;
 
-/// The only supported kind of router.
 const WEBPUSH: &str = "webpush";
 
 pub(super) fn routes() -> Router<Arc<Service>> {

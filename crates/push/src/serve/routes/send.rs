@@ -86,9 +86,7 @@ pub(in crate::serve) struct Request<'a> {
     /// The endpoint's version, as its path has it.
     pub(in crate::serve) version: &'a str,
     pub(in crate::serve) token: &'a str,
-    /// `Authorization`.
     pub(in crate::serve) authorization: Option<&'a str>,
-    /// Header fields of the message.
     pub(in crate::serve) headers: message::Headers<'a>,
     /// Whether it is the census's own: stored before it is sent, whatever the rules are, and with
     /// reserved room.

@@ -61,14 +61,12 @@ struct Ended {
     filter: Option<Filter>,
 }
 
-/// Why a subscription was refused.
 #[derive(Debug)]
 pub(super) enum Problem {
     Bad(&'static str),
     Refused(Refused),
     Full,
     Storage(StorageError),
-    /// This service has no census.
     NoCensus,
 }
 
@@ -112,7 +110,6 @@ fn census(service: &Service) -> Result<&Census, Problem> {
     service.census.as_ref().ok_or(Problem::NoCensus)
 }
 
-/// The public key of the census for browsers.
 async fn key(State(service): State<Arc<Service>>) -> Result<Json<Value>, Problem> {
     let key = census(&service)?.sender.public_key();
     Ok(Json(json!({"key": key})))

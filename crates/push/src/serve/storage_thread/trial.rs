@@ -12,7 +12,6 @@ use super::StorageThread;
 /// Everybody gets the result of a trial that is not older.
 const TRIAL_EVERY: Duration = Duration::from_secs(10);
 
-/// The last trial, and its result.
 #[derive(Debug, Default)]
 pub(in crate::serve) struct Trial(Mutex<Option<(Instant, Option<Condition>)>>);
 

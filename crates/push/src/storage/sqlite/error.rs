@@ -4,13 +4,10 @@ use std::io;
 
 use thiserror::Error;
 
-/// Why the storage can't be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// It is another program's database.
     #[error("{0} is not a database of the push service")]
     Foreign(String),
-    /// It must exist, and can't be read.
     #[error("{0} can't be read ({1}); the push service makes it at its first start")]
     Missing(String, #[source] io::Error),
     #[error("the database {0} can't be opened: {why}", why = coded(.1))]
@@ -28,7 +25,6 @@ pub enum OpenError {
         found: i64,
         known: usize,
     },
-    /// The schema can't be updated.
     #[error("the schema of {0}: {1}")]
     Schema(String, #[source] rusqlite_migration::Error),
 }

@@ -17,7 +17,6 @@ const UNCONFIRMED_MAX: u32 = 10_000;
 /// Most subscriptions per endpoint: a person follows some hosts and some software.
 const OF_ENDPOINT_MAX: u32 = 100;
 
-/// Subscriptions that are read at once.
 const PAGE: u32 = 500;
 
 /// Name under which the section of the last notification is stored.
@@ -135,7 +134,6 @@ impl Sqlite {
         })
     }
 
-    /// The section of the last notification.
     pub fn last_told(&self) -> Result<Option<String>, StorageError> {
         self.section(LAST_TOLD)
     }

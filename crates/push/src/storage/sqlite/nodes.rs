@@ -17,7 +17,6 @@ impl Sqlite {
         self.write(|t| forget(t, node, now_ms))
     }
 
-    /// Notes that a node runs.
     pub fn see_node(&self, node: &str, now_ms: i64) -> Result<(), StorageError> {
         self.write(|t| {
             t.prepare_cached("INSERT OR REPLACE INTO nodes (name, seen_ms) VALUES (?1, ?2)")?

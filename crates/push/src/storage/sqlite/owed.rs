@@ -15,7 +15,6 @@ const PAGE: u32 = 500;
 /// one. No section has this digest. SQL has the text itself, for its indexes.
 pub const CONFIRMATION: &str = "confirmation";
 
-/// A subscription with an unsent message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owed {
     pub id: i64,

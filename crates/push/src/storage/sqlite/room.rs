@@ -57,10 +57,8 @@ const CALL_BYTES_MAX: i64 = 32 * 1024;
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// Bytes of a network's hash.
 const HASH_BYTES: usize = 16;
 
-/// The networks that make users.
 #[derive(Debug, Default)]
 struct Networks {
     /// The day, since 1970, and its key. It is never stored: there are few enough networks to try
@@ -91,7 +89,6 @@ impl Networks {
     }
 }
 
-/// The file's room.
 #[derive(Debug)]
 pub(super) struct FileRoom {
     limits: Limits,
