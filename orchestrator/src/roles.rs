@@ -25,8 +25,8 @@ use crate::names::gate::{self, NameGate};
 use crate::names::{groups, walks};
 use crate::serve::console::{ConsoleHandler, ConsoleServer};
 use crate::serve::control::{ControlSocket, Handler};
-use crate::serve::intake::IntakeServer;
 use crate::serve::intake::proofs::Visits;
+use crate::serve::intake::{IntakeHandler, IntakeServer};
 use crate::serve::metrics::survey::Places;
 use crate::serve::metrics::{MetricsServer, Source, Surveyor};
 use crate::serve::push::{PushHandler, PushServer};
@@ -126,7 +126,8 @@ fn intake_server(
         return Ok(None);
     };
     let proofs = Arc::new(Visits::new(services.clone()));
-    IntakeServer::open(path, handler.clone(), store.reader()?, proofs).map(Some)
+    let answers = IntakeHandler::new(handler.clone(), store.reader()?, proofs);
+    IntakeServer::open(path, answers).map(Some)
 }
 
 fn console_server(
@@ -148,7 +149,8 @@ fn push_server(config: &Config, services: &Services) -> anyhow::Result<Option<Pu
         return Ok(None);
     };
     let push_services = config.push_services.clone().into();
-    PushServer::open(path, PushHandler::new(services.clone(), push_services)).map(Some)
+    let handler = PushHandler::new(services.clone(), push_services);
+    PushServer::open(path, Arc::new(handler)).map(Some)
 }
 
 fn metrics_server(
@@ -165,7 +167,8 @@ fn metrics_server(
         public: config.public_dir.clone(),
     };
     let surveyor = Surveyor::new(store.reader()?, places, services.clock.clone());
-    MetricsServer::open(path, Source::new(handler.clone(), services, surveyor)).map(Some)
+    let source = Source::new(handler.clone(), services, surveyor);
+    MetricsServer::open(path, Arc::new(source)).map(Some)
 }
 
 /// The gate with these settings. A file that can't be put in force is an error: a census with other

@@ -23,7 +23,7 @@ mod sessions;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::Request;
+use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -114,24 +114,6 @@ impl Shared {
         }
     }
 
-    /// The moderator who sends a form, and its fields. Refuses a form that does not belong to this
-    /// session.
-    async fn form(&self, request: Request) -> Result<(Visitor, Fields), Early> {
-        let (head, body) = request.into_parts();
-        form::MODERATORS.check(&head.headers)?;
-        let visitor = self.visitor(&head.headers)?;
-        let fields = Fields::parse(&form::MODERATORS.read(&head.headers, body).await?);
-        if self.logins.is_own_form(&visitor.token, fields.text("form")) {
-            return Ok((visitor, fields));
-        }
-        tracing::warn!(
-            moderator = visitor.session.moderator,
-            "a form of another session was refused"
-        );
-        let text = "This form belongs to another session, so nothing was done. Load the page again and repeat what you wanted.";
-        Err(pages::of_visitor(&visitor, "Refused", text, StatusCode::FORBIDDEN).into())
-    }
-
     async fn ask(&self, visitor: &Visitor, request: &wire::Request) -> Result<Answer, Early> {
         match self.census.ask(request).await {
             Ok(Answer::Failed(why)) => {
@@ -148,21 +130,54 @@ impl Shared {
             }
         }
     }
+}
 
-    /// Sends a moderator's order to the daemon, and shows the result.
-    async fn act(
-        &self,
-        visitor: &Visitor,
-        order: wire::Order,
-        back: &str,
-    ) -> Result<Response, Early> {
+/// A form that a moderator sends, and that belongs to their session.
+struct Form {
+    shared: Arc<Shared>,
+    visitor: Visitor,
+    fields: Fields,
+}
+
+impl FromRequest<Arc<Shared>> for Form {
+    type Rejection = Early;
+
+    async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Early> {
+        let (head, body) = request.into_parts();
+        form::MODERATORS.check(&head.headers)?;
+        let visitor = shared.visitor(&head.headers)?;
+        let fields = Fields::parse(&form::MODERATORS.read(&head.headers, body).await?);
+        if !shared
+            .logins
+            .is_own_form(&visitor.token, fields.text("form"))
+        {
+            tracing::warn!(
+                moderator = visitor.session.moderator,
+                "a form of another session was refused"
+            );
+            let text = "This form belongs to another session, so nothing was done. Load the page again and repeat what you wanted.";
+            let refused = pages::of_visitor(&visitor, "Refused", text, StatusCode::FORBIDDEN);
+            return Err(refused.into());
+        }
+        let shared = Arc::clone(shared);
+        Ok(Self {
+            shared,
+            visitor,
+            fields,
+        })
+    }
+}
+
+impl Form {
+    /// Sends the moderator's order to the daemon, and shows the result.
+    async fn act(&self, order: wire::Order, back: &str) -> Result<Response, Early> {
         let request = wire::Request::Act(wire::Act {
-            moderator: visitor.session.moderator.clone(),
+            moderator: self.visitor.session.moderator.clone(),
             order,
         });
-        match self.ask(visitor, &request).await? {
-            Answer::Done(outcomes) => Ok(pages::done(visitor, &outcomes, back)),
-            other => Err(out_of_turn(visitor, &other)),
+        match self.shared.ask(&self.visitor, &request).await? {
+            Answer::Done(outcomes) => Ok(pages::done(&self.visitor, &outcomes, back)),
+            other => Err(out_of_turn(&self.visitor, &other)),
         }
     }
 }

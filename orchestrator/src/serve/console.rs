@@ -13,23 +13,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::console::wire::{self, Answer, ROWS_MAX, Request};
-use local_socket::Listener;
 use protocol::Host;
 use store::{LogCursor, Reader};
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 
 use self::day_budget::DayBudget;
 use crate::inspect::explain::look_up;
 use crate::inspect::status::{self, SourceShown};
 use crate::names::groups;
 use crate::serve::control::Handler;
-use crate::serve::socket;
+use crate::serve::socket::{Server, Talk};
 use crate::services::Services;
-
-/// Connections at once: there are few moderators. Further ones wait.
-const CONNECTIONS_MAX: usize = 16;
 
 /// Time limit for a line: the console writes its request and reads the answer at once.
 const LINE_WITHIN: Duration = Duration::from_secs(10);
@@ -40,11 +35,7 @@ const LONG_ORDERS_MAX: usize = 1;
 /// Hosts of a group that are shown, the newest first.
 const MEMBERS_MAX: u32 = 50;
 
-#[derive(Debug)]
-pub struct ConsoleServer {
-    listener: Listener,
-    answers: ConsoleHandler,
-}
+pub type ConsoleServer = Server<ConsoleHandler>;
 
 #[derive(Debug, Clone)]
 pub struct ConsoleHandler {
@@ -56,29 +47,13 @@ pub struct ConsoleHandler {
     budget: Arc<Mutex<DayBudget>>,
 }
 
-impl ConsoleServer {
-    pub fn open(path: &Path, answers: ConsoleHandler) -> anyhow::Result<Self> {
-        Ok(Self {
-            listener: socket::listen(path, socket::OWN_USER)?,
-            answers,
-        })
-    }
+impl Talk for ConsoleHandler {
+    /// There are few moderators.
+    const CONNECTIONS_MAX: usize = 16;
 
-    /// Serves it until `shutdown`.
-    ///
-    /// # Errors
-    /// None; it is a `Result` so that it can be joined with the loop.
-    pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let answers = self.answers;
-        let talk = move |stream: UnixStream| {
-            let answers = answers.clone();
-            async move {
-                let answer = async |request| answers.answer(request).await;
-                Ok(wire::serve(stream, LINE_WITHIN, answer).await?)
-            }
-        };
-        socket::serve(self.listener, CONNECTIONS_MAX, talk, &shutdown).await;
-        Ok(())
+    async fn talk(self, stream: UnixStream) -> anyhow::Result<()> {
+        let answer = async |request| self.answer(request).await;
+        Ok(wire::serve(stream, LINE_WITHIN, answer).await?)
     }
 }
 

@@ -7,31 +7,25 @@
 //! daemon admits names again itself, asks no host that must be left alone, and counts here what
 //! creates rows of unknown names or visits.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::intake::wire::{self, Answer, Request, Vouched};
 use admission::KeyHash;
 use census::state::{OptedOutBy, Record};
-use local_socket::Listener;
 use protocol::Host;
 use store::{OptIn, OptOut, Reader};
 use tokio::net::UnixStream;
-use tokio_util::sync::CancellationToken;
 
 use self::opt_out_limit::OptOutLimit;
 use self::proofs::{ReadsProofs, Seen};
 use crate::names::gate::Submitted;
 use crate::serve::control::Handler;
-use crate::serve::socket;
+use crate::serve::socket::{Server, Talk};
 
 mod opt_out_limit;
 mod proof_limit;
 pub mod proofs;
-
-/// Connections at once: as many as the intake serves requests.
-const CONNECTIONS_MAX: usize = 64;
 
 /// Time limit for a request, which the intake writes at once.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
@@ -39,11 +33,7 @@ const REQUEST_WITHIN: Duration = Duration::from_secs(5);
 /// Time limit for the intake to read its answer, for which it is waiting.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-#[derive(Debug)]
-pub struct IntakeServer {
-    listener: Listener,
-    answers: IntakeHandler,
-}
+pub type IntakeServer = Server<IntakeHandler>;
 
 #[derive(Debug, Clone)]
 pub struct IntakeHandler {
@@ -53,43 +43,20 @@ pub struct IntakeHandler {
     proofs: Arc<dyn ReadsProofs>,
 }
 
-impl IntakeServer {
-    pub fn open(
-        path: &Path,
-        handler: Handler,
-        reader: Reader,
-        proofs: Arc<dyn ReadsProofs>,
-    ) -> anyhow::Result<Self> {
-        Ok(Self {
-            listener: socket::listen(path, socket::OWN_USER)?,
-            answers: IntakeHandler::new(handler, reader, proofs),
-        })
-    }
+impl Talk for IntakeHandler {
+    /// As many as the intake serves requests.
+    const CONNECTIONS_MAX: usize = 64;
 
-    /// Serves it until `shutdown`.
-    ///
-    /// # Errors
-    /// None; it is a `Result` so that it can be joined with the loop.
-    pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let answers = self.answers;
-        let talk = move |stream| {
-            let answers = answers.clone();
-            async move { converse(stream, &answers).await }
+    async fn talk(self, stream: UnixStream) -> anyhow::Result<()> {
+        let (from, to) = stream.into_split();
+        let answer = match wire::read(from, REQUEST_WITHIN).await {
+            Ok(request) => self.answer(request).await,
+            Err(error) => Answer::Failed {
+                why: error.to_string(),
+            },
         };
-        socket::serve(self.listener, CONNECTIONS_MAX, talk, &shutdown).await;
-        Ok(())
+        Ok(wire::write(to, &answer, ANSWER_WITHIN).await?)
     }
-}
-
-async fn converse(stream: UnixStream, answers: &IntakeHandler) -> anyhow::Result<()> {
-    let (from, to) = stream.into_split();
-    let answer = match wire::read(from, REQUEST_WITHIN).await {
-        Ok(request) => answers.answer(request).await,
-        Err(error) => Answer::Failed {
-            why: error.to_string(),
-        },
-    };
-    Ok(wire::write(to, &answer, ANSWER_WITHIN).await?)
 }
 
 impl IntakeHandler {

@@ -5,28 +5,22 @@
 //! if the daemon's own settings name it and it has not opted out; one request at a time, at a pace.
 //! No result changes a row of the census (invariant I3).
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ::push::elsewhere::PushServices;
 use ::push::elsewhere::wire::{self, Answer, Request};
-use local_socket::Listener;
 use protocol::order::AskPeers;
 use protocol::{CheckOrder, DeliveryOrder, Host};
 use report::delivery::{Delivery, DeliveryReport, conclude};
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 
 use crate::check::fault::Fault;
 use crate::names::reading::{self, Errand, Ran, Ways, Went};
-use crate::serve::socket;
+use crate::serve::socket::{Server, Talk};
 use crate::services::Services;
-
-/// Connections at once: the push process has one, and another one after its restart.
-const CONNECTIONS_MAX: usize = 4;
 
 /// The push process writes its request at once.
 const REQUEST_WITHIN: Duration = Duration::from_secs(5);
@@ -40,11 +34,7 @@ const EVERY: Duration = Duration::from_secs(2);
 /// Wait after a failure of ours, or while another request is served.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-#[derive(Debug)]
-pub struct PushServer {
-    listener: Listener,
-    handler: Arc<PushHandler>,
-}
+pub type PushServer = Server<Arc<PushHandler>>;
 
 /// Answers the push process's requests.
 #[derive(Debug)]
@@ -55,36 +45,18 @@ pub struct PushHandler {
     turn: Mutex<Instant>,
 }
 
-impl PushServer {
-    pub fn open(path: &Path, handler: PushHandler) -> anyhow::Result<Self> {
-        Ok(Self {
-            listener: socket::listen(path, socket::OWN_USER)?,
-            handler: Arc::new(handler),
-        })
-    }
+impl Talk for Arc<PushHandler> {
+    /// The push process has one, and another one after its restart.
+    const CONNECTIONS_MAX: usize = 4;
 
-    /// Serves requests until `shutdown`.
-    ///
-    /// # Errors
-    /// None; a `Result` so that it can be joined with the loop.
-    pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let handler = self.handler;
-        let talk = move |stream| {
-            let handler = Arc::clone(&handler);
-            async move { converse(stream, &handler).await }
+    async fn talk(self, stream: UnixStream) -> anyhow::Result<()> {
+        let (from, to) = stream.into_split();
+        let answer = match wire::read(from, REQUEST_WITHIN).await {
+            Ok(request) => self.answer(request).await,
+            Err(error) => not_now(error.to_string(), AGAIN_AFTER),
         };
-        socket::serve(self.listener, CONNECTIONS_MAX, talk, &shutdown).await;
-        Ok(())
+        Ok(wire::write(to, &answer, ANSWER_WITHIN).await?)
     }
-}
-
-async fn converse(stream: UnixStream, handler: &PushHandler) -> anyhow::Result<()> {
-    let (from, to) = stream.into_split();
-    let answer = match wire::read(from, REQUEST_WITHIN).await {
-        Ok(request) => handler.answer(request).await,
-        Err(error) => not_now(error.to_string(), AGAIN_AFTER),
-    };
-    Ok(wire::write(to, &answer, ANSWER_WITHIN).await?)
 }
 
 impl PushHandler {

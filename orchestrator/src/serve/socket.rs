@@ -16,6 +16,38 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// Pause after a failed accept, whose usual cause is a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
+/// A socket of the daemon, and what answers at it.
+#[derive(Debug)]
+pub struct Server<T> {
+    listener: Listener,
+    talker: T,
+}
+
+/// Answers the connections of a socket. Clones share what they answer from.
+pub trait Talk: Clone + Send + Sync + 'static {
+    /// Connections at once. Further ones wait.
+    const CONNECTIONS_MAX: usize;
+
+    const MODE: u32 = OWN_USER;
+
+    fn talk(self, stream: UnixStream) -> impl Future<Output = anyhow::Result<()>> + Send;
+}
+
+impl<T: Talk> Server<T> {
+    pub fn open(path: &Path, talker: T) -> anyhow::Result<Self> {
+        let listener = listen(path, T::MODE)?;
+        Ok(Self { listener, talker })
+    }
+
+    /// Serves until `shutdown`. Never fails: it is a `Result` so that it can be joined with the
+    /// loop.
+    pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let talk = move |stream| self.talker.clone().talk(stream);
+        serve(self.listener, T::CONNECTIONS_MAX, talk, &shutdown).await;
+        Ok(())
+    }
+}
+
 /// Creates a socket with this mode, which is created again if someone removes it.
 ///
 /// # Errors

@@ -17,8 +17,8 @@ use intake::wire::Answer as Told;
 use orchestrator::names::gate::NameGate;
 use orchestrator::names::policy::{Files as PolicyFiles, SuffixPlace};
 use orchestrator::serve::control::Handler;
-use orchestrator::serve::intake::IntakeServer;
 use orchestrator::serve::intake::proofs::{Reading, ReadsProofs, Seen};
+use orchestrator::serve::intake::{IntakeHandler, IntakeServer};
 use orchestrator::services::clock::Clock;
 use protocol::{Host, Private};
 use store::{Store, StoreError};
@@ -200,9 +200,9 @@ impl Stage {
         let handler = handler(&store, gate);
         let end = CancellationToken::new();
         let (reader, files) = (store.reader().unwrap(), Arc::new(Files::default()));
-        let gate = IntakeServer::open(&at("intake.sock"), handler, reader, Arc::clone(&files) as _)
-            .unwrap();
-        tokio::spawn(gate.serve(end.clone()));
+        let answers = IntakeHandler::new(handler, reader, Arc::clone(&files) as _);
+        let server = IntakeServer::open(&at("intake.sock"), answers).unwrap();
+        tokio::spawn(server.serve(end.clone()));
         let (zone, asked) = (Zone::default(), Arc::default());
         tokio::spawn(play_gateway(
             UnixListener::bind(at("texts.sock")).unwrap(),

@@ -7,7 +7,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 
-use super::{Early, Shared, trouble};
+use super::{Early, Form, Shared, trouble};
 use crate::cookies;
 use crate::form::{self, Fields};
 use crate::login::{Attempt, Attempted};
@@ -109,15 +109,9 @@ fn is_own_login_form(shared: &Shared, headers: &HeaderMap, form: &str) -> bool {
     token.is_some_and(|token| shared.logins.is_own_form(&token, form))
 }
 
-pub(super) async fn log_out(
-    State(shared): State<Arc<Shared>>,
-    request: Request,
-) -> Result<Response, Early> {
-    let (visitor, _fields) = shared.form(request).await?;
-    shared
-        .logins
-        .log_out(&visitor.token)
-        .map_err(|error| trouble(&error))?;
+pub(super) async fn log_out(form: Form) -> Result<Response, Early> {
+    let ended = form.shared.logins.log_out(&form.visitor.token);
+    ended.map_err(|error| trouble(&error))?;
     Ok(without_session(see_other("/login")))
 }
 
@@ -132,10 +126,12 @@ pub(super) async fn list(
 }
 
 pub(super) async fn act(
-    State(shared): State<Arc<Shared>>,
-    request: Request,
+    Form {
+        shared,
+        visitor,
+        fields,
+    }: Form,
 ) -> Result<Response, Early> {
-    let (visitor, fields) = shared.form(request).await?;
     let by = &visitor.session.moderator;
     let id = fields.text("lift");
     if !id.is_empty() {
@@ -143,16 +139,13 @@ pub(super) async fn act(
         tracing::info!(by, was_there, "a ban or lock was lifted by hand");
         return Ok(see_other("/logins"));
     }
-    let whose = Some(fields.text("end")).filter(|whose| !whose.is_empty());
-    let Some(whose) = whose else {
-        return Ok(see_other("/logins"));
-    };
-    let moderator = (whose != "*").then_some(whose);
-    let ended = shared
-        .logins
-        .log_all_out(moderator)
-        .map_err(|error| trouble(&error))?;
-    tracing::info!(by, ended, "sessions were ended by hand");
+    let whose = fields.text("end");
+    if !whose.is_empty() {
+        let moderator = (whose != "*").then_some(whose);
+        let ended = shared.logins.log_all_out(moderator);
+        let ended = ended.map_err(|error| trouble(&error))?;
+        tracing::info!(by, ended, "sessions were ended by hand");
+    }
     Ok(see_other("/logins"))
 }
 

@@ -5,7 +5,6 @@
 //! [`HEAD_TIME_MAX`]. Connections over [`CONNECTIONS_MAX`] wait. A request's body is never read.
 
 use std::convert::Infallible;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,13 +12,12 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::service::service_fn;
-use local_socket::Listener;
 use local_socket::http::{HttpLimits, answer_one};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_util::sync::CancellationToken;
+use tokio::net::UnixStream;
 
 use super::page::Source;
-use crate::serve::socket;
+use crate::serve::socket::{Server, Talk};
 
 pub const PATH: &str = "/metrics";
 
@@ -48,36 +46,16 @@ const LIMITS: HttpLimits = HttpLimits {
     connection_time_max: CONNECTION_TIME_MAX,
 };
 
-/// The web server in front runs as another user, and everyone with the volume may read.
-const SOCKET_MODE: u32 = 0o666;
+pub type MetricsServer = Server<Arc<Source>>;
 
-/// The socket and the source of its page.
-#[derive(Debug)]
-pub struct MetricsServer {
-    listener: Listener,
-    source: Arc<Source>,
-}
+impl Talk for Arc<Source> {
+    const CONNECTIONS_MAX: usize = CONNECTIONS_MAX;
 
-impl MetricsServer {
-    pub fn open(path: &Path, source: Source) -> anyhow::Result<Self> {
-        Ok(Self {
-            listener: socket::listen(path, SOCKET_MODE)?,
-            source: Arc::new(source),
-        })
-    }
+    /// The web server in front runs as another user, and everyone with the volume may read.
+    const MODE: u32 = 0o666;
 
-    /// Serves it until `shutdown`.
-    ///
-    /// # Errors
-    /// None; it is a `Result` so that it can be joined with the loop.
-    pub async fn serve(self, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let source = self.source;
-        let talk = move |stream| {
-            let source = source.clone();
-            async move { converse(stream, &source).await }
-        };
-        socket::serve(self.listener, CONNECTIONS_MAX, talk, &shutdown).await;
-        Ok(())
+    async fn talk(self, stream: UnixStream) -> anyhow::Result<()> {
+        converse(stream, &self).await
     }
 }
 

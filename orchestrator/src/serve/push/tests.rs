@@ -11,6 +11,7 @@ use store::Store;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixListener;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::services::tests::services;
@@ -37,7 +38,7 @@ impl Rig {
         let names = names.map(|name| Host::parse(name).unwrap()).to_vec();
         let handler = PushHandler::new(services(&store, &gateway_socket), names.into());
         let socket = dir.path().join("push.sock");
-        let server = PushServer::open(&socket, handler).unwrap();
+        let server = PushServer::open(&socket, Arc::new(handler)).unwrap();
         let shutdown = CancellationToken::new();
         tokio::spawn(server.serve(shutdown.clone()));
         Self {
