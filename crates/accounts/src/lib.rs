@@ -4,6 +4,17 @@
 //! and random numbers are arguments. Calls are short: the slow part of a login, [`Password::is`],
 //! needs no file.
 
+/// Shows the names of types in place of the secrets that they hold.
+macro_rules! hide {
+    ($($name:ident),+) => {
+        $(impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(stringify!($name))
+            }
+        })+
+    };
+}
+
 mod error;
 mod file;
 

@@ -4,6 +4,8 @@ use hmac::{Hmac, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
+hide!(Key);
+
 pub(crate) struct Key(Zeroizing<[u8; 32]>);
 
 impl Key {
@@ -35,12 +37,6 @@ impl Key {
             mac.update(part);
         }
         mac
-    }
-}
-
-impl std::fmt::Debug for Key {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Key")
     }
 }
 

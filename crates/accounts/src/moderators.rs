@@ -10,6 +10,8 @@ use crate::file::{Accounts, Keys, millis, timestamp};
 use crate::password::{Hashed, Password};
 use crate::second_factor::{RECOVERY_CODES, SECRET_BYTES, Secret, recovery_code, recovery_hash};
 
+hide!(Enrolled);
+
 /// Bytes of the random value of each reset.
 pub(crate) const EPOCH_BYTES: usize = 16;
 
@@ -31,12 +33,6 @@ pub struct Enrolled {
     pub secret: Secret,
     /// For a moderator who has lost the app. Each can be used once.
     pub recovery_codes: Vec<String>,
-}
-
-impl std::fmt::Debug for Enrolled {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Enrolled")
-    }
 }
 
 /// A person who tries to log in, whether or not the account exists.

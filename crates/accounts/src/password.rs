@@ -9,6 +9,8 @@ use zeroize::Zeroizing;
 
 use crate::error::AccountsError;
 
+hide!(Hashed, Password);
+
 /// Memory of a hash, in KiB. The console's setting limits parallel hashes, and each takes this much
 /// of the container's memory.
 pub const MEMORY_KIB: u32 = 32 * 1024;
@@ -28,18 +30,6 @@ pub struct Password(Zeroizing<String>);
 /// The stored hash of a password, in the PHC format.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Hashed(pub(crate) String);
-
-impl std::fmt::Debug for Hashed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Hashed")
-    }
-}
-
-impl std::fmt::Debug for Password {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Password")
-    }
-}
 
 impl Password {
     /// Accepts any text. The form's size limits its length.

@@ -9,6 +9,8 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
+hide!(Secret);
+
 /// Bytes of a shared secret (RFC 4226, section 4: as long as the hash).
 pub const SECRET_BYTES: usize = 20;
 
@@ -30,12 +32,6 @@ const ISSUER: &str = "Fedicensus";
 
 /// The secret shared with an authenticator app.
 pub struct Secret(Zeroizing<[u8; SECRET_BYTES]>);
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret")
-    }
-}
 
 impl Secret {
     pub(crate) fn new(bytes: [u8; SECRET_BYTES]) -> Self {

@@ -13,6 +13,8 @@ use crate::error::AccountsError;
 use crate::file::{Accounts, millis, timestamp};
 use crate::moderators::Accepted;
 
+hide!(Token);
+
 /// A session that is unused for this long ends (OWASP ASVS 3.3.2, level 2: 30 minutes).
 pub const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 
@@ -37,12 +39,6 @@ pub struct Session {
     pub moderator: String,
     pub created_at: Timestamp,
     pub used_at: Timestamp,
-}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token")
-    }
 }
 
 impl Token {

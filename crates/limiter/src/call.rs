@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::inside::{InProgress, Inside};
+use crate::inside::{Counted, Inside};
 use crate::limits::{Limits, Unfit, WorkTime};
 use crate::metrics::Metrics;
 
@@ -68,7 +68,7 @@ pub struct Times {
 #[derive(Debug)]
 pub(crate) struct Entry {
     #[expect(dead_code, reason = "its drop gives the slot back")]
-    in_progress: InProgress,
+    in_progress: Counted,
     pub(crate) entered: Instant,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Inside {
 }
 
 #[derive(Debug)]
-struct Counts {
+pub(crate) struct Counts {
     calls: usize,
     refusals: usize,
     waiting: usize,
@@ -30,17 +30,12 @@ struct Counts {
     work_time: Option<Duration>,
 }
 
-/// A call in progress. Dropping it ends the call.
+/// A call in progress, a sleeping refusal, or a slot of the queue. Dropping it ends that.
 #[derive(Debug)]
-pub(crate) struct InProgress(Arc<Inside>);
-
-/// A sleeping refusal. Dropping it ends the refusal.
-#[derive(Debug)]
-pub(crate) struct Refusing(Arc<Inside>);
-
-/// A slot of the queue. Dropping it frees the slot.
-#[derive(Debug)]
-pub(crate) struct Waiting(Arc<Inside>);
+pub(crate) struct Counted {
+    inside: Arc<Inside>,
+    count: fn(&mut Counts) -> &mut usize,
+}
 
 impl Inside {
     pub(crate) fn new(limits: Limits, work_time: WorkTime) -> Self {
@@ -61,37 +56,35 @@ impl Inside {
     }
 
     /// Begins a call. `None` if too many are in progress.
-    pub(crate) fn enter(self: &Arc<Self>) -> Option<InProgress> {
-        let mut counts = self.counts();
-        if counts.calls >= self.limits.calls_max {
-            return None;
-        }
-        counts.calls = counts.calls.saturating_add(1);
-        Some(InProgress(Arc::clone(self)))
+    pub(crate) fn enter(self: &Arc<Self>) -> Option<Counted> {
+        self.count(|counts| &mut counts.calls, self.limits.calls_max)
     }
 
     /// Begins a refusal. `None` if too many sleep. They are counted separately, so that a banned
     /// address takes no slots from other calls.
-    pub(crate) fn enter_refusal(self: &Arc<Self>) -> Option<Refusing> {
-        let mut counts = self.counts();
-        if counts.refusals >= self.limits.calls_max {
-            return None;
-        }
-        counts.refusals = counts.refusals.saturating_add(1);
-        Some(Refusing(Arc::clone(self)))
+    pub(crate) fn enter_refusal(self: &Arc<Self>) -> Option<Counted> {
+        self.count(|counts| &mut counts.refusals, self.limits.calls_max)
     }
 
     /// Takes a slot of the queue. `None` if it is full.
-    pub(crate) fn queue(self: &Arc<Self>) -> Option<Waiting> {
+    pub(crate) fn queue(self: &Arc<Self>) -> Option<Counted> {
+        let bound = self.work_time().map(|time| self.limits.waiting_max(time));
+        self.count(|counts| &mut counts.waiting, bound.unwrap_or(usize::MAX))
+    }
+
+    fn count(
+        self: &Arc<Self>,
+        count: fn(&mut Counts) -> &mut usize,
+        most: usize,
+    ) -> Option<Counted> {
         let mut counts = self.counts();
-        let bound = counts
-            .work_time
-            .map(|work_time| self.limits.waiting_max(work_time));
-        if bound.is_some_and(|bound| counts.waiting >= bound) {
+        let number = count(&mut counts);
+        if *number >= most {
             return None;
         }
-        counts.waiting = counts.waiting.saturating_add(1);
-        Some(Waiting(Arc::clone(self)))
+        *number = number.saturating_add(1);
+        let inside = Arc::clone(self);
+        Some(Counted { inside, count })
     }
 
     /// Records how long a call waited and its computation took.
@@ -125,24 +118,11 @@ impl Inside {
     }
 }
 
-impl Drop for InProgress {
+impl Drop for Counted {
     fn drop(&mut self) {
-        let mut counts = self.0.counts();
-        counts.calls = counts.calls.saturating_sub(1);
-    }
-}
-
-impl Drop for Refusing {
-    fn drop(&mut self) {
-        let mut counts = self.0.counts();
-        counts.refusals = counts.refusals.saturating_sub(1);
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let mut counts = self.0.counts();
-        counts.waiting = counts.waiting.saturating_sub(1);
+        let mut counts = self.inside.counts();
+        let number = (self.count)(&mut counts);
+        *number = number.saturating_sub(1);
     }
 }
 
