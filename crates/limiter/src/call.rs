@@ -130,15 +130,6 @@ impl Limiter {
             .await
     }
 
-    /// Returns when the constant time is over, without a computation.
-    pub async fn wait_only<T>(&self, jitter_share: f64) -> Call<T> {
-        let Some(entry) = self.enter() else {
-            return self.answered_at_once();
-        };
-        self.refuse(entry, Status::WaitLimitFull, jitter_share)
-            .await
-    }
-
     /// Begins a call: its constant time counts from here. `None` if too many are in progress.
     pub(crate) fn enter(&self) -> Option<Entry> {
         Some(Entry {

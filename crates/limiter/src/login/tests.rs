@@ -33,6 +33,22 @@ impl World {
         }
     }
 
+    /// With so many attempts of an address a minute.
+    fn with_attempts(attempts_per_minute: u32) -> Self {
+        Self::new(LoginLimits {
+            attempts_per_minute,
+            ..limits()
+        })
+    }
+
+    /// With so many failures of a user a minute.
+    fn with_failures(failures_per_minute: u32) -> Self {
+        Self::new(LoginLimits {
+            failures_per_minute,
+            ..limits()
+        })
+    }
+
     fn now(&self) -> Timestamp {
         Timestamp(Duration::from_secs(1_000_000)).plus(self.began.elapsed())
     }
@@ -47,6 +63,20 @@ impl World {
 
     async fn status(&self, who: Who<'_>, is_right: bool) -> &'static str {
         self.login(who, is_right).await.call.status.as_str()
+    }
+
+    fn record(&self, address: &str) -> Record {
+        let key = Key::Address(address.to_owned());
+        self.limiter.with_state(|state| state.get(&key)).unwrap()
+    }
+
+    /// The statuses of attempts one after the other.
+    async fn statuses(&self, count: usize, who: Who<'_>, is_right: bool) -> Vec<&'static str> {
+        let mut found = Vec::new();
+        for _ in 0..count {
+            found.push(self.status(who, is_right).await);
+        }
+        found
     }
 }
 
@@ -88,14 +118,8 @@ async fn without_an_address_and_a_user_nothing_is_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn one_attempt_too_many_bans_the_address() {
-    let world = World::new(LoginLimits {
-        attempts_per_minute: 2,
-        ..limits()
-    });
-    let mut found = Vec::new();
-    for _ in 0..4 {
-        found.push(world.status(from("a"), true).await);
-    }
+    let world = World::with_attempts(2);
+    let found = world.statuses(4, from("a"), true).await;
     assert_eq!(found, ["ran", "ran", "rate-limited", "banned-ip"]);
     assert_eq!(world.status(from("b"), true).await, "ran");
     let counts = world.limiter.metrics();
@@ -107,10 +131,7 @@ async fn one_attempt_too_many_bans_the_address() {
 
 #[tokio::test(start_paused = true)]
 async fn one_failure_too_many_locks_the_user() {
-    let world = World::new(LoginLimits {
-        failures_per_minute: 2,
-        ..limits()
-    });
+    let world = World::with_failures(2);
     let mut found = Vec::new();
     for address in ["a", "b", "c", "d", "e"] {
         let who = Who {
@@ -126,10 +147,7 @@ async fn one_failure_too_many_locks_the_user() {
         (3, 1)
     );
     // The attempts counted for their addresses.
-    let attempts = world
-        .limiter
-        .with_state(|state| state.get(&Key::Address("e".to_owned())));
-    assert_eq!(attempts.unwrap().times.len(), 1);
+    assert_eq!(world.record("e").times.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -140,10 +158,7 @@ async fn a_ban_ends_and_the_window_is_still_full() {
         clean_up_every: ms(100),
         ..limits()
     });
-    let mut found = Vec::new();
-    for _ in 0..3 {
-        found.push(world.status(from("a"), true).await);
-    }
+    let mut found = world.statuses(3, from("a"), true).await;
     advance(ms(250)).await;
     found.push(world.status(from("a"), true).await);
     assert_eq!(found, ["ran", "rate-limited", "banned-ip", "rate-limited"]);
@@ -159,10 +174,7 @@ async fn a_lock_ends() {
         clean_up_every: ms(100),
         ..limits()
     });
-    let mut found = Vec::new();
-    for _ in 0..3 {
-        found.push(world.status(of("user"), false).await);
-    }
+    let mut found = world.statuses(3, of("user"), false).await;
     advance(ms(250)).await;
     found.push(world.status(of("user"), true).await);
     assert_eq!(found, ["ran", "ran", "locked-user", "ran"]);
@@ -185,8 +197,7 @@ async fn attempts_during_a_ban_are_not_recorded() {
         world.status(from("a"), true).await;
         advance(Duration::from_secs(4)).await;
     }
-    let key = Key::Address("a".to_owned());
-    let record = world.limiter.with_state(|state| state.get(&key)).unwrap();
+    let record = world.record("a");
     assert_eq!((record.times.len(), record.bans), (2, 1));
     advance(Duration::from_secs(15)).await;
     assert_eq!(world.status(from("a"), true).await, "ran");
@@ -194,10 +205,7 @@ async fn attempts_during_a_ban_are_not_recorded() {
 
 #[tokio::test(start_paused = true)]
 async fn success_forgives_no_failure() {
-    let world = World::new(LoginLimits {
-        failures_per_minute: 1,
-        ..limits()
-    });
+    let world = World::with_failures(1);
     for (is_right, expect) in [
         (false, "ran"),
         (true, "ran"),
@@ -211,10 +219,7 @@ async fn success_forgives_no_failure() {
 /// An error is not a free guess.
 #[tokio::test(start_paused = true)]
 async fn a_computation_that_fails_is_a_failure() {
-    let world = World::new(LoginLimits {
-        failures_per_minute: 1,
-        ..limits()
-    });
+    let world = World::with_failures(1);
     for expect in ["ran", "ran", "locked-user"] {
         let work = |_permit| async { Err::<Option<()>, _>("no memory") };
         let attempt = world
@@ -227,24 +232,16 @@ async fn a_computation_that_fails_is_a_failure() {
 
 #[tokio::test(start_paused = true)]
 async fn others_failures_do_not_lock_a_known_browser() {
-    let world = World::new(LoginLimits {
-        failures_per_minute: 2,
-        ..limits()
-    });
+    let world = World::with_failures(2);
     let known = Who {
         device: Some("d1"),
         ..of("user")
     };
-    for _ in 0..3 {
-        world.status(of("user"), false).await;
-    }
+    world.statuses(3, of("user"), false).await;
     assert_eq!(world.status(of("user"), true).await, "locked-user");
     assert_eq!(world.status(known, true).await, "ran");
     // A stolen cookie is not a free guess either.
-    let mut found = Vec::new();
-    for _ in 0..4 {
-        found.push(world.status(known, false).await);
-    }
+    let found = world.statuses(4, known, false).await;
     assert_eq!(found, ["ran", "ran", "ran", "locked-user"]);
     let other = Who {
         device: Some("d2"),
@@ -255,10 +252,7 @@ async fn others_failures_do_not_lock_a_known_browser() {
 
 #[tokio::test(start_paused = true)]
 async fn refusals_take_as_long_as_computations_unless_they_are_dropped() {
-    let world = World::new(LoginLimits {
-        attempts_per_minute: 0,
-        ..limits()
-    });
+    let world = World::with_attempts(0);
     let login = world.login(from("a"), true).await;
     assert_eq!(login.call.status, Status::RateLimited);
     let until = login.began.unwrap().until;
