@@ -10,27 +10,39 @@ use crate::stage::{Browser, Stage};
 /// The values of a page's checkboxes.
 fn boxes(body: &str) -> Vec<String> {
     let parts = body.split("type=\"checkbox\"").skip(1);
-    parts
-        .map(|part| {
-            let (_, rest) = part.split_once("value=\"").unwrap();
-            rest.split('"').next().unwrap().to_owned()
-        })
-        .collect()
+    let value = |part: &str| {
+        let (_, rest) = part.split_once("value=\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    };
+    parts.map(value).collect()
 }
 
+/// Submits the form of a page to a path. Returns the answer.
 async fn submit(
     stage: &Stage,
     browser: &mut Browser,
-    page: &str,
-    to: &str,
+    [page, to]: [&str; 2],
     fields: &str,
 ) -> String {
     let form = stage.get(browser, page).await.form();
-    let reply = stage
-        .post(browser, to, &format!("form={form}&{fields}"))
-        .await;
+    let body = format!("form={form}&{fields}");
+    let reply = stage.post(browser, to, &body).await;
     assert_eq!(reply.status, 200, "{}", reply.body);
     reply.body
+}
+
+async fn decide(stage: &Stage, browser: &mut Browser, fields: &str) -> String {
+    submit(
+        stage,
+        browser,
+        ["/group?domain=farm.org", "/groups"],
+        fields,
+    )
+    .await
+}
+
+async fn undo(stage: &Stage, browser: &mut Browser, fields: &str) -> String {
+    submit(stage, browser, ["/decisions"; 2], fields).await
 }
 
 fn decision(stage: &Stage, domain: &str) -> Option<Decision> {
@@ -46,28 +58,14 @@ async fn with_three_decisions() -> (Stage, Browser) {
         .await;
     let mut browser = stage.logged_in().await;
     let fields = "domain=farm.org&domain=mill.org&verb=deny&reason=spam+%3Cb%3E";
-    let done = submit(
-        &stage,
-        &mut browser,
-        "/group?domain=farm.org",
-        "/groups",
-        fields,
-    )
-    .await;
+    let done = decide(&stage, &mut browser, fields).await;
     assert!(
         done.contains("farm.org: denied") && done.contains("mill.org: denied"),
         "{done}"
     );
     assert_eq!(decision(&stage, "farm.org"), Some(Decision::Deny));
     let fields = "domain=farm.org&verb=limit&a_day=7&reason=let+us+see";
-    submit(
-        &stage,
-        &mut browser,
-        "/group?domain=farm.org",
-        "/groups",
-        fields,
-    )
-    .await;
+    decide(&stage, &mut browser, fields).await;
     (stage, browser)
 }
 
@@ -86,47 +84,21 @@ async fn groups_are_decided_about_by_many_undone_and_logged_by_name() {
         ["g3", "g2"],
         "the newest about each group"
     );
-    submit(
-        &stage,
-        &mut browser,
-        "/decisions",
-        "/decisions",
-        "decision=g3",
-    )
-    .await;
+    undo(&stage, &mut browser, "decision=g3").await;
     assert_eq!(
         decision(&stage, "farm.org"),
         Some(Decision::Deny),
         "the decision before"
     );
-    let group = stage
-        .store
-        .reader()
-        .unwrap()
-        .group("farm.org")
-        .unwrap()
-        .unwrap();
-    assert_eq!(group.reason.as_deref(), Some("spam <b>"), "with its reason");
-    let undone = submit(
-        &stage,
-        &mut browser,
-        "/decisions",
-        "/decisions",
-        "decision=g2",
-    )
-    .await;
+    let group = stage.store.reader().unwrap().group("farm.org").unwrap();
+    let reason = group.unwrap().reason;
+    assert_eq!(reason.as_deref(), Some("spam <b>"), "with its reason");
+    let undone = undo(&stage, &mut browser, "decision=g2").await;
     assert!(undone.contains("mill.org: undone"), "{undone}");
     assert_eq!(decision(&stage, "mill.org"), Some(Decision::None));
 
     // A page that was loaded before another moderator decided.
-    let late = submit(
-        &stage,
-        &mut browser,
-        "/decisions",
-        "/decisions",
-        "decision=g1&decision=g99",
-    )
-    .await;
+    let late = undo(&stage, &mut browser, "decision=g1&decision=g99").await;
     assert!(late.contains("a later decision"), "{late}");
     assert!(late.contains("there is no such decision"), "{late}");
     assert_eq!(decision(&stage, "farm.org"), Some(Decision::Deny));
@@ -147,7 +119,7 @@ async fn a_host_is_taken_out_and_put_back_and_its_checks_are_stopped() {
         found.unwrap().record.state
     };
     let fields = "host=a.farm.org&do=take_out&reason=asked+by+mail";
-    submit(&stage, &mut browser, path, "/host", fields).await;
+    submit(&stage, &mut browser, [path, "/host"], fields).await;
     let by = OptedOutBy::Moderator;
     assert_eq!(state(&stage), State::OptedOut { by });
     let order = stage.orders.recv().await.unwrap();
@@ -155,7 +127,7 @@ async fn a_host_is_taken_out_and_put_back_and_its_checks_are_stopped() {
     let page = stage.get(&mut browser, path).await;
     assert!(page.body.contains("Put it back"), "{}", page.body);
     let fields = "host=a.farm.org&do=put_back&reason=a+mistake";
-    submit(&stage, &mut browser, path, "/host", fields).await;
+    submit(&stage, &mut browser, [path, "/host"], fields).await;
     assert_eq!(state(&stage), State::Discovered);
     let log = stage.get(&mut browser, "/decisions").await;
     assert!(

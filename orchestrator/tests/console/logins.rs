@@ -44,10 +44,7 @@ async fn whatever_is_wrong_gets_the_same_answer() {
     assert_eq!(answers[0].0, 403);
     answers.dedup();
     assert_eq!(answers.len(), 1, "{answers:?}");
-    let mut elsewhere = Browser {
-        address: "192.0.2.2",
-        ..Browser::default()
-    };
+    let mut elsewhere = Browser::at("192.0.2.2");
     let reply = stage
         .try_login(&mut elsewhere, "ada", PASSWORD, &code)
         .await;
@@ -134,30 +131,14 @@ async fn a_refusals_time_does_not_reveal_its_reason() {
 async fn a_lock_does_not_stop_the_owner_in_a_known_browser() {
     let mut stage = Stage::start().await;
     let mut known = stage.logged_in().await;
-    let attackers = [
-        "192.0.2.11",
-        "192.0.2.12",
-        "192.0.2.13",
-        "192.0.2.14",
-        "192.0.2.15",
-        "192.0.2.16",
-        "192.0.2.17",
-        "192.0.2.18",
-    ];
-    for address in attackers {
-        let mut browser = Browser {
-            address,
-            ..Browser::default()
-        };
+    for number in 11..19 {
+        let mut browser = Browser::at(format!("192.0.2.{number}").leak());
         stage
             .try_login(&mut browser, "ada", "wrong horse!", "0")
             .await;
     }
     let (first, second) = (stage.code(), stage.code());
-    let mut stranger = Browser {
-        address: "192.0.2.20",
-        ..Browser::default()
-    };
+    let mut stranger = Browser::at("192.0.2.20");
     let reply = stage
         .try_login(&mut stranger, "ada", PASSWORD, &first)
         .await;
@@ -201,10 +182,7 @@ async fn bans_and_sessions_are_there_after_a_restart() {
     let mut stage = Stage::start().await;
     let browser = stage.logged_in().await;
     for _ in 0..7 {
-        let mut browser = Browser {
-            address: "192.0.2.9",
-            ..Browser::default()
-        };
+        let mut browser = Browser::at("192.0.2.9");
         stage
             .try_login(&mut browser, "ada", "wrong horse!", "0")
             .await;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::stage::{Browser, Stage};
+use crate::stage::{Browser, Reply, Stage};
 
 const PAGES: [&str; 9] = [
     "/",
@@ -30,38 +30,20 @@ const FORMS: [&str; 7] = [
 async fn without_a_session_every_page_and_form_leads_to_the_login() {
     let stage = Stage::start().await;
     let mut browser = Browser::default();
+    let is_login =
+        |reply: &Reply| (reply.status, reply.header("location")) == (303, Some("/login"));
     for page in PAGES {
-        let reply = stage.get(&mut browser, page).await;
-        assert_eq!(
-            (reply.status, reply.header("location")),
-            (303, Some("/login")),
-            "{page}"
-        );
+        assert!(is_login(&stage.get(&mut browser, page).await), "{page}");
     }
     for form in FORMS {
-        let reply = stage
-            .post(
-                &mut browser,
-                form,
-                "form=x&domain=a.farm.org&verb=deny&reason=r",
-            )
-            .await;
-        assert_eq!(
-            (reply.status, reply.header("location")),
-            (303, Some("/login")),
+        let body = "form=x&domain=a.farm.org&verb=deny&reason=r";
+        assert!(
+            is_login(&stage.post(&mut browser, form, body).await),
             "{form}"
         );
     }
-    assert!(
-        stage
-            .store
-            .reader()
-            .unwrap()
-            .decisions(None, 1)
-            .unwrap()
-            .rows
-            .is_empty()
-    );
+    let log = stage.store.reader().unwrap().decisions(None, 1).unwrap();
+    assert!(log.rows.is_empty());
 }
 
 #[tokio::test]

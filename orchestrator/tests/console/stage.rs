@@ -70,6 +70,14 @@ impl Default for Browser {
 }
 
 impl Browser {
+    /// A browser at this address.
+    pub(crate) fn at(address: &'static str) -> Self {
+        Self {
+            address,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn cookie(&self, name: &str) -> Option<&str> {
         let mut of_name = self.cookies.iter().filter(|(key, _)| key == name);
         of_name.next().map(|(_, value)| value.as_str())
@@ -92,22 +100,16 @@ impl Browser {
 
 impl Reply {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let line = |line: &'_ str| {
-            line.split_once(": ")
-                .filter(|(key, _)| *key == name)
-                .is_some()
-        };
-        let found = self.head.lines().find(|text| line(text))?;
-        found.split_once(": ").map(|(_, value)| value)
+        let mut fields = self.head.lines().filter_map(|line| line.split_once(": "));
+        let found = fields.find(|(key, _)| *key == name);
+        found.map(|(_, value)| value)
     }
 
     /// The token in the page's first form.
     pub(crate) fn form(&self) -> String {
-        let (_, rest) = self
-            .body
-            .split_once("name=\"form\" value=\"")
-            .unwrap_or_default();
-        rest.split('"').next().unwrap_or_default().to_owned()
+        let form = self.body.split("name=\"form\" value=\"").nth(1);
+        let token = form.and_then(|rest| rest.split('"').next());
+        token.unwrap_or_default().to_owned()
     }
 }
 
@@ -200,11 +202,8 @@ impl Stage {
 
     /// Admits hosts and groups them.
     pub(crate) async fn bring_in(&self, names: &[&str]) {
-        let hosts = names
-            .iter()
-            .map(|name| Host::parse(name).unwrap())
-            .collect();
-        let now = self.services.now();
+        let hosts = names.iter().map(|name| Host::parse(name).unwrap());
+        let (hosts, now) = (hosts.collect(), self.services.now());
         self.store.writer().add_now(hosts, now).await.unwrap();
         let mut after = Some(0);
         while let Some(last) = after {
@@ -238,19 +237,14 @@ impl Stage {
 
     async fn send(&self, browser: &mut Browser, method: &str, path: &str, body: &str) -> Reply {
         let Browser { agent, address, .. } = *browser;
-        let cookies: Vec<_> = browser
-            .cookies
-            .iter()
+        let cookies = browser.cookies.iter();
+        let cookies: Vec<_> = cookies
             .map(|(name, value)| format!("{name}={value}"))
             .collect();
-        let cookies = if cookies.is_empty() {
-            String::new()
-        } else {
-            format!("cookie: {}\r\n", cookies.join("; "))
-        };
+        let cookies = cookies.join("; ");
         let length = body.len();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nhost: console\r\nx-real-ip: {address}\r\nuser-agent: {agent}\r\n{cookies}content-type: application/x-www-form-urlencoded\r\ncontent-length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nhost: console\r\nx-real-ip: {address}\r\nuser-agent: {agent}\r\ncookie: {cookies}\r\ncontent-type: application/x-www-form-urlencoded\r\ncontent-length: {length}\r\n\r\n{body}"
         );
         let mut stream = UnixStream::connect(&self.http).await.unwrap();
         stream.write_all(request.as_bytes()).await.ok();

@@ -7,6 +7,7 @@ use intake::wire::{self, Answer, Census, Request};
 use token::Purpose;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
+use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::stage::{Stage, host, read_reply, token};
@@ -21,10 +22,7 @@ async fn a_client_over_its_limit_is_told_when_to_come_again_and_costs_no_look_up
     }
     let asked = stage.lookups();
     let reply = stage.post("/opt-out", "", SOCIAL).await;
-    assert_eq!(
-        (reply.status, &reply.json["code"]),
-        (429, &"too_many_requests".into())
-    );
+    reply.has_code(429, "too_many_requests");
     let wait = reply
         .head
         .lines()
@@ -42,42 +40,34 @@ async fn clients_that_nobody_can_tell_apart_share_one_limit() {
     let stage = Stage::start().await;
     for number in 0..20 {
         let forged = format!("192.0.2.9\r\nx-real-ip: 192.0.2.{number}");
-        assert_eq!(
-            stage.post_from(&forged, "/submit", "", SOCIAL).await.status,
-            403
-        );
+        let reply = stage.post_from(&forged, "/submit", "", SOCIAL).await;
+        assert_eq!(reply.status, 403);
     }
-    assert_eq!(
-        stage.post_from("unix:", "/submit", "", SOCIAL).await.status,
-        429
-    );
+    let reply = stage.post_from("unix:", "/submit", "", SOCIAL).await;
+    assert_eq!(reply.status, 429);
 }
 
 #[tokio::test]
 async fn bodies_and_heads_over_their_bounds_are_refused() {
     let stage = Stage::start().await;
     let fits = format!("{SOCIAL}{}", " ".repeat(4096 - SOCIAL.len()));
-    assert_eq!(stage.post("/submit", "", &fits).await.status, 403);
-    assert_eq!(
-        stage.post("/submit", "", &format!("{fits} ")).await.status,
-        413
-    );
     let chunked = format!(
         "POST /submit HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1001\r\n{}\r\n0\r\n\r\n",
         " ".repeat(4097)
     );
     assert_eq!(stage.raw(chunked).await.status, 413);
     let long = format!("Fedicensus-Token: {}\r\n", "x".repeat(700));
-    assert_eq!(stage.post("/submit", &long, SOCIAL).await.status, 400);
     let longer = format!("x-more: {}\r\n", "x".repeat(17 * 1024));
-    assert_eq!(stage.post("/submit", &longer, SOCIAL).await.status, 431);
-    assert_eq!(
-        stage
-            .post("/submit", &"x: y\r\n".repeat(70), SOCIAL)
-            .await
-            .status,
-        431
-    );
+    for (header, body, status) in [
+        ("", fits.as_str(), 403),
+        ("", &format!("{fits} "), 413),
+        (&long, SOCIAL, 400),
+        (&longer, SOCIAL, 431),
+        (&"x: y\r\n".repeat(70), SOCIAL, 431),
+    ] {
+        let reply = stage.post("/submit", header, body).await;
+        assert_eq!(reply.status, status, "{header:.20} {}", body.len());
+    }
 }
 
 /// Any page can make its readers' browsers send a text. For a body declared as JSON, browsers ask
@@ -106,15 +96,9 @@ async fn a_body_that_is_not_said_to_be_json_changes_nothing_and_is_not_charged()
             "content-type: text/plain\r\ncontent-type: application/json\r\n",
         ] {
             let reply = post(kind).await;
-            assert_eq!(
-                (reply.status, &reply.json["code"]),
-                (415, &"not_json".into()),
-                "{kind}: {reply:?}"
-            );
-            let is_problem = reply
-                .head
-                .contains("content-type: application/problem+json");
-            assert!(is_problem, "{reply:?}");
+            reply.has_code(415, "not_json");
+            let type_line = "content-type: application/problem+json";
+            assert!(reply.head.contains(type_line), "{kind}: {reply:?}");
         }
     }
     assert_eq!(stage.lookups(), 0);
@@ -164,13 +148,9 @@ async fn the_daemons_socket_for_the_intake_takes_nothing_but_its_four_requests()
     assert_eq!(stage.state("a.example"), None);
     let census = Census::new(stage.census.clone());
     let host = host("192-0-2-1.co.uk.invalid");
-    let answer = census
-        .ask(&Request::Submit {
-            host,
-            vouched: None,
-        })
-        .await
-        .unwrap();
+    let vouched = None;
+    let answer = census.ask(&Request::Submit { host, vouched });
+    let answer = answer.await.unwrap();
     assert!(matches!(answer, Answer::NotAdmitted { .. }), "{answer:?}");
 }
 
@@ -181,11 +161,7 @@ async fn a_daemon_that_is_away_is_nobodys_fault() {
     std::fs::remove_file(&stage.census).unwrap();
     let header = token(Purpose::OptOut, "a.example", "social.a.example");
     let reply = stage.post("/opt-out", &header, SOCIAL).await;
-    assert_eq!(
-        (reply.status, &reply.json["code"]),
-        (503, &"census_away".into()),
-        "{reply:?}"
-    );
+    reply.has_code(503, "census_away");
     assert!(reply.head.contains("retry-after: 30"), "{}", reply.head);
 }
 
@@ -202,22 +178,35 @@ impl io::Write for Log {
     }
 }
 
+impl Log {
+    /// Logs into it until the guard is dropped.
+    fn begin(&self, level: tracing::Level) -> (DefaultGuard, tracing::Dispatch) {
+        let log = self.clone();
+        let logging = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_writer(move || log.clone())
+            .with_ansi(false)
+            .finish()
+            .set_default();
+        // With a single subscriber, tracing would disable a line for good that another test's
+        // thread reaches first.
+        let second = tracing::Dispatch::new(tracing_subscriber::registry());
+        (logging, second)
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
 /// Behind a TLS terminator that is not configured, all of its clients have its address.
 #[tokio::test]
 async fn requests_that_all_come_from_one_address_are_warned_of_once_and_so_is_their_end() {
     let log = Log::default();
-    let writer = log.clone();
-    let _default = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::INFO)
-        .with_writer(move || writer.clone())
-        .with_ansi(false)
-        .finish()
-        .set_default();
-    // For the reason below.
-    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
+    let _logging = log.begin(tracing::Level::INFO);
     let stage = Stage::start().await;
     let lines = |with: &str| {
-        let said = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        let said = log.text();
         assert!(!said.contains("192.0.2"), "{said}");
         said.lines().filter(|line| line.contains(with)).count()
     };
@@ -241,32 +230,17 @@ async fn requests_that_all_come_from_one_address_are_warned_of_once_and_so_is_th
 #[tokio::test]
 async fn no_line_of_the_log_tells_who_asked() {
     let log = Log::default();
-    let writer = log.clone();
-    let _default = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .with_ansi(false)
-        .finish()
-        .set_default();
-    // With a single subscriber, tracing would disable a line for good that another test's thread
-    // reaches first.
-    let _second = tracing::Dispatch::new(tracing_subscriber::registry());
+    let _logging = log.begin(tracing::Level::TRACE);
     let stage = Stage::start().await;
     stage.publish_key("_fedicensus", "a.example");
     let header = token(Purpose::OptOut, "a.example", "social.a.example");
     for client in ["203.0.113.77", "2001:db8:77::1"] {
         stage.post_from(client, "/opt-out", &header, SOCIAL).await;
-        stage
-            .post_from(
-                client,
-                "/submit",
-                "Fedicensus-Token: v1 secretpart\r\n",
-                SOCIAL,
-            )
-            .await;
+        let secret = "Fedicensus-Token: v1 secretpart\r\n";
+        stage.post_from(client, "/submit", secret, SOCIAL).await;
         stage.post_from(client, "/submit", "", "{").await;
     }
-    let said = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let said = log.text();
     assert!(said.contains("opted out by its owner"), "{said}");
     for never in ["203.0.113", "2001:db8", "secretpart"] {
         assert!(!said.contains(never), "{never}: {said}");

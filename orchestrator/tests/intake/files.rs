@@ -15,10 +15,7 @@ const RECORD: &str = "_fedicensus.social.a.example";
 async fn a_host_whose_dns_is_silent_submits_itself_and_opts_out_by_its_file() {
     let stage = Stage::start().await;
     let reply = stage.post("/submit", "", SOCIAL).await;
-    assert_eq!(
-        (reply.status, &reply.json["code"]),
-        (403, &"no_proof".into())
-    );
+    reply.has_code(403, "no_proof");
     let told = reply.json["detail"].as_str().unwrap();
     let line =
         "put the line `fedicensus-proof=submit` in https://social.a.example/.well-known/fedicensus";
@@ -35,7 +32,7 @@ async fn a_host_whose_dns_is_silent_submits_itself_and_opts_out_by_its_file() {
     assert_eq!(no.status, 403, "it says something else: {no:?}");
     stage.file_says(NAME, &["fedicensus-proof=opt-out"]);
     let out = stage.post("/opt-out", "", SOCIAL).await;
-    assert_eq!((out.status, &out.json["state"]), (200, &"opted_out".into()));
+    out.has_state(200, "opted_out");
 }
 
 /// A visit costs the host more than a look-up costs us.
@@ -145,11 +142,7 @@ async fn what_could_not_be_read_now_is_put_off() {
     ] {
         stage.file(NAME, told);
         let reply = stage.post("/opt-out", "", SOCIAL).await;
-        assert_eq!(
-            (reply.status, &reply.json["code"]),
-            (status, &code.into()),
-            "{reply:?}"
-        );
+        reply.has_code(status, code);
         let line = format!("retry-after: {retry}");
         assert!(reply.head.lines().any(|told| told == line), "{reply:?}");
         assert!(reply.head.contains("application/problem+json"), "{reply:?}");

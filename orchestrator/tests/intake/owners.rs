@@ -41,32 +41,16 @@ async fn listed() -> Stage {
 async fn an_owner_is_off_the_next_dump_at_once_and_comes_back_by_the_same_way() {
     let stage = listed().await;
     let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
-    assert_eq!(
-        (reply.status, &reply.json["state"]),
-        (200, &"opted_out".into()),
-        "{reply:?}"
-    );
+    reply.has_state(200, "opted_out");
     assert!(stage.listed().is_empty());
     let again = stage.post("/opt-out", &opt_out(), SOCIAL).await;
-    assert_eq!(
-        (again.status, &again.json["state"]),
-        (200, &"opted_out".into()),
-        "{again:?}"
-    );
+    again.has_state(200, "opted_out");
 
     let back = stage.post("/opt-out", &opt_in(), UNDO).await;
-    assert_eq!(
-        (back.status, &back.json["state"]),
-        (200, &"waiting".into()),
-        "{back:?}"
-    );
+    back.has_state(200, "waiting");
     assert_eq!(stage.state("social.a.example"), Some(State::Discovered));
     let nothing_left = stage.post("/opt-out", &opt_in(), UNDO).await;
-    assert_eq!(
-        (nothing_left.status, &nothing_left.json["state"]),
-        (200, &"known".into()),
-        "{nothing_left:?}"
-    );
+    nothing_left.has_state(200, "known");
 }
 
 /// A check in progress ends at once too.
@@ -126,11 +110,7 @@ async fn a_key_that_has_not_signed_takes_nobody_out() {
     let other = SecretKey::from_seed(&[8; 32]).public().to_string();
     stage.publish("_fedicensus.a.example", records(&[&other]));
     let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
-    assert_eq!(
-        (reply.status, &reply.json["code"]),
-        (400, &"not_signed".into()),
-        "{reply:?}"
-    );
+    reply.has_code(400, "not_signed");
     assert!(
         reply
             .head
@@ -149,16 +129,10 @@ async fn a_token_that_is_repeated_after_its_time_is_refused_before_dns_is_asked(
     let asked = stage.lookups();
     stage.time_is(NOW + 3600);
     let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
-    assert_eq!(
-        (reply.status, &reply.json["code"]),
-        (400, &"token_expired".into())
-    );
+    reply.has_code(400, "token_expired");
     stage.time_is(NOW - 2 * 86400);
     let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
-    assert_eq!(
-        (reply.status, &reply.json["code"]),
-        (400, &"token_not_yet".into())
-    );
+    reply.has_code(400, "token_not_yet");
     assert_eq!(stage.lookups(), asked);
     assert_eq!(stage.state("social.a.example"), Some(State::Discovered));
 }
@@ -183,11 +157,7 @@ async fn a_token_for_something_else_is_refused_before_dns_is_asked() {
         (&sigsum_token("a.example"), UNDO, "wrong_purpose"),
     ] {
         let reply = stage.post("/opt-out", header, body).await;
-        assert_eq!(
-            (reply.status, &reply.json["code"]),
-            (403, &code.into()),
-            "{reply:?}"
-        );
+        reply.has_code(403, code);
     }
     assert_eq!(stage.lookups(), 0);
     assert_eq!(stage.listed(), ["social.a.example"]);
@@ -283,11 +253,7 @@ async fn a_record_that_opts_in_undoes_no_opt_out() {
         stage.file_says(name.as_str(), &["fedicensus-proof=opt-in"]);
         let asked = stage.lookups();
         let reply = stage.post("/opt-out", "", UNDO).await;
-        assert_eq!(
-            (reply.status, &reply.json["code"]),
-            (403, &"no_proof".into()),
-            "{reply:?}"
-        );
+        reply.has_code(403, "no_proof");
         let told = reply.json["detail"].as_str().unwrap();
         assert!(told.contains("only a token"), "{told}");
         assert_eq!(stage.lookups(), asked);
@@ -370,11 +336,7 @@ async fn an_owner_undoes_no_word_of_a_moderators_or_of_robots_txt() {
         .await
         .unwrap();
     let reply = stage.post("/opt-out", &opt_in(), UNDO).await;
-    assert_eq!(
-        (reply.status, &reply.json["code"]),
-        (403, &"not_theirs".into()),
-        "{reply:?}"
-    );
+    reply.has_code(403, "not_theirs");
     writer
         .opt_out(&name, OptedOutBy::Moderator, now)
         .await

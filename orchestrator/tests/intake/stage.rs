@@ -128,6 +128,18 @@ fn alone(store: &Store, gate: NameGate) -> Handler {
 }
 
 impl Reply {
+    #[track_caller]
+    pub(crate) fn has_code(&self, status: u16, code: &str) {
+        let found = (self.status, &self.json["code"]);
+        assert_eq!(found, (status, &code.into()), "{self:?}");
+    }
+
+    #[track_caller]
+    pub(crate) fn has_state(&self, status: u16, state: &str) {
+        let found = (self.status, &self.json["state"]);
+        assert_eq!(found, (status, &state.into()), "{self:?}");
+    }
+
     /// The whole reply, without its date.
     pub(crate) fn bytes(&self) -> String {
         let head = self.head.lines().filter(|line| !line.starts_with("date: "));
@@ -171,20 +183,18 @@ impl Stage {
     ) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
+        let file = |name: &str, text: &str| {
+            std::fs::write(at(name), text).unwrap();
+            at(name)
+        };
         let store = store::open(&at("census.db")).unwrap();
         let names = Names {
             suffixes: Suffixes::compiled(),
             reserved: Reserved::AllowInLab,
         };
         let files = PolicyFiles {
-            rules: rules.map(|rules| {
-                std::fs::write(at("rules"), rules).unwrap();
-                at("rules")
-            }),
-            deny: deny.map(|names| {
-                std::fs::write(at("deny"), names).unwrap();
-                at("deny")
-            }),
+            rules: rules.map(|rules| file("rules", rules)),
+            deny: deny.map(|names| file("deny", names)),
             allow: None,
             suffix_list: SuffixPlace::default(),
             reserved: names.reserved,
@@ -251,11 +261,8 @@ impl Stage {
 
     /// Sets the result of asking a host for its file.
     pub(crate) fn file(&self, name: &str, told: Told) {
-        self.files
-            .there
-            .lock()
-            .unwrap()
-            .insert(name.to_owned(), told);
+        let mut there = self.files.there.lock().unwrap();
+        there.insert(name.to_owned(), told);
     }
 
     pub(crate) fn file_says(&self, name: &str, lines: &[&str]) {
@@ -369,12 +376,9 @@ pub(crate) async fn read_reply(mut stream: UnixStream) -> Reply {
     stream.read_to_end(&mut bytes).await.ok();
     let text = String::from_utf8(bytes).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let status = head.split(' ').nth(1);
     Reply {
-        status: head
-            .split(' ')
-            .nth(1)
-            .and_then(|status| status.parse().ok())
-            .unwrap_or(0),
+        status: status.and_then(|status| status.parse().ok()).unwrap_or(0),
         head: head.to_ascii_lowercase(),
         body: body.to_owned(),
         json: serde_json::from_str(body).unwrap_or_default(),

@@ -22,14 +22,10 @@ async fn whoever_has_a_key_submits_any_host_and_is_told_where_it_stands() {
     assert_eq!(stage.get("/submit/social.a.example").await.status, 404);
     let header = token(Purpose::Submit, "friend.example", "social.a.example");
     let reply = stage.post("/submit", &header, SOCIAL).await;
-    assert_eq!(
-        (reply.status, &reply.json["state"]),
-        (202, &"waiting".into()),
-        "{reply:?}"
-    );
+    reply.has_state(202, "waiting");
     assert_eq!(stage.state("social.a.example"), Some(State::Discovered));
     let state = stage.get("/submit/Social.A.example.").await;
-    assert_eq!((state.status, &state.json["state"]), (200, &"known".into()));
+    state.has_state(200, "known");
     assert_eq!(stage.post("/submit", &header, SOCIAL).await.status, 200);
 }
 
@@ -136,10 +132,7 @@ async fn the_known_token_vouches_for_nobody() {
     stage.publish("_sigsum_v1.test.sigsum.org", records(&[KNOWN_KEY]));
     let header = format!("Sigsum-Token: {KNOWN_TOKEN}\r\n");
     let reply = stage.post("/submit", &header, SOCIAL).await;
-    assert_eq!(
-        (reply.status, &reply.json["code"]),
-        (400, &"token_malformed".into())
-    );
+    reply.has_code(400, "token_malformed");
     assert_eq!(stage.lookups(), 0);
 }
 
@@ -166,7 +159,7 @@ async fn who_opted_out_is_not_brought_back_by_a_submission() {
     assert_eq!(stage.post("/opt-out", &out, SOCIAL).await.status, 200);
     let header = token(Purpose::Submit, "a.example", "social.a.example");
     let reply = stage.post("/submit", &header, SOCIAL).await;
-    assert_eq!((reply.status, &reply.json["state"]), (200, &"known".into()));
+    reply.has_state(200, "known");
     assert!(matches!(
         stage.state("social.a.example"),
         Some(State::OptedOut { .. })
@@ -319,11 +312,7 @@ async fn what_is_no_submission_is_refused_with_a_reason() {
         (&suffix, r#"{"host":"co.uk"}"#, "not_admitted"),
     ] {
         let reply = stage.post("/submit", header, body).await;
-        assert_eq!(
-            (reply.status, &reply.json["code"]),
-            (400, &code.into()),
-            "{reply:?}"
-        );
+        reply.has_code(400, code);
         assert_eq!(reply.json["status"], 400);
     }
     assert_eq!(stage.get("/submit/a%2Fb").await.status, 400);
