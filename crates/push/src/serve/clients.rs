@@ -191,19 +191,10 @@ impl Clients {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::ChannelId;
 
     #[test]
     fn a_message_for_which_there_is_no_room_is_not_taken() {
-        let message = Notification {
-            channel: ChannelId::from_bytes([1; 16]),
-            version: String::new(),
-            ttl_s: 60,
-            arrived_s: 1,
-            topic: None,
-            payload: None,
-            place_ms: 1,
-        };
+        let message = Notification::sample("");
         let clients = Clients {
             room: Arc::new(Semaphore::new(direct_bytes(&message) * 2 - 1)),
             ..Clients::default()

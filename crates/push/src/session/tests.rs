@@ -38,6 +38,26 @@ fn greeted() -> Session {
     session
 }
 
+fn hello(uaid: Uaid) -> String {
+    format!(r#"{{"messageType":"hello","uaid":"{uaid}"}}"#)
+}
+
+fn register() -> String {
+    format!(r#"{{"messageType":"register","channelID":"{CHANNEL}"}}"#)
+}
+
+fn channel() -> ChannelId {
+    ChannelId::parse(CHANNEL).unwrap()
+}
+
+/// Gives the session these answers. Returns the actions that follow from the last.
+fn answer(session: &mut Session, answers: impl IntoIterator<Item = Answer>) -> Vec<Action> {
+    let actions = answers
+        .into_iter()
+        .map(|answer| on(session, Event::Answer(answer)));
+    actions.last().unwrap()
+}
+
 fn check_close(actions: &[Action], expect: Close) {
     assert_eq!(actions, [Action::Close(expect)]);
 }
@@ -93,25 +113,20 @@ fn close_frames_are_autopushs() {
 fn who_is_unknown_gets_another_id_and_leaves_no_record() {
     let mut session = session(Rules::AUTOPUSH);
     let uaid = Uaid::from_random([1; 16]);
-    let hello = format!(r#"{{"messageType":"hello","uaid":"{uaid}"}}"#);
-    let asked = text(&mut session, &hello);
+    let asked = text(&mut session, &hello(uaid));
     assert_eq!(asked, [Action::Call(Call::GetUser(uaid))]);
     let actions = on(&mut session, Event::Answer(Answer::User(None)));
     let is_hello = |action: &Action| matches!(action, Action::Send(ServerMessage::Hello { uaid, .. }) if *uaid == candidate());
     assert!(actions.iter().any(is_hello), "{actions:?}");
-    assert!(
-        !actions
-            .iter()
-            .any(|action| matches!(action, Action::Call(_)))
-    );
+    let is_call = |action: &Action| matches!(action, Action::Call(_));
+    assert!(!actions.iter().any(is_call));
 }
 
 #[test]
 fn who_connects_elsewhere_meanwhile_is_not_taken_over() {
     let uaid = Uaid::from_random([1; 16]);
-    let hello = format!(r#"{{"messageType":"hello","uaid":"{uaid}"}}"#);
     let mut raced = session(Rules::AUTOPUSH);
-    text(&mut raced, &hello);
+    text(&mut raced, &hello(uaid));
     let user = User::connected(uaid, "there".to_owned(), NOW - 1);
     on(&mut raced, Event::Answer(Answer::User(Some(user))));
     let answer = Event::Answer(Answer::Done(false));
@@ -121,34 +136,27 @@ fn who_connects_elsewhere_meanwhile_is_not_taken_over() {
 #[test]
 fn the_first_registration_makes_the_record_and_each_one_an_endpoint() {
     let mut session = greeted();
-    let register = format!(r#"{{"messageType":"register","channelID":"{CHANNEL}"}}"#);
     for round in 0..2 {
-        let asked = text(&mut session, &register);
-        assert!(matches!(
-            &asked[..],
-            [Action::Call(Call::MakeEndpoint { .. })]
-        ));
+        let asked = text(&mut session, &register());
+        let is_for_endpoint = matches!(asked[..], [Action::Call(Call::MakeEndpoint { .. })]);
+        assert!(is_for_endpoint);
         let endpoint = Answer::Endpoint(Some("https://push/".to_owned()));
-        let mut asked = on(&mut session, Event::Answer(endpoint));
+        let mut asked = answer(&mut session, [endpoint]);
         if round == 0 {
             assert!(matches!(&asked[..], [Action::Call(Call::AddUser(_))]));
-            asked = on(&mut session, Event::Answer(Answer::Done(true)));
+            asked = answer(&mut session, [Answer::Done(true)]);
         }
         assert!(matches!(&asked[..], [Action::Call(Call::AddChannel(_, _))]));
-        let told = on(&mut session, Event::Answer(Answer::Done(true)));
-        let expected = ServerMessage::Register {
-            channel: ChannelId::parse(CHANNEL).unwrap(),
-            outcome: Registered::At("https://push/".to_owned()),
-        };
-        assert_eq!(told, [Action::Send(expected)]);
+        let told = answer(&mut session, [Answer::Done(true)]);
+        let outcome = Registered::At("https://push/".to_owned());
+        assert_eq!(told, [registered(channel(), outcome)]);
     }
-    let shouted = register.replace(CHANNEL, &CHANNEL.to_uppercase());
+    let shouted = register().replace(CHANNEL, &CHANNEL.to_uppercase());
     check_close(&text(&mut session, &shouted), Close::OutOfPlace);
 }
 
 #[test]
 fn a_registration_that_fails_says_so() {
-    let register = format!(r#"{{"messageType":"register","channelID":"{CHANNEL}"}}"#);
     for (answers, expect) in [
         (vec![Answer::Endpoint(None)], Registered::BadKey),
         (
@@ -161,17 +169,9 @@ fn a_registration_that_fails_says_so() {
         ),
     ] {
         let mut session = greeted();
-        text(&mut session, &register);
-        let mut said = Vec::new();
-        for answer in answers {
-            said = on(&mut session, Event::Answer(answer));
-        }
-        let channel = ChannelId::parse(CHANNEL).unwrap();
-        let outcome = expect;
-        assert_eq!(
-            said,
-            [Action::Send(ServerMessage::Register { channel, outcome })]
-        );
+        text(&mut session, &register());
+        let said = answer(&mut session, answers);
+        assert_eq!(said, [registered(channel(), expect)]);
     }
 }
 
@@ -185,12 +185,10 @@ fn a_channel_that_is_not_there_is_unregistered_all_the_same() {
         let mut session = greeted();
         let unregister = format!(r#"{{"messageType":"unregister","channelID":"{CHANNEL}"}}"#);
         text(&mut session, &unregister);
-        let channel = ChannelId::parse(CHANNEL).unwrap();
+        let channel = channel();
         let told = on(&mut session, Event::Answer(answer));
-        assert_eq!(
-            told,
-            [Action::Send(ServerMessage::Unregister { channel, is_done })]
-        );
+        let expected = ServerMessage::Unregister { channel, is_done };
+        assert_eq!(told, [Action::Send(expected)]);
     }
 }
 
@@ -235,17 +233,16 @@ fn a_ping_checks_that_the_record_names_this_node() {
     ] {
         let mut session = session(rules);
         let uaid = candidate();
-        let hello = format!(r#"{{"messageType":"hello","uaid":"{uaid}"}}"#);
-        text(&mut session, &hello);
+        text(&mut session, &hello(uaid));
         let user = User::connected(uaid, "here".to_owned(), NOW);
-        for answer in [
+        let nothing = || Answer::Messages(Vec::new());
+        let known = [
             Answer::User(Some(user)),
             Answer::Done(true),
-            Answer::Messages(Vec::new()),
-            Answer::Messages(Vec::new()),
-        ] {
-            on(&mut session, Event::Answer(answer));
-        }
+            nothing(),
+            nothing(),
+        ];
+        self::answer(&mut session, known);
         let asked = Action::Call(Call::ConfirmNode(uaid, "here".to_owned(), NOW));
         assert_eq!(on(&mut session, Event::TimeIsUp), [asked]);
         assert_eq!(on(&mut session, Event::Answer(answer)), expected);
@@ -271,13 +268,8 @@ fn broadcasts_come_instead_of_a_ping() {
         broadcasts: versions("2"),
         unknown: std::collections::BTreeSet::new(),
     };
-    assert_eq!(
-        said,
-        [
-            Action::Send(expected),
-            Action::Wait(Rules::AUTOPUSH.ping_every)
-        ]
-    );
+    let wait = Action::Wait(Rules::AUTOPUSH.ping_every);
+    assert_eq!(said, [Action::Send(expected), wait]);
     let said = session.on(Event::TimeIsUp, at(NOW, &broadcasts));
     assert_eq!(said.first(), Some(&Action::Ping));
 }

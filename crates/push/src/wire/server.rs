@@ -209,12 +209,7 @@ mod tests {
     fn a_message_without_a_body_has_no_key_for_one() {
         let mut message = Notification {
             channel: channel(),
-            version: "v".to_owned(),
-            ttl_s: 60,
-            arrived_s: 1,
-            topic: None,
-            payload: None,
-            place_ms: 7,
+            ..Notification::sample("v")
         };
         let bare = json!({"messageType": "notification", "channelID": channel().to_string(), "version": "v"});
         check(

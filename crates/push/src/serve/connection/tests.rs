@@ -11,7 +11,6 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
 use crate::endpoint::fernet::Keys;
-use crate::ids::ChannelId;
 use crate::serve::clients::places::Places;
 use crate::serve::{Bounds, Settings, converse, public};
 use crate::session::Rules;
@@ -28,11 +27,13 @@ const NOW_MS: i64 = 1_800_000_000_000;
 
 type Socket = WebSocketStream<DuplexStream>;
 
-fn service(folder: &tempfile::TempDir) -> Arc<Service> {
-    bounded(folder, Bounds::within(768 * 1024 * 1024))
+/// A service, and the folder of its storage.
+fn service() -> (Arc<Service>, tempfile::TempDir) {
+    bounded(Bounds::within(768 * 1024 * 1024))
 }
 
-fn bounded(folder: &tempfile::TempDir, bounds: Bounds) -> Arc<Service> {
+fn bounded(bounds: Bounds) -> (Arc<Service>, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
     let storage = Sqlite::open(&folder.path().join("push.db"), Limits::ORDINARY).unwrap();
     let settings = Settings {
         origin: "https://push.example".to_owned(),
@@ -46,7 +47,7 @@ fn bounded(folder: &tempfile::TempDir, bounds: Bounds) -> Arc<Service> {
     let now = Arc::new(|| NOW_MS);
     let mut service = Service::new(settings, Arc::new(storage), None, now).unwrap();
     service.places = Places::new(PLACES);
-    Arc::new(service)
+    (Arc::new(service), folder)
 }
 
 async fn connect(router: Router) -> Socket {
@@ -84,40 +85,43 @@ async fn until(holds: impl Fn() -> bool) {
     timeout(PATIENCE, waiting).await.unwrap();
 }
 
-fn message(version: &str) -> Notification {
-    Notification {
-        channel: ChannelId::parse(CHANNEL).unwrap(),
-        version: version.to_owned(),
-        ttl_s: 60,
-        arrived_s: 1_800_000_000,
-        topic: None,
-        payload: None,
-        place_ms: 1,
+/// A client that has said hello, and its id.
+async fn greeted(service: &Arc<Service>) -> (Socket, Uaid) {
+    let mut socket = connect(public(Arc::clone(service))).await;
+    say(&mut socket, json!({"messageType": "hello"})).await;
+    let uaid = heard(&mut socket).await["uaid"].clone();
+    (socket, Uaid::parse(uaid.as_str().unwrap()).unwrap())
+}
+
+/// Registers twenty channels without waiting for answers. Returns them.
+async fn register_many(socket: &mut Socket) -> Vec<String> {
+    let number = |number| format!("d9b74644-4f97-46aa-b8fa-9393985cd6{number}");
+    let channels: Vec<String> = (10..30).map(number).collect();
+    for channel in &channels {
+        say(socket, register(channel)).await;
     }
+    channels
+}
+
+fn register(channel: &str) -> Value {
+    json!({"messageType": "register", "channelID": channel})
 }
 
 #[tokio::test]
 async fn what_a_client_has_not_acknowledged_takes_room_and_gives_it_back() {
-    let folder = tempfile::tempdir().unwrap();
-    let service = service(&folder);
+    let (service, _folder) = service();
     let free = || service.clients.free_bytes();
     let all = free();
-    let mut socket = connect(public(Arc::clone(&service))).await;
-    say(&mut socket, json!({"messageType": "hello"})).await;
-    let uaid = heard(&mut socket).await["uaid"].clone();
-    let uaid = Uaid::parse(uaid.as_str().unwrap()).unwrap();
+    let (mut socket, uaid) = greeted(&service).await;
     for version in ["a", "b", "c"] {
-        until(|| service.clients.push(uaid, message(version))).await;
+        until(|| service.clients.push(uaid, Notification::sample(version))).await;
         assert_eq!(heard(&mut socket).await["version"], version);
     }
-    assert_eq!(free(), all - 3 * direct_bytes(&message("a")));
+    assert_eq!(free(), all - 3 * direct_bytes(&Notification::sample("a")));
     let updates = ["a", "b"].map(|version| json!({"channelID": CHANNEL, "version": version}));
-    say(
-        &mut socket,
-        json!({"messageType": "ack", "updates": updates}),
-    )
-    .await;
-    until(|| free() == all - direct_bytes(&message("c"))).await;
+    let acknowledged = json!({"messageType": "ack", "updates": updates});
+    say(&mut socket, acknowledged).await;
+    until(|| free() == all - direct_bytes(&Notification::sample("c"))).await;
     drop(socket);
     until(|| free() == all).await;
 }
@@ -125,31 +129,19 @@ async fn what_a_client_has_not_acknowledged_takes_room_and_gives_it_back() {
 /// The clock stands still: both connections are of the same millisecond.
 #[tokio::test]
 async fn the_end_of_a_former_connection_leaves_the_current_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let service = service(&folder);
-    let mut former = connect(public(Arc::clone(&service))).await;
-    say(&mut former, json!({"messageType": "hello"})).await;
-    let uaid = heard(&mut former).await["uaid"].clone();
-    let register = json!({"messageType": "register", "channelID": CHANNEL});
-    say(&mut former, register).await;
+    let (service, _folder) = service();
+    let (mut former, uaid) = greeted(&service).await;
+    say(&mut former, register(CHANNEL)).await;
     assert_eq!(heard(&mut former).await["status"], 200);
     let mut current = connect(public(Arc::clone(&service))).await;
-    say(&mut current, json!({"messageType": "hello", "uaid": uaid})).await;
-    assert_eq!(heard(&mut current).await["uaid"], uaid);
+    let hello = json!({"messageType": "hello", "uaid": uaid.to_string()});
+    say(&mut current, hello).await;
+    assert_eq!(heard(&mut current).await["uaid"], uaid.to_string());
     // The former connection's stream ends after everything else.
     while let Some(Ok(_)) = former.next().await {}
-    let uaid = Uaid::parse(uaid.as_str().unwrap()).unwrap();
     let user = service.storage.call(move |storage| storage.get_user(uaid));
     let node = user.await.unwrap().unwrap().node;
     assert_eq!(node.as_deref(), Some("here"));
-}
-
-/// A client that has said hello.
-async fn greeted(service: &Arc<Service>) -> Socket {
-    let mut socket = connect(public(Arc::clone(service))).await;
-    say(&mut socket, json!({"messageType": "hello"})).await;
-    assert_eq!(heard(&mut socket).await["status"], 200);
-    socket
 }
 
 /// How many connections ended for this reason.
@@ -159,37 +151,20 @@ fn closed(service: &Service, code: &str) -> u64 {
 
 #[tokio::test]
 async fn requests_that_do_not_wait_for_answers_are_answered_in_order() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut socket = greeted(&service(&folder)).await;
-    let channels: Vec<String> = (10..30)
-        .map(|n| format!("d9b74644-4f97-46aa-b8fa-9393985cd6{n}"))
-        .collect();
-    for channel in &channels {
-        let register = json!({"messageType": "register", "channelID": channel});
-        say(&mut socket, register).await;
-    }
-    for channel in channels {
+    let (service, _folder) = service();
+    let (mut socket, _) = greeted(&service).await;
+    for channel in register_many(&mut socket).await {
         let answer = heard(&mut socket).await;
-        assert_eq!(
-            (&answer["channelID"], &answer["status"]),
-            (&json!(channel), &json!(200))
-        );
+        assert_eq!(answer["channelID"], channel.as_str());
+        assert_eq!(answer["status"], 200);
     }
 }
 
 #[tokio::test]
 async fn what_a_client_said_before_it_closed_counts() {
-    let folder = tempfile::tempdir().unwrap();
-    let service = service(&folder);
-    let mut socket = connect(public(Arc::clone(&service))).await;
-    say(&mut socket, json!({"messageType": "hello"})).await;
-    let uaid = heard(&mut socket).await["uaid"].clone();
-    let uaid = Uaid::parse(uaid.as_str().unwrap()).unwrap();
-    for number in 10..30 {
-        let channel = format!("d9b74644-4f97-46aa-b8fa-9393985cd6{number}");
-        let register = json!({"messageType": "register", "channelID": channel});
-        say(&mut socket, register).await;
-    }
+    let (service, _folder) = service();
+    let (mut socket, uaid) = greeted(&service).await;
+    register_many(&mut socket).await;
     socket.close(None).await.unwrap();
     until(|| service.connected.is_empty()).await;
     let channels = service.storage.call(move |storage| storage.channels(uaid));
@@ -199,10 +174,9 @@ async fn what_a_client_said_before_it_closed_counts() {
 /// What it sends would lie in the web server's memory.
 #[tokio::test]
 async fn who_reads_no_answers_is_read_and_closed() {
-    let folder = tempfile::tempdir().unwrap();
-    let service = service(&folder);
-    let mut socket = greeted(&service).await;
-    let register = json!({"messageType": "register", "channelID": CHANNEL}).to_string();
+    let (service, _folder) = service();
+    let (mut socket, _) = greeted(&service).await;
+    let register = register(CHANNEL).to_string();
     let sending = async { while socket.send(Frame::text(register.as_str())).await.is_ok() {} };
     timeout(PATIENCE, sending).await.unwrap();
     assert_eq!(closed(&service, "1008"), 1);
@@ -210,9 +184,8 @@ async fn who_reads_no_answers_is_read_and_closed() {
 
 #[tokio::test]
 async fn who_sends_without_end_is_closed() {
-    let folder = tempfile::tempdir().unwrap();
-    let service = service(&folder);
-    let mut socket = greeted(&service).await;
+    let (service, _folder) = service();
+    let (mut socket, _) = greeted(&service).await;
     let pings = async {
         while socket.send(Frame::Ping(vec![1].into())).await.is_ok() {
             // Pongs are read, so that it is the number that counts.
@@ -232,24 +205,22 @@ fn part_of_a_frame(bytes: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn of_all_clients_together_the_one_that_holds_most_is_closed() {
-    let folder = tempfile::tempdir().unwrap();
-    let bounds = Bounds {
+    let (service, _folder) = bounded(Bounds {
         clients: 10,
         held_bytes: 40_000,
-    };
-    let service = bounded(&folder, bounds);
-    let mut sockets = [
-        greeted(&service).await,
-        greeted(&service).await,
-        greeted(&service).await,
-    ];
-    for (socket, bytes) in sockets.iter_mut().zip([5000, 25_000, 20_000]) {
+    });
+    let mut sockets = Vec::new();
+    for bytes in [5000, 25_000, 20_000] {
+        let (mut socket, _) = greeted(&service).await;
         let part = part_of_a_frame(bytes);
         let held = service.held.total();
         socket.get_mut().write_all(&part).await.unwrap();
         until(|| service.held.total() > held + bytes - 4096 || closed(&service, "1008") > 0).await;
+        sockets.push(socket);
     }
-    let [small, large, middle] = &mut sockets;
+    let [small, large, middle] = &mut sockets[..] else {
+        panic!("three clients");
+    };
     assert!(large.next().await.unwrap().unwrap().is_close());
     assert_eq!(closed(&service, "1008"), 1);
     for socket in [small, middle] {
@@ -264,9 +235,8 @@ async fn of_all_clients_together_the_one_that_holds_most_is_closed() {
 
 #[tokio::test]
 async fn a_service_that_stops_tells_its_clients_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let service = service(&folder);
-    let mut socket = greeted(&service).await;
+    let (service, _folder) = service();
+    let (mut socket, _) = greeted(&service).await;
     let told = async {
         let Frame::Close(Some(frame)) = socket.next().await.unwrap().unwrap() else {
             panic!("no close frame");
@@ -282,8 +252,7 @@ async fn a_service_that_stops_tells_its_clients_so() {
 /// Each client says hello and stays.
 #[tokio::test]
 async fn strangers_do_not_get_the_last_places() {
-    let folder = tempfile::tempdir().unwrap();
-    let service = service(&folder);
+    let (service, _folder) = service();
     let [old, young] = [1, 2].map(|byte| Uaid::from_random([byte; 16]));
     for (uaid, made_ms) in [(old, NOW_MS - 24 * 60 * 60 * 1000), (young, NOW_MS - 1)] {
         let user = User {
@@ -298,14 +267,10 @@ async fn strangers_do_not_get_the_last_places() {
         let uaid = uaid.map(|uaid| uaid.to_string());
         say(&mut socket, json!({"messageType": "hello", "uaid": uaid})).await;
         let frame = timeout(PATIENCE, socket.next()).await.unwrap();
-        match frame.unwrap().unwrap() {
-            Frame::Close(frame) => Some(Err(u16::from(frame.unwrap().code))),
-            Frame::Text(_)
-            | Frame::Binary(_)
-            | Frame::Ping(_)
-            | Frame::Pong(_)
-            | Frame::Frame(_) => Some(Ok(socket)),
+        if let Frame::Close(frame) = frame.unwrap().unwrap() {
+            return Some(Err(u16::from(frame.unwrap().code)));
         }
+        Some(Ok(socket))
     };
     let mut clients = Vec::new();
     // The last of its share are not for a network's strangers, and there is nothing beyond it.

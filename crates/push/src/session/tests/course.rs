@@ -26,13 +26,11 @@ struct Client {
 
 pub(super) fn message(version: &str, topic: Option<&str>, ttl_s: u32) -> Notification {
     Notification {
-        channel: ChannelId::parse(CHANNEL).unwrap(),
-        version: version.to_owned(),
+        channel: channel(),
         ttl_s,
         arrived_s: NOW / 1000,
         topic: topic.map(|topic| Topic::try_from(topic.to_owned()).unwrap()),
-        payload: None,
-        place_ms: 0,
+        ..Notification::sample(version)
     }
 }
 
@@ -49,8 +47,7 @@ impl Service {
             uaid: None,
         };
         service.connect();
-        let register = format!(r#"{{"messageType":"register","channelID":"{CHANNEL}"}}"#);
-        service.event(Event::Text(register));
+        service.event(Event::Text(register()));
         service
     }
 

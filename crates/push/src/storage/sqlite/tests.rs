@@ -67,10 +67,6 @@ fn user(number: u8, now_ms: i64) -> User {
 
 fn message(storage: &Sqlite, version: &str, topic: Option<&str>) -> Notification {
     Notification {
-        channel: channel(1),
-        version: version.to_owned(),
-        ttl_s: 60,
-        arrived_s: 1000,
         topic: topic.map(|topic| Topic::try_from(topic.to_owned()).unwrap()),
         payload: Some(Payload {
             data: "AAAA".to_owned(),
@@ -81,6 +77,7 @@ fn message(storage: &Sqlite, version: &str, topic: Option<&str>) -> Notification
             },
         }),
         place_ms: storage.place(1_000_000),
+        ..Notification::sample(version)
     }
 }
 
