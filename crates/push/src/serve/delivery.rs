@@ -39,8 +39,7 @@ impl Service {
             return Ok(());
         }
         let save = move |s: &Sqlite| s.save(uaid, &[message], room);
-        let saved = self.storage.call(save).await;
-        match self.or_refused(saved)? {
+        match self.stored(save).await? {
             Saved::Stored => self.meters.stored.inc(),
             Saved::NoUser => return Err(Refusal::UserGone),
             Saved::Full => return Err(Refusal::Full),
@@ -91,9 +90,12 @@ impl Service {
         let _failed = self.storage.call(forget).await;
     }
 
-    /// The answer to a request if the storage fails.
-    pub(super) fn or_refused<T>(&self, result: Result<T, StorageError>) -> Result<T, Refusal> {
+    /// A call of the storage for a request, which is refused if the storage fails.
+    pub(super) async fn stored<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Sqlite) -> Result<T, StorageError> + Send + 'static,
+    ) -> Result<T, Refusal> {
         // The storage's thread has counted and logged it.
-        result.or(Err(Refusal::Storage))
+        self.storage.call(call).await.or(Err(Refusal::Storage))
     }
 }

@@ -48,50 +48,41 @@ pub(super) struct Meters {
 impl Default for Meters {
     fn default() -> Self {
         let registry = Registry::new();
-        let by_outcome = |name, help| {
-            let counters = IntCounterVec::new(Opts::new(name, help), &["outcome"]);
-            registered(&registry, counters)
-        };
-        let messages = by_outcome(
-            "fedicensus_push_messages_total",
-            "Messages for clients, by outcome.",
-        );
-        let notifications = by_outcome(
-            "fedicensus_push_notifications_total",
-            "Notifications about the list, by outcome.",
-        );
-        let connections =
-            IntGauge::new("fedicensus_push_connections", "Clients that are connected.");
-        let storage_failures = IntCounter::new(
-            "fedicensus_push_storage_failures_total",
-            "Calls of clients, applications and the service that the storage failed.",
-        );
+        let gauge = |name, help| registered(&registry, IntGauge::new(name, help));
+        let counter = |name, help| registered(&registry, IntCounter::new(name, help));
         let labelled = |name, help, label: &str| {
             let counters = IntCounterVec::new(Opts::new(name, help), &[label]);
             registered(&registry, counters)
         };
-        let closes = labelled(
-            "fedicensus_push_closes_total",
-            "Connections of clients that ended, by the code of our close frame (1000: the client was reset), or `client`, or `broken`.",
-            "code",
+        let messages = labelled(
+            "fedicensus_push_messages_total",
+            "Messages for clients, by outcome.",
+            "outcome",
         );
-        let refusals = labelled(
-            "fedicensus_push_refusals_total",
-            "Requests of applications that were refused, by autopush's number.",
-            "errno",
+        let notifications = labelled(
+            "fedicensus_push_notifications_total",
+            "Notifications about the list, by outcome.",
+            "outcome",
         );
-        let gauge = |name, help| registered(&registry, IntGauge::new(name, help));
         Self {
             waiting: gauge(
                 "fedicensus_push_waiting_messages",
                 "Messages that wait for clients.",
             ),
             database_bytes: gauge("fedicensus_push_database_bytes", "Size of the database."),
-            closes,
-            refusals,
+            closes: labelled(
+                "fedicensus_push_closes_total",
+                "Connections of clients that ended, by the code of our close frame (1000: the client was reset), or `client`, or `broken`.",
+                "code",
+            ),
+            refusals: labelled(
+                "fedicensus_push_refusals_total",
+                "Requests of applications that were refused, by autopush's number.",
+                "errno",
+            ),
             again: messages.with_label_values(&["again"]),
             logged: Mutex::default(),
-            connections: registered(&registry, connections),
+            connections: gauge("fedicensus_push_connections", "Clients that are connected."),
             direct: messages.with_label_values(&["direct"]),
             stored: messages.with_label_values(&["stored"]),
             dropped: messages.with_label_values(&["dropped"]),
@@ -100,7 +91,10 @@ impl Default for Meters {
             notified: notifications.with_label_values(&["accepted"]),
             ended: notifications.with_label_values(&["ended"]),
             failed: notifications.with_label_values(&["failed"]),
-            storage_failures: registered(&registry, storage_failures),
+            storage_failures: counter(
+                "fedicensus_push_storage_failures_total",
+                "Calls of clients, applications and the service that the storage failed.",
+            ),
             registry,
         }
     }

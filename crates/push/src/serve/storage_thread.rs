@@ -87,20 +87,17 @@ impl StorageThread {
         &self,
         call: impl FnOnce(&Sqlite) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, StorageError> {
-        let ended = |_| StorageError::new(Ended);
-        let _room = self
-            .room
-            .acquire()
-            .await
-            .map_err(|_closed| StorageError::new(Ended))?;
+        let _room = self.room.acquire().await.or(Err(ended()))?;
         let (told, answer) = oneshot::channel();
         let job: Job = Box::new(move |storage| {
             // The caller may be gone.
             told.send(call(storage)).ok();
         });
-        self.jobs
-            .send(job)
-            .map_err(|_ended| StorageError::new(Ended))?;
-        answer.await.map_err(ended)?
+        self.jobs.send(job).or(Err(ended()))?;
+        answer.await.or(Err(ended()))?
     }
+}
+
+fn ended() -> StorageError {
+    StorageError::new(Ended)
 }

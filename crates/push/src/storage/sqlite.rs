@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use files::{Disk as _, Lock, Mode, SystemDisk, create_private, make_private};
 use rusqlite::{
-    Connection, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior, params,
+    Connection, OpenFlags, OptionalExtension as _, ToSql, Transaction, TransactionBehavior, params,
 };
 use rusqlite_migration::{M, Migrations};
 
@@ -201,6 +201,11 @@ impl Sqlite {
         };
         written().map_err(|error| StorageError(coded(&error).into()))
     }
+
+    /// Runs one statement. Returns whether it changed a row.
+    fn change(&self, sql: &str, params: &[&dyn ToSql]) -> Result<bool, StorageError> {
+        self.write(|t| Ok(t.prepare_cached(sql)?.execute(params)? > 0))
+    }
 }
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
@@ -301,50 +306,35 @@ impl Sqlite {
     /// that a client may connect while its former connection ends. Otherwise, or if there is no
     /// record, false.
     pub fn update_user(&self, user: &User) -> Result<bool, StorageError> {
-        self.write(|t| {
-            let updated = t
-                .prepare_cached(
-                    "UPDATE users SET connected_ms = ?3, node = ?4, expires_s = ?5, has_connected = 1, revision = revision + 1 \
-                     WHERE uaid = ?1 AND (revision = ?2 OR node IS NULL)",
-                )?
-                .execute(params![
-                    user.uaid.as_bytes(),
-                    user.revision,
-                    user.connected_ms,
-                    user.node,
-                    expires_s(user.connected_ms),
-                ])?;
-            Ok(updated > 0)
-        })
+        self.change(
+            "UPDATE users SET connected_ms = ?3, node = ?4, expires_s = ?5, has_connected = 1, revision = revision + 1 \
+             WHERE uaid = ?1 AND (revision = ?2 OR node IS NULL)",
+            params![
+                user.uaid.as_bytes(),
+                user.revision,
+                user.connected_ms,
+                user.node,
+                expires_s(user.connected_ms),
+            ],
+        )
     }
 
     /// Removes a user with its channels and messages; false if it does not exist.
     pub fn remove_user(&self, uaid: Uaid) -> Result<bool, StorageError> {
-        self.write(|t| {
-            let removed = t
-                .prepare_cached("DELETE FROM users WHERE uaid = ?1")?
-                .execute([uaid.as_bytes()])?;
-            Ok(removed > 0)
-        })
+        let sql = "DELETE FROM users WHERE uaid = ?1";
+        self.change(sql, params![uaid.as_bytes()])
     }
 
     /// Forgets where a user is connected, if the record is unchanged since it was read; otherwise
     /// false. So an unreachable node does not undo a connection to another one. The user's time
     /// without a connection begins now.
     pub fn remove_node(&self, user: &User, now_ms: i64) -> Result<bool, StorageError> {
-        self.write(|t| {
-            let updated = t
-                .prepare_cached(
-                    "UPDATE users SET node = NULL, revision = revision + 1, \
-                     expires_s = max(expires_s, ?3) WHERE uaid = ?1 AND revision = ?2",
-                )?
-                .execute(params![
-                    user.uaid.as_bytes(),
-                    user.revision,
-                    expires_s(now_ms)
-                ])?;
-            Ok(updated > 0)
-        })
+        let uaid = user.uaid.as_bytes();
+        self.change(
+            "UPDATE users SET node = NULL, revision = revision + 1, \
+             expires_s = max(expires_s, ?3) WHERE uaid = ?1 AND revision = ?2",
+            params![uaid, user.revision, expires_s(now_ms)],
+        )
     }
 
     /// Adds a channel; false if the user does not exist or has too many, or there is no room. An
@@ -528,26 +518,16 @@ impl Sqlite {
         channel: ChannelId,
         topic: &Topic,
     ) -> Result<bool, StorageError> {
-        self.write(|t| {
-            let removed = t.prepare_cached(
-                "DELETE FROM messages WHERE uaid = ?1 AND sort_ms = 0 AND channel = ?2 AND topic = ?3",
-            )?
-            .execute(params![
-                uaid.as_bytes(),
-                channel.as_bytes(),
-                topic.to_string()
-            ])?;
-            Ok(removed > 0)
-        })
+        self.change(
+            "DELETE FROM messages WHERE uaid = ?1 AND sort_ms = 0 AND channel = ?2 AND topic = ?3",
+            params![uaid.as_bytes(), channel.as_bytes(), topic.to_string()],
+        )
     }
 
-    /// Removes the message with this version and any key.
-    pub fn withdraw(&self, uaid: Uaid, version: &str) -> Result<(), StorageError> {
-        self.write(|t| {
-            t.prepare_cached("DELETE FROM messages WHERE uaid = ?1 AND version = ?2")?
-                .execute(params![uaid.as_bytes(), version])?;
-            Ok(())
-        })
+    /// Removes the message with this version and any key; false if there is none.
+    pub fn withdraw(&self, uaid: Uaid, version: &str) -> Result<bool, StorageError> {
+        let sql = "DELETE FROM messages WHERE uaid = ?1 AND version = ?2";
+        self.change(sql, params![uaid.as_bytes(), version])
     }
 
     /// Removes all messages without a topic up to a place, and remembers the place.

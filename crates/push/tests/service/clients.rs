@@ -143,7 +143,7 @@ async fn who_says_nothing_or_answers_no_ping_is_hung_up_on() {
         ..Rules::AUTOPUSH
     });
     // A client that does not read answers no ping.
-    let mut deaf = push.greeted("").await;
+    let _deaf = push.greeted("").await;
     until_empty(&push).await;
 }
 

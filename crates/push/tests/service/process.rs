@@ -124,7 +124,7 @@ async fn a_second_start_that_fails_leaves_connected_clients_their_messages() {
 #[tokio::test]
 async fn new_keys_keep_old_endpoints_until_all_keys_are_renewed() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
-    let (mut client, endpoint) = process.subscribed().await;
+    let (client, endpoint) = process.subscribed().await;
 
     let folder = process.stop().await;
     assert_eq!(rotate(&database(&folder)).unwrap(), 2);
@@ -169,7 +169,7 @@ async fn a_running_process_passes_its_health_check() {
 #[tokio::test]
 async fn expired_data_is_removed() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
-    process.subscribed().await;
+    let _connected = process.subscribed().await;
     let folder = process.stop().await;
     let expire = "UPDATE users SET expires_s = 1";
     let expired = rusqlite::Connection::open(database(&folder)).unwrap();
@@ -188,7 +188,7 @@ async fn expired_data_is_removed() {
 #[tokio::test]
 async fn metrics_count_what_became_of_messages() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
-    let (mut client, endpoint) = process.subscribed().await;
+    let (_client, endpoint) = process.subscribed().await;
     process.send(&endpoint).await;
     process.send(&format!("{ORIGIN}/wpush/v1/none")).await;
     let page = ask_over(process.connect().await, "GET", "/metrics", &[], b"").await;

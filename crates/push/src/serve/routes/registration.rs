@@ -20,6 +20,7 @@ use crate::ids::{ChannelId, Uaid};
 use crate::serve::clients::newcomers::address;
 use crate::serve::service::Service;
 use crate::storage::User;
+use crate::storage::sqlite::Sqlite;
 
 const WEBPUSH: &str = "webpush";
 
@@ -69,10 +70,8 @@ async fn register(
         made_at: address,
         ..User::connected(uaid, String::new(), service.now_ms())
     };
-    let added = service
-        .storage
-        .call(move |storage| Ok(storage.add_user(&user)? && storage.add_channel(uaid, channel)?));
-    if !service.or_refused(added.await)? {
+    let add = move |s: &Sqlite| Ok(s.add_user(&user)? && s.add_channel(uaid, channel)?);
+    if !service.stored(add).await? {
         return Err(Refusal::Storage);
     }
     Ok(Json(json!({
@@ -101,8 +100,7 @@ async fn channels(
     headers: HeaderMap,
 ) -> Answer {
     let User { uaid, .. } = user(&service, &router, &uaid, &headers).await?;
-    let channels = service.storage.call(move |storage| storage.channels(uaid));
-    let channels = service.or_refused(channels.await)?;
+    let channels = service.stored(move |s| s.channels(uaid)).await?;
     let channels: Vec<String> = channels.iter().map(ChannelId::to_string).collect();
     Ok(Json(json!({"uaid": dashed(uaid), "channelIDs": channels})))
 }
@@ -113,10 +111,7 @@ async fn unregister(
     headers: HeaderMap,
 ) -> Answer {
     let User { uaid, .. } = user(&service, &router, &uaid, &headers).await?;
-    let removed = service
-        .storage
-        .call(move |storage| storage.remove_user(uaid));
-    service.or_refused(removed.await)?;
+    service.stored(move |s| s.remove_user(uaid)).await?;
     Ok(Json(json!({})))
 }
 
@@ -132,10 +127,8 @@ async fn subscribe(
         false => read(&body)?,
     };
     let (channel, endpoint) = channel_of(&service, uaid, wanted)?;
-    let added = service
-        .storage
-        .call(move |storage| storage.add_channel(uaid, channel));
-    if !service.or_refused(added.await)? {
+    let add = move |s: &Sqlite| s.add_channel(uaid, channel);
+    if !service.stored(add).await? {
         return Err(Refusal::Full);
     }
     Ok(Json(
@@ -150,10 +143,8 @@ async fn unsubscribe(
 ) -> Answer {
     let User { uaid, .. } = user(&service, &router, &uaid, &headers).await?;
     let channel = ChannelId::parse(&channel).ok_or(Refusal::NoSubscription)?;
-    let removed = service
-        .storage
-        .call(move |storage| storage.remove_channel(uaid, channel));
-    match service.or_refused(removed.await)? {
+    let remove = move |s: &Sqlite| s.remove_channel(uaid, channel);
+    match service.stored(remove).await? {
         true => Ok(Json(json!({}))),
         false => Err(Refusal::NoSubscription),
     }
@@ -209,8 +200,8 @@ async fn user(
     if !service.is_secret(uaid, secret) {
         return Err(Refusal::Unauthorized("the secret is another one"));
     }
-    let found = service.storage.call(move |storage| storage.get_user(uaid));
-    service.or_refused(found.await)?.ok_or(Refusal::NoUser)
+    let found = service.stored(move |s| s.get_user(uaid)).await?;
+    found.ok_or(Refusal::NoUser)
 }
 
 /// The form of this interface; clients use one without dashes.

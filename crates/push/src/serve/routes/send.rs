@@ -152,15 +152,13 @@ impl Service {
 /// The user of an endpoint, and how many messages the channel still takes, if it is registered.
 async fn subscriber(service: &Service, address: Address) -> Result<(User, u32), Refusal> {
     let Address { uaid, channel, .. } = address;
-    let found = service.storage.call(move |storage| {
+    let found = service.stored(move |storage| {
         let Some(room) = storage.channel_room(uaid, channel)? else {
             return Ok(None);
         };
         Ok(storage.get_user(uaid)?.map(|user| (user, room)))
     });
-    service
-        .or_refused(found.await)?
-        .ok_or(Refusal::NoSubscription)
+    found.await?.ok_or(Refusal::NoSubscription)
 }
 
 /// Deletes a stored message. Its id is the only credential, as in autopush-rs.
@@ -170,9 +168,6 @@ async fn withdraw(
 ) -> Result<StatusCode, Refusal> {
     let read = MessageId::read(&id, &service.settings.keys);
     let uaid = read.ok_or(Refusal::Unreadable("no message's id"))?.uaid();
-    let withdrawn = service
-        .storage
-        .call(move |storage| storage.withdraw(uaid, &id));
-    service.or_refused(withdrawn.await)?;
+    service.stored(move |s| s.withdraw(uaid, &id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -39,11 +39,8 @@ impl Sqlite {
     }
 
     pub fn replace_secret(&self, name: &str, value: &[u8]) -> Result<(), StorageError> {
-        self.write(|t| {
-            t.prepare_cached("INSERT OR REPLACE INTO secrets (name, value) VALUES (?1, ?2)")?
-                .execute(params![name, value])?;
-            Ok(())
-        })
+        let sql = "INSERT OR REPLACE INTO secrets (name, value) VALUES (?1, ?2)";
+        self.change(sql, params![name, value]).map(|_replaced| ())
     }
 
     /// Adds a subscription, or replaces the keys of the one with its endpoint and filter; false if
@@ -96,25 +93,14 @@ impl Sqlite {
     ) -> Result<bool, StorageError> {
         let filter = filter.map(serde_json::to_string).transpose();
         let filter = filter.map_err(StorageError::new)?;
-        self.write(|t| {
-            let removed = t
-                .prepare_cached(
-                    "DELETE FROM subscriptions WHERE endpoint = ?1 AND (?2 IS NULL OR filter = ?2)",
-                )?
-                .execute(params![endpoint, filter])?;
-            Ok(removed > 0)
-        })
+        let sql = "DELETE FROM subscriptions WHERE endpoint = ?1 AND (?2 IS NULL OR filter = ?2)";
+        self.change(sql, params![endpoint, filter])
     }
 
     /// Ends the subscriptions that were not confirmed in time.
     pub fn end_unconfirmed(&self, now_s: i64) -> Result<(), StorageError> {
-        self.write(|t| {
-            t.prepare_cached(
-                "DELETE FROM subscriptions WHERE owed = 'confirmation' AND owed_until_s <= ?1",
-            )?
-            .execute([now_s])?;
-            Ok(())
-        })
+        let sql = "DELETE FROM subscriptions WHERE owed = 'confirmation' AND owed_until_s <= ?1";
+        self.change(sql, params![now_s]).map(|_ended| ())
     }
 
     /// Some confirmed subscriptions after an id, with their ids, in order.

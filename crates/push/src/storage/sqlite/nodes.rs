@@ -18,11 +18,8 @@ impl Sqlite {
     }
 
     pub fn see_node(&self, node: &str, now_ms: i64) -> Result<(), StorageError> {
-        self.write(|t| {
-            t.prepare_cached("INSERT OR REPLACE INTO nodes (name, seen_ms) VALUES (?1, ?2)")?
-                .execute(params![node, now_ms])
-                .map(|_| ())
-        })
+        let sql = "INSERT OR REPLACE INTO nodes (name, seen_ms) VALUES (?1, ?2)";
+        self.change(sql, params![node, now_ms]).map(|_noted| ())
     }
 
     /// Checks that a user's record names the node where the user has been connected since a time,
@@ -43,16 +40,14 @@ impl Sqlite {
             Some(None) => {}
             Some(Some(_)) | None => return Ok(Presence::Elsewhere),
         }
-        let restored = self.write(|t| {
-            t.prepare_cached(
-                "UPDATE users SET node = ?3, revision = revision + 1 \
-                 WHERE uaid = ?1 AND connected_ms = ?2 AND node IS NULL",
-            )?
-            .execute(params![uaid.as_bytes(), connected_ms, node])
-        })?;
+        let restored = self.change(
+            "UPDATE users SET node = ?3, revision = revision + 1 \
+             WHERE uaid = ?1 AND connected_ms = ?2 AND node IS NULL",
+            params![uaid.as_bytes(), connected_ms, node],
+        )?;
         Ok(match restored {
-            0 => Presence::Elsewhere,
-            _ => Presence::Restored,
+            true => Presence::Restored,
+            false => Presence::Elsewhere,
         })
     }
 }

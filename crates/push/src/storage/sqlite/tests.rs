@@ -354,7 +354,9 @@ proptest! {
                     save(&storage, &saved[saved.len() - 1], Room::Limited);
                 }
                 (3, Some(last)) => storage.remove(uaid(1), &[Stored::of(&last)]).unwrap(),
-                (4, Some(last)) => storage.withdraw(uaid(1), &last.version).unwrap(),
+                (4, Some(last)) => {
+                    storage.withdraw(uaid(1), &last.version).unwrap();
+                }
                 (7, Some(_)) => {
                     let topic = Topic::try_from("news".to_owned()).unwrap();
                     storage.withdraw_topic(uaid(1), channel(number), &topic).unwrap();
