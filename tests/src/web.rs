@@ -33,19 +33,11 @@ pub struct Web {
     push: Option<Box<Self>>,
 }
 
-/// Sockets to which nginx forwards requests.
-#[derive(Default, Clone, Copy)]
-struct Behind<'p> {
-    intake: Option<&'p Path>,
-    console: Option<&'p Path>,
-    push: Option<&'p Path>,
-}
-
 impl Web {
     /// Serves the files of `public`. nginx writes its own files to `folder`, which may contain a
     /// `clients.conf`.
     pub async fn start(folder: &Path, public: &Path) -> anyhow::Result<Self> {
-        Self::run(folder, public, Behind::default(), "site").await
+        Self::run(folder, public, &[], "site").await
     }
 
     /// Forwards submissions and opt-outs to the intake at this socket.
@@ -54,11 +46,7 @@ impl Web {
         public: &Path,
         intake: &Path,
     ) -> anyhow::Result<Self> {
-        let behind = Behind {
-            intake: Some(intake),
-            ..Behind::default()
-        };
-        Self::run(folder, public, behind, "site").await
+        Self::run(folder, public, &[(INTAKE_SOCKET, intake)], "site").await
     }
 
     /// Also serves the console at this socket, at a separate port.
@@ -67,11 +55,7 @@ impl Web {
         public: &Path,
         console: &Path,
     ) -> anyhow::Result<Self> {
-        let behind = Behind {
-            console: Some(console),
-            ..Behind::default()
-        };
-        Self::run(folder, public, behind, "site").await
+        Self::run(folder, public, &[(CONSOLE_SOCKET, console)], "site").await
     }
 
     /// Forwards subscriptions to the push service whose folders of sockets begin with `push`, and
@@ -81,23 +65,21 @@ impl Web {
         public: &Path,
         push: &Path,
     ) -> anyhow::Result<Self> {
-        let behind = Behind {
-            push: Some(push),
-            ..Behind::default()
-        };
-        let mut web = Self::run(folder, public, behind, "site").await?;
+        let behind = [(PUSH_FOLDERS, push)];
+        let mut web = Self::run(folder, public, &behind, "site").await?;
         let of_push = folder.join("push");
         std::fs::create_dir(&of_push)?;
-        let push = Self::run(&of_push, public, behind, "push").await?;
+        let push = Self::run(&of_push, public, &behind, "push").await?;
         web.push = Some(Box::new(push));
         Ok(web)
     }
 
-    /// Runs the start script with this argument.
+    /// Runs the start script with this argument. Requests are forwarded to these sockets, in place
+    /// of the configuration's.
     async fn run(
         folder: &Path,
         public: &Path,
-        behind: Behind<'_>,
+        behind: &[(&str, &Path)],
         server: &str,
     ) -> anyhow::Result<Self> {
         let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/nginx");
@@ -113,14 +95,8 @@ impl Web {
                 let listens = format!("listen 127.0.0.1:{port} ");
                 text = text.replace(&format!("listen {ours} "), &listens);
             }
-            for (ours, socket) in [
-                (INTAKE_SOCKET, behind.intake),
-                (CONSOLE_SOCKET, behind.console),
-                (PUSH_FOLDERS, behind.push),
-            ] {
-                if let Some(socket) = socket {
-                    text = text.replace(ours, &socket.display().to_string());
-                }
+            for (ours, socket) in behind {
+                text = text.replace(ours, &socket.display().to_string());
             }
             std::fs::write(folder.join(entry.file_name()), text)?;
         }
