@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -102,11 +102,8 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/health", get(|| std::future::ready("ok\n")))
         .fallback(|| {
             let nothing = "there is no such page: POST /submit, GET /submit/HOST, POST /opt-out";
-            std::future::ready(Problem::other(
-                StatusCode::NOT_FOUND,
-                "no_such_page",
-                nothing,
-            ))
+            let status = StatusCode::NOT_FOUND;
+            std::future::ready(Problem::other(status, "no_such_page", nothing))
         })
         .method_not_allowed_fallback(|| {
             let nothing = "this page does not accept that method";
@@ -123,15 +120,10 @@ struct Said<'a> {
     words: &'a str,
 }
 
-impl Said<'_> {
-    fn with(self, status: StatusCode) -> Response {
-        let mut response = (status, Json(self)).into_response();
-        let no_store = HeaderValue::from_static("no-store");
-        response
-            .headers_mut()
-            .insert(header::CACHE_CONTROL, no_store);
-        response
-    }
+fn said(status: StatusCode, host: &Host, state: &'static str, words: &str) -> Response {
+    let no_store = [(header::CACHE_CONTROL, "no-store")];
+    let said = Json(Said { host, state, words });
+    (status, no_store, said).into_response()
 }
 
 #[derive(Debug, Deserialize)]
@@ -301,22 +293,15 @@ async fn ask(shared: &Shared, request: &wire::Request) -> Result<Answer, Problem
 }
 
 fn known(host: &Host, words: &str) -> Response {
-    Said {
-        host,
-        state: "known",
-        words,
-    }
-    .with(StatusCode::OK)
+    said(StatusCode::OK, host, "known", words)
 }
 
 fn reply(host: &Host, purpose: Purpose, answer: Answer) -> Result<Response, Problem> {
     match answer {
-        Answer::Accepted {} => Ok(Said {
-            host,
-            state: WAITING,
-            words: "accepted: the census will look at this host soon",
+        Answer::Accepted {} => {
+            let words = "accepted: the census will look at this host soon";
+            Ok(said(StatusCode::ACCEPTED, host, WAITING, words))
         }
-        .with(StatusCode::ACCEPTED)),
         Answer::Known {} => Ok(known(
             host,
             match purpose {
@@ -331,12 +316,7 @@ fn reply(host: &Host, purpose: Purpose, answer: Answer) -> Result<Response, Prob
                 Purpose::OptOut => "opted_out",
                 Purpose::Submit | Purpose::OptIn => WAITING,
             };
-            Ok(Said {
-                host,
-                state,
-                words: &words,
-            }
-            .with(StatusCode::OK))
+            Ok(said(StatusCode::OK, host, state, &words))
         }
         Answer::Unknown {} => Err(Problem::other(
             StatusCode::NOT_FOUND,

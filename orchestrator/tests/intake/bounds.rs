@@ -23,11 +23,7 @@ async fn a_client_over_its_limit_is_told_when_to_come_again_and_costs_no_look_up
     let asked = stage.lookups();
     let reply = stage.post("/opt-out", "", SOCIAL).await;
     reply.has_code(429, "too_many_requests");
-    let wait = reply
-        .head
-        .lines()
-        .find_map(|line| line.strip_prefix("retry-after: "));
-    let wait: u64 = wait.unwrap().parse().unwrap();
+    let wait: u64 = reply.retry_after().unwrap().parse().unwrap();
     assert!((3500..=3600).contains(&wait), "{wait}");
     assert_eq!(stage.lookups(), asked);
     let other = stage.post_from("192.0.2.2", "/submit", "", SOCIAL).await;
@@ -149,8 +145,8 @@ async fn the_daemons_socket_for_the_intake_takes_nothing_but_its_four_requests()
     let census = Census::new(stage.census.clone());
     let host = host("192-0-2-1.co.uk.invalid");
     let vouched = None;
-    let answer = census.ask(&Request::Submit { host, vouched });
-    let answer = answer.await.unwrap();
+    let request = Request::Submit { host, vouched };
+    let answer = census.ask(&request).await.unwrap();
     assert!(matches!(answer, Answer::NotAdmitted { .. }), "{answer:?}");
 }
 
@@ -162,7 +158,7 @@ async fn a_daemon_that_is_away_is_nobodys_fault() {
     let header = token(Purpose::OptOut, "a.example", "social.a.example");
     let reply = stage.post("/opt-out", &header, SOCIAL).await;
     reply.has_code(503, "census_away");
-    assert!(reply.head.contains("retry-after: 30"), "{}", reply.head);
+    assert_eq!(reply.retry_after(), Some("30"));
 }
 
 #[derive(Clone, Default)]

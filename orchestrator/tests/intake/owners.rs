@@ -111,13 +111,7 @@ async fn a_key_that_has_not_signed_takes_nobody_out() {
     stage.publish("_fedicensus.a.example", records(&[&other]));
     let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
     reply.has_code(400, "not_signed");
-    assert!(
-        reply
-            .head
-            .contains("content-type: application/problem+json"),
-        "{}",
-        reply.head
-    );
+    reply.is_problem();
     assert_eq!(stage.listed(), ["social.a.example"]);
 }
 
@@ -197,10 +191,8 @@ async fn a_key_at_a_public_suffix_decides_for_no_host_below_it() {
             domain: Some(host("github.io")),
         };
         let answer = Census::new(stage.census.clone()).ask(&request).await;
-        assert!(
-            matches!(answer, Ok(wire::Answer::NotTheirs { .. })),
-            "{answer:?}"
-        );
+        let is_refused = matches!(answer, Ok(wire::Answer::NotTheirs { .. }));
+        assert!(is_refused, "{answer:?}");
     }
     assert_eq!(stage.listed(), ["me.github.io"]);
     let stage = Stage::start().await;
@@ -298,17 +290,12 @@ async fn a_host_without_a_token_is_believed_when_its_own_dns_says_so_and_says_on
         assert_eq!(stage.listed(), ["social.a.example"], "{why}");
     };
     says_no("nothing is published").await;
-    stage.publish(
-        "_fedicensus.a.example",
-        records(&["fedicensus-proof=opt-out"]),
-    );
+    stage.prove("a.example", "opt-out");
     says_no("another name says so").await;
-    stage.publish(place, records(&["fedicensus-proof=opt-in"]));
+    stage.prove("social.a.example", "opt-in");
     says_no("it says the contrary").await;
-    stage.publish(
-        place,
-        records(&["fedicensus-proof=opt-out", "fedicensus-proof=submit"]),
-    );
+    let both = ["fedicensus-proof=opt-out", "fedicensus-proof=submit"];
+    stage.publish(place, records(&both));
     says_no("it says both").await;
     stage.publish(place, records(&["4cb5abf6", "fedicensus-proof=opt-out"]));
     assert_eq!(stage.post("/opt-out", "", SOCIAL).await.status, 200);
@@ -329,25 +316,15 @@ async fn a_host_without_a_token_is_believed_when_its_own_dns_says_so_and_says_on
 #[tokio::test]
 async fn an_owner_undoes_no_word_of_a_moderators_or_of_robots_txt() {
     let stage = listed().await;
-    let name = host("social.a.example");
-    let (writer, now) = (stage.store.writer(), Standing.now());
-    writer
-        .opt_out(&name, OptedOutBy::Robots, now)
-        .await
-        .unwrap();
+    let name = "social.a.example";
+    stage.opt_out(name, OptedOutBy::Robots).await;
     let reply = stage.post("/opt-out", &opt_in(), UNDO).await;
     reply.has_code(403, "not_theirs");
-    writer
-        .opt_out(&name, OptedOutBy::Moderator, now)
-        .await
-        .unwrap();
+    let by = OptedOutBy::Moderator;
+    stage.opt_out(name, by).await;
     assert_eq!(stage.post("/opt-out", &opt_out(), SOCIAL).await.status, 200);
     assert_eq!(stage.post("/opt-out", &opt_in(), UNDO).await.status, 403);
-    let by = OptedOutBy::Moderator;
-    assert_eq!(
-        stage.state("social.a.example"),
-        Some(State::OptedOut { by })
-    );
+    assert_eq!(stage.state(name), Some(State::OptedOut { by }));
 }
 
 #[tokio::test]
@@ -361,18 +338,11 @@ async fn one_key_cannot_fill_the_database_with_made_up_names_that_opt_out() {
         let header = token(Purpose::OptOut, "a.example", &name);
         let body = format!(r#"{{"host":"{name}"}}"#);
         let client = format!("192.0.2.{number}");
-        statuses.push(
-            stage
-                .post_from(&client, "/opt-out", &header, &body)
-                .await
-                .status,
-        );
+        let reply = stage.post_from(&client, "/opt-out", &header, &body).await;
+        statuses.push(reply.status);
     }
     assert_eq!(statuses, [vec![200; 20], vec![429; 2]].concat());
     assert_eq!(stage.state("n20.a.example"), None);
-    assert_eq!(
-        stage.post("/opt-out", &opt_out(), SOCIAL).await.status,
-        200,
-        "a known host is free"
-    );
+    // A known host is free.
+    assert_eq!(stage.post("/opt-out", &opt_out(), SOCIAL).await.status, 200);
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
-use census::state::{State, Verdict};
+use census::state::{OptedOutBy, State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
 use gateway::control::{Answer, Request, Texts};
@@ -138,6 +138,18 @@ impl Reply {
     pub(crate) fn has_state(&self, status: u16, state: &str) {
         let found = (self.status, &self.json["state"]);
         assert_eq!(found, (status, &state.into()), "{self:?}");
+    }
+
+    /// The seconds after which the client may try again.
+    pub(crate) fn retry_after(&self) -> Option<&str> {
+        let mut lines = self.head.lines();
+        lines.find_map(|line| line.strip_prefix("retry-after: "))
+    }
+
+    #[track_caller]
+    pub(crate) fn is_problem(&self) {
+        let kind = "content-type: application/problem+json";
+        assert!(self.head.contains(kind), "{}", self.head);
     }
 
     /// The whole reply, without its date.
@@ -280,6 +292,18 @@ impl Stage {
     pub(crate) fn seen(&self) -> Vec<Seen> {
         let asked = self.files.asked.lock().unwrap();
         asked.iter().map(|(_, seen)| *seen).collect()
+    }
+
+    /// Publishes the proof of a wish in the host's own zone.
+    pub(crate) fn prove(&self, host: &str, wish: &str) {
+        let record = format!("fedicensus-proof={wish}");
+        self.publish(&format!("_fedicensus.{host}"), records(&[&record]));
+    }
+
+    /// Records an opt-out.
+    pub(crate) async fn opt_out(&self, name: &str, by: OptedOutBy) {
+        let (writer, host) = (self.store.writer(), host(name));
+        writer.opt_out(&host, by, Standing.now()).await.unwrap();
     }
 
     /// Publishes the test's key in this domain's zone.

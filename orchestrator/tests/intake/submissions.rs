@@ -77,10 +77,7 @@ async fn hosts_that_prove_themselves_need_room_below_their_domain() {
     let stage = Stage::with_rules("domain a.example 1\n").await;
     for (name, client, expect) in [("one", 1, 202), ("two", 2, 429)] {
         let host = format!("{name}.a.example");
-        stage.publish(
-            &format!("_fedicensus.{host}"),
-            records(&["fedicensus-proof=submit"]),
-        );
+        stage.prove(&host, "submit");
         let body = format!(r#"{{"host":"{host}"}}"#);
         let from = format!("198.51.100.{client}");
         let reply = stage.post_from(&from, "/submit", "", &body).await;
@@ -93,9 +90,8 @@ async fn sigsums_tools_submit_under_either_of_their_labels() {
     for (label, lookups) in [("_sigsum_v1", 1), ("_sigsum_v0", 2)] {
         let stage = Stage::start().await;
         stage.publish_key(label, "friend.example");
-        let reply = stage
-            .post("/submit", &sigsum_token("friend.example"), SOCIAL)
-            .await;
+        let header = sigsum_token("friend.example");
+        let reply = stage.post("/submit", &header, SOCIAL).await;
         assert_eq!(reply.status, 202, "{reply:?}");
         assert_eq!(stage.lookups(), lookups, "{label}");
     }
@@ -141,10 +137,7 @@ async fn a_host_without_a_token_submits_itself_by_its_dns_and_a_known_one_needs_
     let stage = Stage::start().await;
     assert_eq!(stage.post("/submit", "", SOCIAL).await.status, 403);
     assert_eq!(stage.state("social.a.example"), None);
-    stage.publish(
-        "_fedicensus.social.a.example",
-        records(&["fedicensus-proof=submit"]),
-    );
+    stage.prove("social.a.example", "submit");
     assert_eq!(stage.post("/submit", "", SOCIAL).await.status, 202);
     let asked = stage.lookups();
     assert_eq!(stage.post("/submit", "", SOCIAL).await.status, 200);
@@ -160,10 +153,8 @@ async fn who_opted_out_is_not_brought_back_by_a_submission() {
     let header = token(Purpose::Submit, "a.example", "social.a.example");
     let reply = stage.post("/submit", &header, SOCIAL).await;
     reply.has_state(200, "known");
-    assert!(matches!(
-        stage.state("social.a.example"),
-        Some(State::OptedOut { .. })
-    ));
+    let state = stage.state("social.a.example");
+    assert!(matches!(state, Some(State::OptedOut { .. })));
 }
 
 /// Trouble with DNS says nothing about a token: the client gets a time to try again.
@@ -189,20 +180,10 @@ async fn what_dns_does_not_tell_now_is_put_off_and_what_it_denies_is_refused() {
         stage.publish("_fedicensus.friend.example", answer.clone());
         stage.publish("_fedicensus.social.a.example", answer.clone());
         for (header, expect) in [(header.as_str(), token_gives), ("", proof_gives)] {
-            let reply = stage
-                .post_from(
-                    &format!("198.51.100.{}", stage.lookups()),
-                    "/submit",
-                    header,
-                    SOCIAL,
-                )
-                .await;
+            let from = format!("198.51.100.{}", stage.lookups());
+            let reply = stage.post_from(&from, "/submit", header, SOCIAL).await;
             assert_eq!(reply.status, expect, "{answer:?}: {reply:?}");
-            let told = reply
-                .head
-                .lines()
-                .find_map(|line| line.strip_prefix("retry-after: "));
-            assert_eq!(told, retry, "{answer:?}");
+            assert_eq!(reply.retry_after(), retry, "{answer:?}");
         }
     }
     assert_eq!(stage.state("social.a.example"), None);
@@ -263,7 +244,7 @@ async fn where_a_host_stands_is_the_same_answer_byte_for_byte_whoever_left_it_ou
             _ => None,
         };
         if let Some(by) = by {
-            writer.opt_out(&name, by, now).await.unwrap();
+            stage.opt_out(name.as_str(), by).await;
         }
         if how == 6 {
             writer.park(&name, now).await.unwrap();
@@ -295,11 +276,8 @@ async fn where_a_host_stands_is_the_same_answer_byte_for_byte_whoever_left_it_ou
 async fn what_is_no_submission_is_refused_with_a_reason() {
     let stage = Stage::start().await;
     stage.publish_key("_fedicensus", "a.example");
-    let both = format!(
-        "{}{}",
-        token(Purpose::Submit, "a.example", "social.a.example"),
-        sigsum_token("a.example")
-    );
+    let own = token(Purpose::Submit, "a.example", "social.a.example");
+    let both = own + &sigsum_token("a.example");
     let suffix = token(Purpose::Submit, "a.example", "co.uk");
     for (header, body, code) in [
         ("", "", "body_malformed"),
