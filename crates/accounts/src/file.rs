@@ -57,9 +57,6 @@ impl Keys {
 
 impl Accounts {
     /// Opens the file, and creates it if it does not exist.
-    ///
-    /// # Errors
-    /// Fails if it can't be created or read, or belongs to another program.
     pub fn open(path: &Path, random: &mut impl CryptoRng) -> Result<Self, AccountsError> {
         let failed = |source| AccountsError::Open {
             path: path.to_owned(),
@@ -210,6 +207,24 @@ pub(crate) mod tests {
     pub(crate) fn accounts() -> (Accounts, TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let accounts = Accounts::open(&folder.path().join("console.db"), &mut random()).unwrap();
+        (accounts, folder)
+    }
+
+    pub(crate) const NOW: Timestamp = Timestamp(Duration::from_secs(1_800_000_000));
+
+    pub(crate) const PASSWORD: &str = "correct horse";
+
+    pub(crate) fn password(text: &str) -> Password {
+        Password::new(text.to_owned())
+    }
+
+    /// Accounts of these moderators, all with [`PASSWORD`].
+    pub(crate) fn accounts_of(names: &[&str]) -> (Accounts, TempDir) {
+        let (mut accounts, folder) = accounts();
+        for name in names {
+            let added = accounts.add(name, &password(PASSWORD), NOW, &mut random());
+            added.unwrap();
+        }
         (accounts, folder)
     }
 

@@ -52,9 +52,6 @@ impl Password {
     }
 
     /// Hashes the password for storage.
-    ///
-    /// # Errors
-    /// Fails if it is too short or too long, or if the hash can't be computed.
     pub fn hash(&self, random: &mut impl CryptoRng) -> Result<Hashed, AccountsError> {
         if !(CHARACTERS_MIN..=CHARACTERS_MAX).contains(&self.0.chars().count()) {
             return Err(AccountsError::BadPassword {

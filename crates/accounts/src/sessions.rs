@@ -188,24 +188,11 @@ fn before(now: Timestamp, time: Duration) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use tempfile::TempDir;
-
     use super::*;
-    use crate::file::tests::{accounts, random};
-    use crate::password::Password;
+    use crate::file::tests::{NOW, accounts_of, password, random};
 
-    const NOW: Timestamp = Timestamp(Duration::from_secs(1_800_000_000));
     const MINUTE: Duration = Duration::from_secs(60);
     const BROWSER: &[u8] = b"browser 1";
-
-    fn moderated() -> (Accounts, TempDir) {
-        let (mut accounts, folder) = accounts();
-        let password = Password::new("correct horse".to_owned());
-        for name in ["ada", "bob"] {
-            accounts.add(name, &password, NOW, &mut random()).unwrap();
-        }
-        (accounts, folder)
-    }
 
     fn accepted(accounts: &Accounts, name: &str) -> Accepted {
         let sql = "SELECT epoch FROM moderators WHERE name = ?1";
@@ -228,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_session_ends_when_it_is_idle_and_when_it_is_old() {
-        let (mut accounts, _folder) = moderated();
+        let (mut accounts, _folder) = accounts_of(&["ada", "bob"]);
         let token = log_in(&mut accounts, "ada", NOW);
         assert!(is_open(&mut accounts, &token, NOW.plus(IDLE_MAX - MINUTE)));
         let idle = NOW.plus(IDLE_MAX - MINUTE).plus(IDLE_MAX);
@@ -245,15 +232,13 @@ mod tests {
 
     #[test]
     fn a_token_is_worth_nothing_in_another_browser_or_after_the_end() {
-        let (mut accounts, _folder) = moderated();
+        let (mut accounts, _folder) = accounts_of(&["ada", "bob"]);
         let token = log_in(&mut accounts, "ada", NOW);
         assert_eq!(accounts.session(&token, b"browser 2", NOW).unwrap(), None);
         let parsed = Token::parse(&token.text()).unwrap();
         let session = accounts.session(&parsed, BROWSER, NOW).unwrap().unwrap();
-        assert_eq!(
-            (session.moderator.as_str(), session.created_at),
-            ("ada", NOW)
-        );
+        assert_eq!(session.moderator, "ada");
+        assert_eq!(session.created_at, NOW);
         accounts.log_out(&token).unwrap();
         assert!(!is_open(&mut accounts, &token, NOW));
         for text in ["", "x", token.text().get(1..).unwrap(), "ä"] {
@@ -264,34 +249,30 @@ mod tests {
 
     #[test]
     fn all_sessions_end_on_demand() {
-        let (mut accounts, _folder) = moderated();
+        let (mut accounts, _folder) = accounts_of(&["ada", "bob"]);
         let tokens = ["ada", "ada", "bob"].map(|name| log_in(&mut accounts, name, NOW));
         assert_eq!(accounts.sessions(NOW).unwrap().len(), 3);
         assert_eq!(accounts.log_all_out(Some("ada")).unwrap(), 2);
-        let open = tokens
-            .each_ref()
-            .map(|token| is_open(&mut accounts, token, NOW));
+        let open = tokens.map(|token| is_open(&mut accounts, &token, NOW));
         assert_eq!(open, [false, false, true]);
         assert_eq!(accounts.log_all_out(None).unwrap(), 1);
         let bob = accepted(&accounts, "bob");
         log_in(&mut accounts, "bob", NOW);
         accounts.remove("bob").unwrap();
-        assert!(
-            accounts.sessions(NOW).unwrap().is_empty(),
-            "with the account"
-        );
+        // With the account.
+        assert!(accounts.sessions(NOW).unwrap().is_empty());
         let token = accounts.log_in(&bob, BROWSER, NOW, &mut random());
         assert_eq!(token.unwrap(), None, "no session without an account");
         let ada = accepted(&accounts, "ada");
-        let password = Password::new("battery staple".to_owned());
-        accounts.reset("ada", &password, &mut rand::rng()).unwrap();
+        let reset = accounts.reset("ada", &password("battery staple"), &mut rand::rng());
+        reset.unwrap();
         let token = accounts.log_in(&ada, BROWSER, NOW, &mut random());
         assert_eq!(token.unwrap(), None, "nor by the password of before");
     }
 
     #[test]
     fn a_moderators_sessions_are_bounded_and_the_newest_stays() {
-        let (mut accounts, _folder) = moderated();
+        let (mut accounts, _folder) = accounts_of(&["ada", "bob"]);
         let first = log_in(&mut accounts, "ada", NOW);
         let mut last = None;
         for _ in 0..SESSIONS_MAX {
@@ -307,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_form_is_of_one_session() {
-        let (mut accounts, _folder) = moderated();
+        let (mut accounts, _folder) = accounts_of(&["ada", "bob"]);
         let tokens = [(); 2].map(|()| log_in(&mut accounts, "ada", NOW));
         let forms = tokens.each_ref().map(|token| accounts.form_token(token));
         assert!(accounts.is_form_token(&tokens[0], &forms[0]));
@@ -318,7 +299,7 @@ mod tests {
 
     #[test]
     fn sessions_survive_the_process() {
-        let (mut accounts, folder) = moderated();
+        let (mut accounts, folder) = accounts_of(&["ada", "bob"]);
         let token = log_in(&mut accounts, "ada", NOW);
         // As a killed process leaves it: the log is not merged.
         let path = folder.path().join("console.db");

@@ -2,13 +2,9 @@ use std::time::Duration;
 
 use limiter::login::state::Memory;
 use proptest::prelude::*;
-use tempfile::TempDir;
 
 use super::*;
-use crate::file::tests::{accounts, random};
-use crate::password::Password;
-
-const NOW: Timestamp = Timestamp(Duration::from_secs(1_800_000_000));
+use crate::file::tests::{NOW, PASSWORD, accounts, accounts_of, password, random};
 
 fn after(seconds: u64) -> Timestamp {
     NOW.plus(Duration::from_secs(seconds))
@@ -27,22 +23,18 @@ fn held(until: Timestamp) -> Record {
     }
 }
 
-fn moderated() -> (Accounts, TempDir) {
-    let (mut accounts, folder) = accounts();
-    let password = Password::new("correct horse".to_owned());
-    accounts.add("ada", &password, NOW, &mut random()).unwrap();
-    (accounts, folder)
+fn device(user: &str) -> Key {
+    Key::Device {
+        user: user.to_owned(),
+        device: "d".to_owned(),
+    }
 }
 
 #[test]
 fn a_record_is_read_as_it_was_written_also_by_the_next_process() {
-    let (mut accounts, folder) = moderated();
+    let (mut accounts, folder) = accounts_of(&["ada"]);
     let user = Key::User("ada".to_owned());
-    let device = Key::Device {
-        user: "ada".to_owned(),
-        device: "d".to_owned(),
-    };
-    let written = [address(1), user, device].map(|key| (key, held(after(1800))));
+    let written = [address(1), user, device("ada")].map(|key| (key, held(after(1800))));
     for (key, record) in written.clone() {
         accounts.put(key, record).unwrap();
     }
@@ -57,7 +49,7 @@ fn a_record_is_read_as_it_was_written_also_by_the_next_process() {
 
 #[test]
 fn no_address_is_kept_and_no_name_but_a_moderators() {
-    let (mut accounts, folder) = moderated();
+    let (mut accounts, folder) = accounts_of(&["ada"]);
     for key in [
         address(7),
         Key::User("my password".to_owned()),
@@ -72,9 +64,8 @@ fn no_address_is_kept_and_no_name_but_a_moderators() {
     for name in ["console.db", "console.db-wal"] {
         let bytes = std::fs::read(folder.path().join(name)).unwrap();
         for secret in ["192.0.2", "my password"] {
-            let found = bytes
-                .windows(secret.len())
-                .any(|bytes| bytes == secret.as_bytes());
+            let mut parts = bytes.windows(secret.len());
+            let found = parts.any(|part| part == secret.as_bytes());
             assert!(!found, "{secret} in {name}");
         }
     }
@@ -82,15 +73,13 @@ fn no_address_is_kept_and_no_name_but_a_moderators() {
 
 #[test]
 fn a_hold_is_shown_until_it_ends_and_lifted_by_its_id() {
-    let (mut accounts, _folder) = moderated();
+    let (mut accounts, _folder) = accounts_of(&["ada"]);
     accounts.put(address(1), held(after(60))).unwrap();
     accounts.put(address(2), held(after(120))).unwrap();
     let shown = accounts.holds(NOW).unwrap();
     assert_eq!(shown.len(), 2);
-    assert_eq!(
-        (shown[0].kind.as_str(), shown[0].until, shown[0].bans),
-        ("address", after(120), 2)
-    );
+    let first = (shown[0].kind.as_str(), shown[0].until, shown[0].bans);
+    assert_eq!(first, ("address", after(120), 2));
     assert_eq!(accounts.holds(after(60)).unwrap().len(), 1);
     for nothing in ["", "ä", "00", &"0".repeat(64)] {
         assert!(!accounts.lift(nothing).unwrap(), "{nothing}");
@@ -102,7 +91,7 @@ fn a_hold_is_shown_until_it_ends_and_lifted_by_its_id() {
 
 #[test]
 fn a_flood_of_addresses_is_bounded_and_lifts_no_ban() {
-    let (mut accounts, _folder) = moderated();
+    let (mut accounts, _folder) = accounts_of(&["ada"]);
     accounts.holds_max = 10;
     accounts.put(address(0), held(after(1800))).unwrap();
     for number in 1..30 {
@@ -112,18 +101,13 @@ fn a_flood_of_addresses_is_bounded_and_lifts_no_ban() {
         };
         accounts.put(address(number), record).unwrap();
         let sql = "SELECT count(*) FROM holds";
-        let count: u32 = accounts
-            .connection
-            .query_row(sql, [], |row| row.get(0))
-            .unwrap();
+        let count = accounts.connection.query_row(sql, [], |row| row.get(0));
+        let count: u32 = count.unwrap();
         assert!(count <= 10, "{count}");
     }
     assert_eq!(accounts.get(&address(0)).unwrap(), held(after(1800)));
-    assert_ne!(
-        accounts.get(&address(29)).unwrap(),
-        Record::default(),
-        "the newest stays"
-    );
+    let newest = accounts.get(&address(29)).unwrap();
+    assert_ne!(newest, Record::default(), "it stays");
 }
 
 proptest! {
@@ -166,17 +150,14 @@ proptest! {
 /// Other people may have guessed at the name before.
 #[test]
 fn a_new_account_is_not_locked() {
-    let (mut accounts, _folder) = moderated();
+    let (mut accounts, _folder) = accounts_of(&["ada"]);
     let user = Key::User("bob".to_owned());
     accounts.put(user.clone(), held(after(1800))).unwrap();
-    let password = Password::new("correct horse".to_owned());
+    let password = password(PASSWORD);
     accounts.add("bob", &password, NOW, &mut random()).unwrap();
     assert_eq!(accounts.get(&user).unwrap(), Record::default());
     accounts.put(user.clone(), held(after(1800))).unwrap();
-    let device = Key::Device {
-        user: "bob".to_owned(),
-        device: "d".to_owned(),
-    };
+    let device = device("bob");
     accounts.put(device.clone(), held(after(1800))).unwrap();
     accounts.reset("bob", &password, &mut random()).unwrap();
     for key in [user, device] {
@@ -187,25 +168,22 @@ fn a_new_account_is_not_locked() {
 /// The console and a command have the file open at the same time.
 #[test]
 fn two_processes_do_not_stop_each_other() {
-    let (mut accounts, folder) = moderated();
+    let (mut accounts, folder) = accounts_of(&["ada"]);
     let path = folder.path().join("console.db");
     let mut command = Accounts::open(&path, &mut random()).unwrap();
     for number in 0..20 {
         accounts.put(address(number), held(after(60))).unwrap();
-        let password = Password::new("correct horse".to_owned());
         if number % 5 == 0 {
-            command.reset("ada", &password, &mut random()).unwrap();
+            let reset = command.reset("ada", &password(PASSWORD), &mut random());
+            reset.unwrap();
         }
-        accounts
-            .retain(|_, record| {
-                record.bans += 1;
-                true
-            })
-            .unwrap();
+        let retained = accounts.retain(|_, record| {
+            record.bans += 1;
+            true
+        });
+        retained.unwrap();
         let candidate = accounts.candidate("ada").unwrap();
-        assert_eq!(
-            accounts.accept(&candidate, true, "000000", NOW).unwrap(),
-            None
-        );
+        let accepted = accounts.accept(&candidate, true, "000000", NOW);
+        assert_eq!(accepted.unwrap(), None);
     }
 }
