@@ -208,9 +208,6 @@ fn service(
 
 /// Makes a new key for endpoints, which the process uses from its next start. Returns the number of
 /// keys, up to [`ENDPOINT_KEYS_MAX`].
-///
-/// # Errors
-/// There is no database, or it can't be written.
 pub fn rotate(database: &Path) -> Result<usize, ProcessError> {
     let storage = Sqlite::open_existing(database, Limits::ORDINARY)?;
     let former = text(ENDPOINT_KEYS, storage.secret(ENDPOINT_KEYS, b"")?)?;
@@ -224,9 +221,6 @@ pub fn rotate(database: &Path) -> Result<usize, ProcessError> {
 
 /// Makes all keys again after a theft, and removes all users and subscriptions, whose ids and keys
 /// the thief knows. No process may serve the database: it would keep the former keys.
-///
-/// # Errors
-/// There is no database, or it can't be written.
 pub fn renew(database: &Path) -> Result<Removed, ProcessError> {
     let storage = Sqlite::open_existing(database, Limits::ORDINARY)?;
     Ok(storage.renew(&[

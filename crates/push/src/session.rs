@@ -125,17 +125,15 @@ pub enum Action {
     Close(Close),
 }
 
-/// A call whose answer the session waits for.
+/// A call whose answer the session waits for. [`Call::run`] shows the answer of each.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Call {
-    /// Make an endpoint. Answer: [`Answer::Endpoint`].
     MakeEndpoint {
         uaid: Uaid,
         channel: ChannelId,
         /// The only key whose signatures are accepted.
         key: Option<String>,
     },
-    /// Find a user. Answer: [`Answer::User`].
     GetUser(Uaid),
     /// Add a user. Answer: [`Answer::Done`], false if the id is in use.
     AddUser(User),
@@ -145,20 +143,15 @@ pub enum Call {
     /// Check that a user's record names this node, where it has been connected since a time, in
     /// milliseconds since 1970. Answer: [`Answer::Presence`].
     ConfirmNode(Uaid, String, i64),
-    /// Remove a user with all that belongs to it. Answer: [`Answer::Done`].
     RemoveUser(Uaid),
-    /// Add a channel. Answer: [`Answer::Done`].
     AddChannel(Uaid, ChannelId),
     /// Remove a channel. Answer: [`Answer::Done`], false if it does not exist.
     RemoveChannel(Uaid, ChannelId),
-    /// Read messages with a topic. Answer: [`Answer::Messages`].
     FetchTopics(Uaid),
-    /// Read messages without a topic that come after this one in order. Answer:
-    /// [`Answer::Messages`].
+    /// Read messages without a topic that come after this one in order.
     FetchAfter(Uaid, i64),
-    /// Remove messages. Answer: [`Answer::Done`].
     Remove(Uaid, Vec<Stored>),
-    /// Remove all messages without a topic up to this one. Answer: [`Answer::Done`].
+    /// Remove all messages without a topic up to this one.
     Advance(Uaid, i64),
 }
 

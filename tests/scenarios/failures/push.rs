@@ -65,21 +65,9 @@ struct User {
     endpoints: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Delivery {
-    setting: &'static str,
-    is_stored_first: bool,
-}
-
-const ORDINARY: Delivery = Delivery {
-    setting: "",
-    is_stored_first: false,
-};
-
-const STORED_FIRST: Delivery = Delivery {
-    setting: "store-first",
-    is_stored_first: true,
-};
+/// Values of the setting `push_delivery`.
+const ORDINARY: &str = "";
+const STORED_FIRST: &str = "store-first";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_kill_loses_a_message_to_a_client_that_was_away() -> anyhow::Result<()> {
@@ -101,13 +89,13 @@ async fn no_killed_node_loses_a_message_to_an_absent_client() -> anyhow::Result<
     Ok(())
 }
 
-async fn story(delivery: Delivery, nodes: &'static [Node]) -> anyhow::Result<Totals> {
+async fn story(delivery: &'static str, nodes: &'static [Node]) -> anyhow::Result<Totals> {
     let kills = number_from_environment("FEDICENSUS_CRASH_KILLS").unwrap_or(KILLS);
     let mut chance = Chance::new();
     let seed = chance.seed;
     let folder = tempfile::tempdir()?;
     let model = Model::default();
-    let mut push = Push::start(folder.path(), delivery.setting, nodes).await?;
+    let mut push = Push::start(folder.path(), delivery, nodes).await?;
     let users = users(push.socket()).await?;
     let least = usize::try_from(kills)?;
     let mut number = 0;
@@ -147,11 +135,8 @@ async fn story(delivery: Delivery, nodes: &'static [Node]) -> anyhow::Result<Tot
             model.wrong(format!("user {} can't read: {error}", user.number));
         }
     }
-    let (totals, wrong) = model.settle(delivery.is_stored_first);
-    eprintln!(
-        "{number} kills, {:?}, {nodes:?}: {totals}",
-        delivery.setting
-    );
+    let (totals, wrong) = model.settle(delivery == STORED_FIRST);
+    eprintln!("{number} kills, {delivery:?}, {nodes:?}: {totals}");
     ensure!(wrong.is_empty(), "seed {seed}: {wrong:#?}");
     Ok(totals)
 }
@@ -325,12 +310,7 @@ async fn comes_and_goes(socket: PathBuf, user: User, model: Model, mut chance: C
             model.wrong(format!("user {} is not known any more", user.number));
             return;
         }
-        let turn = Turn {
-            user: user.number,
-            connected,
-            model: &model,
-            held: Vec::new(),
-        };
+        let turn = Turn::new(user.number, &model, connected);
         let stay = chance.moment(TURN_MAX);
         // Its end, whether by a kill or by the time, is no failure.
         timeout(stay, turn.talk(&mut client, &mut chance))
@@ -341,12 +321,7 @@ async fn comes_and_goes(socket: PathBuf, user: User, model: Model, mut chance: C
 
 /// Reads and acknowledges over one connection.
 async fn keeps_reading(mut client: Client, user: usize, model: Model, mut chance: Chance) {
-    let turn = Turn {
-        user,
-        connected: Instant::now(),
-        model: &model,
-        held: Vec::new(),
-    };
+    let turn = Turn::new(user, &model, Instant::now());
     let ended = turn.talk(&mut client, &mut chance).await;
     model.wrong(format!("the connection of user {user} ended: {ended:?}"));
 }
@@ -359,7 +334,17 @@ struct Turn<'m> {
     held: Vec<Value>,
 }
 
-impl Turn<'_> {
+impl<'m> Turn<'m> {
+    fn new(user: usize, model: &'m Model, connected: Instant) -> Self {
+        let held = Vec::new();
+        Self {
+            user,
+            connected,
+            model,
+            held,
+        }
+    }
+
     async fn talk(mut self, client: &mut Client, chance: &mut Chance) -> anyhow::Result<()> {
         loop {
             let Ok(message) = timeout(IDLE, client.next()).await else {

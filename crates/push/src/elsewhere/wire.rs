@@ -55,9 +55,6 @@ pub enum LineError {
 }
 
 /// Reads one line.
-///
-/// # Errors
-/// The line can't be read or is not such a value.
 pub async fn read<T: DeserializeOwned>(
     from: impl AsyncRead + Unpin,
     time_max: Duration,

@@ -144,6 +144,12 @@ mod tests {
         ..AES128GCM
     };
 
+    fn with<'a>(headers: Headers<'a>, change: impl FnOnce(&mut Headers<'a>)) -> Headers<'a> {
+        let mut changed = headers;
+        change(&mut changed);
+        changed
+    }
+
     #[test]
     fn headers_reach_the_user_agent_without_marks_and_padding() {
         let sent = read(AESGCM, b"x").unwrap();
@@ -190,73 +196,33 @@ mod tests {
             ("", Err(Refusal::Ttl)),
             ("99999999999999999999", Err(Refusal::Ttl)),
         ] {
-            let headers = Headers {
-                ttl: Some(ttl),
-                ..AES128GCM
-            };
+            let headers = with(AES128GCM, |h| h.ttl = Some(ttl));
             let found = read(headers, b"x").map(|sent| sent.ttl_s);
             assert_eq!(found, expect, "{ttl}");
         }
-        let none = Headers {
-            ttl: None,
-            ..AES128GCM
-        };
+        let none = with(AES128GCM, |h| h.ttl = None);
         assert_eq!(read(none, b"x"), Err(Refusal::Ttl));
     }
 
     #[test]
     fn encryption_headers_say_what_their_encoding_needs_and_no_more() {
         for headers in [
-            Headers {
-                content_encoding: None,
-                ..AES128GCM
-            },
-            Headers {
-                content_encoding: Some("gzip"),
-                ..AES128GCM
-            },
-            Headers {
-                encryption: Some("salt=AAAA"),
-                ..AES128GCM
-            },
-            Headers {
-                crypto_key: Some("dh=AAAA"),
-                ..AES128GCM
-            },
-            Headers {
-                encryption: None,
-                ..AESGCM
-            },
-            Headers {
-                encryption: Some("salt=a b"),
-                ..AESGCM
-            },
-            Headers {
-                encryption: Some("rs=4096"),
-                ..AESGCM
-            },
-            Headers {
-                crypto_key: Some("p256ecdsa=AAAA"),
-                ..AESGCM
-            },
-            Headers {
-                crypto_key: Some("junk"),
-                ..AESGCM
-            },
+            with(AES128GCM, |h| h.content_encoding = None),
+            with(AES128GCM, |h| h.content_encoding = Some("gzip")),
+            with(AES128GCM, |h| h.encryption = Some("salt=AAAA")),
+            with(AES128GCM, |h| h.crypto_key = Some("dh=AAAA")),
+            with(AESGCM, |h| h.encryption = None),
+            with(AESGCM, |h| h.encryption = Some("salt=a b")),
+            with(AESGCM, |h| h.encryption = Some("rs=4096")),
+            with(AESGCM, |h| h.crypto_key = Some("p256ecdsa=AAAA")),
+            with(AESGCM, |h| h.crypto_key = Some("junk")),
         ] {
             let found = read(headers, b"x");
             assert!(matches!(found, Err(Refusal::Encryption(_))), "{headers:?}");
         }
-        let signed = Headers {
-            crypto_key: Some("p256ecdsa=AAAA"),
-            ..AES128GCM
-        };
-        assert!(read(signed, b"x").is_ok());
-        let bare = Headers {
-            crypto_key: None,
-            ..AESGCM
-        };
-        assert!(read(bare, b"x").is_ok());
+        let signed = with(AES128GCM, |h| h.crypto_key = Some("p256ecdsa=AAAA"));
+        let bare = with(AESGCM, |h| h.crypto_key = None);
+        assert!(read(signed, b"x").is_ok() && read(bare, b"x").is_ok());
     }
 
     #[test]
@@ -271,10 +237,7 @@ mod tests {
         assert_eq!(read(all_wrong, &large), Err(Refusal::TooLarge));
         assert!(matches!(read(all_wrong, b"x"), Err(Refusal::Encryption(_))));
         assert_eq!(read(all_wrong, b""), Err(Refusal::NegativeTtl));
-        let topic = Headers {
-            ttl: Some("1"),
-            ..all_wrong
-        };
+        let topic = with(all_wrong, |h| h.ttl = Some("1"));
         assert!(matches!(read(topic, b""), Err(Refusal::Topic(_))));
     }
 }

@@ -12,9 +12,6 @@ use super::service::Service;
 impl Service {
     /// Delivers a message for a user, or stores it until the user connects. One with a TTL
     /// of 0 is only sent directly.
-    ///
-    /// # Errors
-    /// The user is gone or has too many messages, or the storage fails.
     pub(super) async fn deliver(
         &self,
         user: User,

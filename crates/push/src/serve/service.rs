@@ -97,9 +97,6 @@ pub(super) struct NoRandomness;
 
 impl Service {
     /// A service over a storage.
-    ///
-    /// # Errors
-    /// The storage's thread can't be started, or the storage can't be read.
     pub fn new(
         settings: Settings,
         storage: Arc<Sqlite>,

@@ -15,7 +15,7 @@ pub(crate) const DIRECT_MAX: usize = 25;
 pub(crate) const STORED_MAX: usize = 64;
 
 /// The messages that one client was sent.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Delivery {
     /// Sent straight to the client and not stored.
     direct: Vec<Notification>,
@@ -41,15 +41,8 @@ pub(super) struct Delivery {
 impl Delivery {
     pub(super) fn new(read_to_ms: i64) -> Self {
         Self {
-            direct: Vec::new(),
-            stored: Vec::new(),
-            check: false,
-            postponed: false,
-            topics: false,
-            topics_again: false,
             read_to_ms,
-            sent_to_ms: None,
-            drained: None,
+            ..Self::default()
         }
     }
 

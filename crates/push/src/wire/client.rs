@@ -114,9 +114,6 @@ struct Update {
 
 impl ClientMessage {
     /// Reads a text frame, which the caller has bounded by [`CLIENT_MESSAGE_BYTES_MAX`].
-    ///
-    /// # Errors
-    /// It is not JSON, has an unknown type, or has a field of a wrong type.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let inner = text.trim().strip_prefix('{');
         let inner = inner.and_then(|text| text.strip_suffix('}'));

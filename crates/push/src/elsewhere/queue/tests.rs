@@ -36,6 +36,10 @@ fn cursor(id: i64) -> Option<Cursor> {
     Some(("https://a.example/x".to_owned(), id))
 }
 
+fn post(name: &str, cursor: Option<Cursor>) -> Next {
+    Next::Post(host(name), cursor)
+}
+
 impl Queue {
     fn ran(&mut self, name: &str, outcomes: &[MessageOutcome], now: i64) {
         let attempt = Attempt::Ran(outcomes);
@@ -46,14 +50,14 @@ impl Queue {
 #[test]
 fn a_service_gets_batch_after_batch_until_none_is_left() {
     let mut queue = queue(&[("a.example", 150)]);
-    assert_eq!(queue.next(at(0)), Next::Post(host("a.example"), None));
+    assert_eq!(queue.next(at(0)), post("a.example", None));
     queue.ran("a.example", &[answered(201, None); 100], 1);
-    assert_eq!(queue.next(at(1)), Next::Post(host("a.example"), cursor(1)));
+    assert_eq!(queue.next(at(1)), post("a.example", cursor(1)));
     queue.ran("a.example", &[answered(410, None); 50], 2);
     // Only a read finds out whether messages are left.
-    assert_eq!(queue.next(at(2)), Next::Post(host("a.example"), cursor(2)));
+    assert_eq!(queue.next(at(2)), post("a.example", cursor(2)));
     queue.at_end(&host("a.example"));
-    assert_eq!(queue.next(at(2)), Next::Post(host("a.example"), None));
+    assert_eq!(queue.next(at(2)), post("a.example", None));
     queue.at_end(&host("a.example"));
     assert_eq!(queue.next(at(2)), Next::Nothing);
 }
@@ -73,17 +77,9 @@ fn a_pause_that_is_asked_for_is_made() {
     ] {
         let mut queue = queue(&[("a.example", 9)]);
         queue.ran("a.example", &outcomes, 0);
-        assert_eq!(
-            queue.next(at(until - 1)),
-            Next::Wait(at(until)),
-            "{outcomes:?}"
-        );
-        let next = queue.next(at(until));
-        assert_eq!(
-            next,
-            Next::Post(host("a.example"), cursor(0)),
-            "{outcomes:?}"
-        );
+        let nexts = [until - 1, until].map(|second| queue.next(at(second)));
+        let expect = [Next::Wait(at(until)), post("a.example", cursor(0))];
+        assert_eq!(nexts, expect, "{outcomes:?}");
     }
 }
 
@@ -91,7 +87,7 @@ fn a_pause_that_is_asked_for_is_made() {
 fn errors_of_some_messages_hold_up_no_others() {
     let mut queue = queue(&[("a.example", 9)]);
     queue.ran("a.example", &[answered(500, None), answered(201, None)], 0);
-    assert_eq!(queue.next(at(0)), Next::Post(host("a.example"), cursor(0)));
+    assert_eq!(queue.next(at(0)), post("a.example", cursor(0)));
 }
 
 #[test]
@@ -100,7 +96,7 @@ fn a_slow_or_made_up_service_keeps_nobody_waiting() {
     let made_up = host("made-up.example");
     assert_eq!(queue.next(at(0)), Next::Post(made_up.clone(), None));
     queue.after(&made_up, Attempt::Failed, None, at(0), SHORTEST);
-    assert_eq!(queue.next(at(0)), Next::Post(host("push.example"), None));
+    assert_eq!(queue.next(at(0)), post("push.example", None));
     queue.ran("push.example", &[answered(201, None); 100], 1);
     // A host that answered precedes one that failed, and those that never got a request.
     let mut counts: BTreeMap<Host, u64> = (0..1000)
@@ -109,7 +105,7 @@ fn a_slow_or_made_up_service_keeps_nobody_waiting() {
     counts.insert(host("push.example"), 1);
     counts.insert(made_up.clone(), 500);
     queue.replace(counts, at(2));
-    assert_eq!(queue.next(at(2)), Next::Post(host("push.example"), None));
+    assert_eq!(queue.next(at(2)), post("push.example", None));
     assert!(queue.waiting[&made_up].backoff.is_paused(at(2)));
 }
 
@@ -117,7 +113,7 @@ fn a_slow_or_made_up_service_keeps_nobody_waiting() {
 fn a_service_that_failed_comes_after_one_that_was_never_asked() {
     let mut queue = queue(&[("a.example", 500), ("b.example", 1)]);
     queue.after(&host("a.example"), Attempt::Failed, None, at(0), SHORTEST);
-    assert_eq!(queue.next(at(1000)), Next::Post(host("b.example"), None));
+    assert_eq!(queue.next(at(1000)), post("b.example", None));
 }
 
 #[test]
