@@ -68,9 +68,6 @@ pub struct Watch {
 
 impl Watch {
     /// Remembers everything known about `names`; the fault begins now.
-    ///
-    /// # Errors
-    /// One of the names is unknown, or the database can't be read.
     pub fn begin(
         world: &World,
         fault: &str,

@@ -342,9 +342,6 @@ impl Census {
 }
 
 /// The daemon's side: reads a request, calls `answer`, and writes the answer.
-///
-/// # Errors
-/// Fails if the connection breaks, or if no request arrives within `time_max`.
 pub async fn serve<Answering>(
     stream: UnixStream,
     time_max: Duration,

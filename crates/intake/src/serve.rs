@@ -57,9 +57,6 @@ const LIMITS: Limits = Limits {
 };
 
 /// Serves until `shutdown`.
-///
-/// # Errors
-/// Fails if it can't start. Once it serves, it runs until `shutdown`.
 pub async fn serve(
     settings: Settings,
     names: Arc<Names>,

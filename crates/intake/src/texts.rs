@@ -51,9 +51,6 @@ impl Texts {
     /// The records at the fully qualified `name`, which lies below `domain`. If the census does not
     /// admit `domain`, the resolver is not used: the domain may belong to the operator's own
     /// network.
-    ///
-    /// # Errors
-    /// Fails if the domain is not admitted, or if the look-up fails now.
     pub async fn at(&self, name: &str, domain: &Host) -> Result<Found, Problem> {
         match self.ask(name, domain).await? {
             Asked::Answered(found) => Ok(found),
@@ -104,9 +101,6 @@ impl Texts {
     }
 
     /// The records with a domain's keys, with as many look-ups as the token's form needs.
-    ///
-    /// # Errors
-    /// Fails if there are none, or if a look-up fails now.
     pub async fn keys(&self, begin: Lookup, domain: &Host) -> Result<Vec<TxtRecord>, Problem> {
         let mut lookup = begin;
         loop {

@@ -25,9 +25,6 @@ pub(crate) enum Token {
 
 /// The token in these headers. An empty header counts as none; of several with one name the first
 /// counts. `test` decides whether a token of the test domain is accepted.
-///
-/// # Errors
-/// Fails if a header is not a token, or if there is one of each form.
 pub(crate) fn token_of(headers: &HeaderMap, test: TestDomain) -> Result<Option<Token>, Problem> {
     let value = |name| headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     let malformed =
@@ -62,9 +59,6 @@ pub(crate) struct Occasion<'a> {
 
 impl Token {
     /// Verifies the token. Returns who vouches.
-    ///
-    /// # Errors
-    /// Fails if the token is not valid for this purpose, or if a look-up fails now.
     pub(crate) async fn verify(
         &self,
         on: Occasion<'_>,

@@ -164,9 +164,6 @@ pub enum LineError {
 }
 
 /// Reads one line.
-///
-/// # Errors
-/// Fails if there is no line, or if it is not a valid value.
 pub async fn read<T: DeserializeOwned>(
     from: impl AsyncRead + Unpin,
     time_max: Duration,
@@ -176,9 +173,6 @@ pub async fn read<T: DeserializeOwned>(
 }
 
 /// Writes one line.
-///
-/// # Errors
-/// Fails if the connection broke, or if the peer does not read.
 pub async fn write<T: Serialize + Sync>(
     mut to: impl AsyncWrite + Unpin,
     value: &T,

@@ -34,9 +34,6 @@ pub struct Listener {
 /// Creates a socket at `path` and gives it `mode`. A socket on which no process answers is deleted
 /// first; anything else at `path` stays.
 ///
-/// # Errors
-/// Fails if another process listens there, or if the socket can't be created.
-///
 /// # Panics
 /// Outside of a tokio runtime.
 pub fn bind(path: &Path, mode: u32) -> Result<Listener, BindError> {
@@ -64,9 +61,6 @@ impl Listener {
     }
 
     /// The next connection. Cancel safe.
-    ///
-    /// # Errors
-    /// Fails with the system's error, for example if file descriptors are used up.
     pub async fn accept(&mut self) -> io::Result<UnixStream> {
         loop {
             let looked = async {

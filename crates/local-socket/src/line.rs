@@ -66,9 +66,6 @@ where
 }
 
 /// Writes `line`, which must not contain a newline, and a newline.
-///
-/// # Errors
-/// Fails if the connection breaks, or if the other end does not accept the line within `time_max`.
 pub async fn write_line<W>(
     writer: &mut W,
     mut line: Vec<u8>,

@@ -76,10 +76,12 @@ pub(super) fn restore_push(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let _serving = serve_push("restore --push", config, Node::Push)
         .with_context(|| not_restored(database, file))?;
     let kept = put_back(database, file).with_context(|| not_restored(database, file))?;
-    say(&format!(
-        "restored {}; start the push service now",
-        database.display()
-    ))?;
+    let what = format!("{}; start the push service now", database.display());
+    say_restored(&what, kept.as_deref())
+}
+
+fn say_restored(what: &str, kept: Option<&Path>) -> anyhow::Result<u8> {
+    say(&format!("restored {what}"))?;
     if let Some(kept) = kept {
         say(&format!(
             "the former database is kept as {}; remove it when everything works",
@@ -152,18 +154,9 @@ pub(super) fn restore(config: &Config, file: &Path) -> anyhow::Result<u8> {
         serve_alone("restore", &database).with_context(|| not_restored(&database, file))?;
     let restored =
         store::restore(&database, &mut source).with_context(|| not_restored(&database, file))?;
-    say(&format!(
-        "restored {}: {}; start the daemon now",
-        database.display(),
-        in_words(&restored.copied)
-    ))?;
-    if let Some(replaced) = restored.replaced {
-        say(&format!(
-            "the former database is kept as {}; remove it when everything works",
-            replaced.display()
-        ))?;
-    }
-    Ok(OK)
+    let (database, copied) = (database.display(), in_words(&restored.copied));
+    let what = format!("{database}: {copied}; start the daemon now");
+    say_restored(&what, restored.replaced.as_deref())
 }
 
 fn open(file: &Path) -> anyhow::Result<File> {

@@ -380,10 +380,6 @@ pub struct ControlSocket(Listener);
 
 impl ControlSocket {
     /// Creates the socket.
-    ///
-    /// # Errors
-    /// It can't be created: its path is too long, its directory can't be written, or another
-    /// process serves it.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         Ok(Self(socket::listen(path, socket::OWN_USER)?))
     }

@@ -49,10 +49,6 @@ impl<T: Talk> Server<T> {
 }
 
 /// Creates a socket with this mode, which is created again if someone removes it.
-///
-/// # Errors
-/// It can't be created: its path is too long, its directory can't be written, or another process
-/// serves it.
 pub(crate) fn listen(path: &Path, mode: u32) -> anyhow::Result<Listener> {
     Ok(local_socket::bind(path, mode)?.remade_when_missing(LOOK_EVERY))
 }

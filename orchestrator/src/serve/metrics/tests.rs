@@ -136,10 +136,8 @@ async fn all_that_the_table_has_is_told_as_it_stands_there_and_nothing_else() {
     let mut expected = String::new();
     for metric in table::ALL {
         let kind = metric.kind.as_str();
-        expected.push_str(&format!(
-            "# HELP {0} {1}\n# TYPE {0} {kind}\n",
-            metric.name, metric.help
-        ));
+        let (name, help) = (metric.name, metric.help);
+        expected.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
     }
     let heads: String = page
         .lines()
@@ -174,23 +172,13 @@ fn names_say_what_they_count_and_in_which_unit() {
         let name = metric.name;
         assert!(names.insert(name), "{name} stands twice");
         assert!(name.starts_with("fedicensus_"), "{name}");
-        assert_eq!(
-            name.ends_with("_total"),
-            metric.kind == Kind::Counter,
-            "{name}"
-        );
-        assert_eq!(
-            name.ends_with("_seconds"),
-            {
-                let of_time = ["_time_", "_timestamp_", "_age_", "_duration_", "_overdue_"];
-                of_time.iter().any(|word| name.contains(word))
-            },
-            "{name}"
-        );
-        assert!(
-            metric.help.ends_with('.') && !metric.help.contains('|'),
-            "{name}"
-        );
+        let is_counter = metric.kind == Kind::Counter;
+        assert_eq!(name.ends_with("_total"), is_counter, "{name}");
+        let of_time = ["_time_", "_timestamp_", "_age_", "_duration_", "_overdue_"];
+        let is_of_time = of_time.iter().any(|word| name.contains(word));
+        assert_eq!(name.ends_with("_seconds"), is_of_time, "{name}");
+        let is_sentence = metric.help.ends_with('.') && !metric.help.contains('|');
+        assert!(is_sentence, "{name}");
     }
 }
 
@@ -333,13 +321,11 @@ async fn no_name_that_anybody_chose_is_ever_told() {
     ] {
         rig.services.meters.verdict(&verdict, Timestamp(0));
     }
-    rig.services.meters.fault(
-        &ReportFault::NoHello {
-            exit_code: 1,
-            stderr: "chosen".to_owned(),
-        }
-        .into(),
-    );
+    let no_hello = ReportFault::NoHello {
+        exit_code: 1,
+        stderr: "chosen".to_owned(),
+    };
+    rig.services.meters.fault(&no_hello.into());
     let page = rig.page().await;
     assert!(page.contains("fedicensus_hosts{state=\"discovered\"} 1\n"));
     for chosen in ["chosen", "astray", "example"] {
@@ -359,10 +345,8 @@ async fn what_the_database_knows_is_told() {
     writer.add_now(hosts.to_vec(), now).await.unwrap();
     let owner = census::state::OptedOutBy::Owner;
     writer.opt_out(&hosts[0], owner, now).await.unwrap();
-    writer
-        .record_dump(Timestamp(1_700_000_000_000), 12)
-        .await
-        .unwrap();
+    let dumped_at = Timestamp(1_700_000_000_000);
+    writer.record_dump(dumped_at, 12).await.unwrap();
     rig.says(&[
         "fedicensus_hosts{state=\"discovered\"} 2",
         "fedicensus_hosts{state=\"opted_out\"} 1",
@@ -392,11 +376,8 @@ async fn a_part_that_hangs_holds_no_scrape_up_for_longer_than_it_may() {
     let rig = Rig::new(Part::Hangs, Part::Hangs);
     let began = Instant::now();
     let page = rig.page().await;
-    assert!(
-        began.elapsed() <= ANSWER_WITHIN.max(WAIT_MAX),
-        "{:?}",
-        began.elapsed()
-    );
+    let elapsed = began.elapsed();
+    assert!(elapsed <= ANSWER_WITHIN.max(WAIT_MAX), "{elapsed:?}");
     assert!(page.contains("\nfedicensus_gateway_up 0\n"), "{page}");
     assert!(ANSWER_WITHIN.max(WAIT_MAX) < CONNECTION_TIME_MAX);
 }
@@ -426,19 +407,11 @@ async fn there_is_one_page_that_may_be_got_and_nothing_else() {
     };
     let page = status("GET /metrics").await;
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
-    assert!(
-        page.contains("content-type: text/plain; version=0.0.4\r\n"),
-        "{page}"
-    );
+    let kind = "content-type: text/plain; version=0.0.4\r\n";
+    assert!(page.contains(kind), "{page}");
     assert!(page.contains("\nfedicensus_build_info{version=\"0.1.0\"} 1\n"));
-    for other in [
-        "/",
-        "/metrics/",
-        "/metricsx",
-        "/health",
-        "//metrics",
-        "/../metrics",
-    ] {
+    let others = "/ /metrics/ /metricsx /health //metrics /../metrics";
+    for other in others.split(' ') {
         let answer = status(&format!("GET {other}")).await;
         assert!(answer.starts_with("HTTP/1.1 404 "), "{other}: {answer}");
     }
