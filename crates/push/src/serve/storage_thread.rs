@@ -87,14 +87,14 @@ impl StorageThread {
         &self,
         call: impl FnOnce(&Sqlite) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, StorageError> {
-        let _room = self.room.acquire().await.or(Err(ended()))?;
+        let _room = self.room.acquire().await.map_err(|_closed| ended())?;
         let (told, answer) = oneshot::channel();
         let job: Job = Box::new(move |storage| {
             // The caller may be gone.
             told.send(call(storage)).ok();
         });
-        self.jobs.send(job).or(Err(ended()))?;
-        answer.await.or(Err(ended()))?
+        self.jobs.send(job).map_err(|_closed| ended())?;
+        answer.await.map_err(|_closed| ended())?
     }
 }
 
