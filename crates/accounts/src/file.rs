@@ -199,6 +199,7 @@ pub(crate) mod tests {
 
     use super::*;
 
+    /// A generator that returns the same numbers each time.
     pub(crate) fn random() -> StdRng {
         StdRng::seed_from_u64(1)
     }

@@ -203,6 +203,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
     texts.join(": ")
 }
 
+/// A page for visitors without a session.
 fn page(status: StatusCode, text: &str) -> Response {
     let title = status.canonical_reason().unwrap_or("Error");
     html(

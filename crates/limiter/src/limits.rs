@@ -9,6 +9,7 @@ pub struct Limits {
     /// How long every call takes at least. Longer than [`Self::wait_max`] and the computation
     /// together; otherwise a call's time shows what happened in it.
     pub run_time: Duration,
+    /// Upper bound of the random time that is added to a call.
     pub jitter: Duration,
     pub concurrency: usize,
     /// Longest wait of a call until its computation may run.

@@ -23,6 +23,7 @@ pub struct HttpLimits {
     /// Time from the connection to the end of the head. A web server in front has received the
     /// whole request by then.
     pub head_time_max: Duration,
+    /// Time from the connection to the end of the answer.
     pub connection_time_max: Duration,
 }
 
@@ -30,6 +31,7 @@ pub struct HttpLimits {
 /// so they can be logged.
 #[derive(Debug, Error)]
 pub enum HttpError {
+    /// The client sent no request, or disconnected.
     #[error("the connection broke")]
     Broken(#[from] hyper::Error),
     #[error("not finished within {0:?}")]

@@ -65,6 +65,7 @@ impl fmt::Display for Topic {
 /// An encrypted message body. This service can't read it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
+    /// The body in base64url without padding.
     pub data: String,
     pub headers: PayloadHeaders,
 }

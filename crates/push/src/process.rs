@@ -35,6 +35,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// What a process does. All over one database are on one machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Node {
+    /// The whole service, alone over its database.
     Push,
     /// Holds clients' connections.
     Connect,

@@ -13,6 +13,7 @@ pub const GONE_MAX_AGE_S: u32 = 86_400;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
+    /// The endpoint is not ours.
     #[error("not found")]
     BadToken,
     #[error("no such user")]
@@ -22,6 +23,7 @@ pub enum Refusal {
         super::message::BODY_BYTES_MAX
     )]
     TooLarge,
+    /// The user was removed while the message was stored.
     #[error("the user is gone")]
     UserGone,
     #[error("no such subscription")]

@@ -67,18 +67,16 @@ async fn the_end_of_a_connection_does_not_harm_the_next_one() {
 #[tokio::test]
 async fn frames_that_clients_do_not_send_end_the_connection() {
     let push = Push::new(Rules::AUTOPUSH);
-    for frame in [Message::binary(vec![1]), Message::Ping(vec![1].into())] {
+    for (frame, code, reason) in [
+        (Message::binary(vec![1]), 1003, "UnsupportedMessage"),
+        (Message::Ping(vec![1].into()), 1003, "UnsupportedMessage"),
+        (Message::text("rubbish"), 1011, "Json"),
+        (Message::text("{}"), 1011, "SM"),
+    ] {
         let mut client = push.client().await;
         client.socket.send(frame).await.unwrap();
-        let expected = (1003, "UnsupportedMessage".to_owned());
-        assert_eq!(client.closed().await, expected);
+        assert_eq!(client.closed().await, (code, reason.to_owned()));
     }
-    let mut client = push.client().await;
-    client.socket.send(Message::text("rubbish")).await.unwrap();
-    assert_eq!(client.closed().await, (1011, "Json".to_owned()));
-    let mut client = push.client().await;
-    client.say(json!({})).await;
-    assert_eq!(client.closed().await, (1011, "SM".to_owned()));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Clients over the real storage.
 
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
@@ -60,9 +61,9 @@ impl Service {
             held: Vec::new(),
             close: None,
         });
-        let uaid = self.uaid.map(|uaid| format!(r#","uaid":"{uaid}""#));
-        let hello = format!(r#"{{"messageType":"hello"{}}}"#, uaid.unwrap_or_default());
-        self.event(Event::Text(hello));
+        let uaid = self.uaid.map(|uaid| uaid.to_string());
+        let hello = json!({"messageType": "hello", "uaid": uaid});
+        self.event(Event::Text(hello.to_string()));
     }
 
     /// Ends the connection; what it leaves is stored as if it arrived now.
@@ -100,10 +101,8 @@ impl Service {
         if message.ttl_s == 0 {
             return None;
         }
-        let saved = self
-            .storage
-            .save(self.uaid.unwrap(), &[message], Room::Limited)
-            .unwrap();
+        let uaid = self.uaid.unwrap();
+        let saved = self.storage.save(uaid, &[message], Room::Limited).unwrap();
         if self.client.is_some() {
             self.event(Event::CheckStorage);
         }
@@ -116,25 +115,18 @@ impl Service {
             return Vec::new();
         };
         let held = std::mem::take(&mut client.held);
-        let (taken, kept): (Vec<_>, Vec<_>) = held
-            .into_iter()
-            .enumerate()
-            .partition(|(place, _)| places.contains(place));
-        client.held = kept.into_iter().map(|(_, message)| message).collect();
-        let versions: Vec<String> = taken
-            .into_iter()
-            .map(|(_, message)| message.version)
-            .collect();
+        let mut versions = Vec::new();
+        for (place, message) in held.into_iter().enumerate() {
+            match places.contains(&place) {
+                true => versions.push(message.version),
+                false => client.held.push(message),
+            }
+        }
         if !versions.is_empty() {
-            let updates: Vec<String> = versions
-                .iter()
-                .map(|version| format!(r#"{{"channelID":"{CHANNEL}","version":"{version}"}}"#))
-                .collect();
-            let ack = format!(
-                r#"{{"messageType":"ack","updates":[{}]}}"#,
-                updates.join(",")
-            );
-            self.event(Event::Text(ack));
+            let update = |version| json!({"channelID": CHANNEL, "version": version});
+            let updates: Vec<_> = versions.iter().map(update).collect();
+            let ack = json!({"messageType": "ack", "updates": updates});
+            self.event(Event::Text(ack.to_string()));
         }
         versions
     }
@@ -148,6 +140,19 @@ impl Service {
     pub(super) fn held(&self) -> Vec<String> {
         let held = self.client.iter().flat_map(|client| &client.held);
         held.map(|message| message.version.clone()).collect()
+    }
+
+    /// The unacknowledged messages after a new connection.
+    fn again(&mut self) -> Vec<String> {
+        self.connect();
+        self.held()
+    }
+
+    /// Checks that nothing comes again once everything is acknowledged.
+    #[track_caller]
+    fn is_done(&mut self) {
+        self.acknowledge_all();
+        assert_eq!(self.again(), [""; 0]);
     }
 
     pub(super) fn close(&self) -> Option<Close> {
@@ -206,26 +211,20 @@ fn what_comes_while_the_client_is_connected_goes_straight_to_it() {
     service.send(message("now or never", None, 0));
     assert_eq!(service.held(), ["a", "now or never"]);
     // Unacknowledged messages come again, except those that must not wait.
-    service.connect();
-    assert_eq!(service.held(), ["a"]);
-    service.acknowledge_all();
-    service.connect();
-    assert_eq!(service.held(), [""; 0]);
+    assert_eq!(service.again(), ["a"]);
+    service.is_done();
 }
 
 #[test]
 fn stored_messages_come_in_batches_in_order() {
     let mut service = Service::new(Rules::AUTOPUSH);
     away(&mut service, 25);
-    service.connect();
-    assert_eq!(service.held(), numbered(25)[..10]);
+    assert_eq!(service.again(), numbered(25)[..10]);
     service.acknowledge_all();
     assert_eq!(service.held(), numbered(25)[10..20]);
     service.acknowledge_all();
     assert_eq!(service.held(), numbered(25)[20..]);
-    service.acknowledge_all();
-    service.connect();
-    assert_eq!(service.held(), [""; 0]);
+    service.is_done();
 }
 
 #[test]
@@ -234,13 +233,11 @@ fn a_batch_that_was_acknowledged_in_part_comes_again_whole() {
     away(&mut service, 2);
     service.connect();
     service.acknowledge(&[0]);
-    service.connect();
-    assert_eq!(service.held(), ["0", "1"]);
+    assert_eq!(service.again(), ["0", "1"]);
     // In reverse order.
     service.acknowledge(&[1]);
     service.acknowledge(&[0]);
-    service.connect();
-    assert_eq!(service.held(), [""; 0]);
+    assert_eq!(service.again(), [""; 0]);
 }
 
 #[test]
@@ -252,8 +249,7 @@ fn where_each_one_counts_only_the_rest_comes_again() {
     away(&mut service, 3);
     service.connect();
     service.acknowledge(&[1]);
-    service.connect();
-    assert_eq!(service.held(), ["0", "2"]);
+    assert_eq!(service.again(), ["0", "2"]);
 }
 
 #[test]
@@ -263,11 +259,8 @@ fn of_one_topic_the_newest_comes_and_once() {
     for version in ["a", "b"] {
         service.send(message(version, Some("news"), 60));
     }
-    service.connect();
-    assert_eq!(service.held(), ["b"]);
-    service.acknowledge_all();
-    service.connect();
-    assert_eq!(service.held(), [""; 0]);
+    assert_eq!(service.again(), ["b"]);
+    service.is_done();
 }
 
 #[test]
@@ -297,8 +290,7 @@ fn what_has_expired_hides_nothing_that_has_not() {
     }
     service.send(message("good", None, 60));
     service.now_ms += 1000;
-    service.connect();
-    assert_eq!(service.held(), ["good"]);
+    assert_eq!(service.again(), ["good"]);
 }
 
 #[test]
