@@ -261,15 +261,6 @@ impl Logins {
         (token.text(), form)
     }
 
-    pub(crate) fn log_out(&self, token: &Token) -> Result<(), AccountsError> {
-        self.with(|accounts| accounts.log_out(token))
-    }
-
-    /// Ends sessions, of one moderator or of all.
-    pub(crate) fn log_all_out(&self, moderator: Option<&str>) -> Result<usize, AccountsError> {
-        self.with(|accounts| accounts.log_all_out(moderator))
-    }
-
     pub(crate) fn sessions(&self) -> Result<Vec<Session>, AccountsError> {
         let now = (self.now)();
         self.with(|accounts| accounts.sessions(now))
@@ -280,15 +271,11 @@ impl Logins {
         self.with(|accounts| accounts.holds(now))
     }
 
-    pub(crate) fn lift(&self, id: &str) -> Result<bool, AccountsError> {
-        self.with(|accounts| accounts.lift(id))
-    }
-
     pub(crate) fn metrics(&self) -> String {
         self.limiter.metrics().page()
     }
 
-    fn with<R>(&self, use_it: impl FnOnce(&mut Accounts) -> R) -> R {
+    pub(crate) fn with<R>(&self, use_it: impl FnOnce(&mut Accounts) -> R) -> R {
         self.limiter.with_state(use_it)
     }
 }

@@ -59,10 +59,8 @@ async fn with_three_decisions() -> (Stage, Browser) {
     let mut browser = stage.logged_in().await;
     let fields = "domain=farm.org&domain=mill.org&verb=deny&reason=spam+%3Cb%3E";
     let done = decide(&stage, &mut browser, fields).await;
-    assert!(
-        done.contains("farm.org: denied") && done.contains("mill.org: denied"),
-        "{done}"
-    );
+    let both = ["farm.org: denied", "mill.org: denied"];
+    assert!(both.iter().all(|one| done.contains(one)), "{done}");
     assert_eq!(decision(&stage, "farm.org"), Some(Decision::Deny));
     let fields = "domain=farm.org&verb=limit&a_day=7&reason=let+us+see";
     decide(&stage, &mut browser, fields).await;
@@ -74,22 +72,13 @@ async fn groups_are_decided_about_by_many_undone_and_logged_by_name() {
     let (stage, mut browser) = with_three_decisions().await;
     let page = stage.get(&mut browser, "/decisions").await;
     assert!(page.body.contains("moderator ada"), "{}", page.body);
-    assert!(
-        page.body.contains("spam &lt;b&gt;"),
-        "texts are escaped: {}",
-        page.body
-    );
-    assert_eq!(
-        boxes(&page.body),
-        ["g3", "g2"],
-        "the newest about each group"
-    );
+    let is_escaped = page.body.contains("spam &lt;b&gt;");
+    assert!(is_escaped, "{}", page.body);
+    // The newest about each group.
+    assert_eq!(boxes(&page.body), ["g3", "g2"]);
     undo(&stage, &mut browser, "decision=g3").await;
-    assert_eq!(
-        decision(&stage, "farm.org"),
-        Some(Decision::Deny),
-        "the decision before"
-    );
+    // The decision before.
+    assert_eq!(decision(&stage, "farm.org"), Some(Decision::Deny));
     let group = stage.store.reader().unwrap().group("farm.org").unwrap();
     let reason = group.unwrap().reason;
     assert_eq!(reason.as_deref(), Some("spam <b>"), "with its reason");
@@ -130,11 +119,9 @@ async fn a_host_is_taken_out_and_put_back_and_its_checks_are_stopped() {
     submit(&stage, &mut browser, [path, "/host"], fields).await;
     assert_eq!(state(&stage), State::Discovered);
     let log = stage.get(&mut browser, "/decisions").await;
-    assert!(
-        log.body.contains("taken out") && log.body.contains("put back"),
-        "{}",
-        log.body
-    );
+    for done in ["taken out", "put back"] {
+        assert!(log.body.contains(done), "{done}: {}", log.body);
+    }
 }
 
 #[tokio::test]
@@ -189,12 +176,8 @@ async fn a_host_is_checked_and_the_list_is_published_by_force() {
     };
     let (reply, mut orders) = tokio::join!(stage.post(&mut browser, "/host", &body), playing);
     assert!(reply.body.contains("step one"), "{}", reply.body);
-    assert_eq!(
-        reply.body.matches("verdict: alive").count(),
-        1,
-        "{}",
-        reply.body
-    );
+    let verdicts = reply.body.matches("verdict: alive").count();
+    assert_eq!(verdicts, 1, "{}", reply.body);
 
     let body = format!("form={form}");
     let playing = async {

@@ -32,26 +32,18 @@ async fn whatever_is_wrong_gets_the_same_answer() {
     }
     // Two more attempts pass, the seventh bans.
     for _ in 0..4 {
-        let reply = stage
-            .try_login(&mut Browser::default(), "bob", "x", "0")
-            .await;
+        let reply = stage.fail("192.0.2.1", "bob").await;
         answers.push(without_form(&reply));
     }
-    let reply = stage
-        .try_login(&mut Browser::default(), "ada", PASSWORD, &code)
-        .await;
+    let reply = stage.log_in(&mut Browser::default(), &code).await;
     answers.push(without_form(&reply));
     assert_eq!(answers[0].0, 403);
     answers.dedup();
     assert_eq!(answers.len(), 1, "{answers:?}");
     let mut elsewhere = Browser::at("192.0.2.2");
-    let reply = stage
-        .try_login(&mut elsewhere, "ada", PASSWORD, &code)
-        .await;
-    assert_eq!(
-        reply.status, 303,
-        "only the address was banned, and no code was used up"
-    );
+    let reply = stage.log_in(&mut elsewhere, &code).await;
+    // Only the address was banned, and no code was used up.
+    assert_eq!(reply.status, 303);
 }
 
 /// Each refusal's time has a random part of up to 100 ms. Of 40 samples of a kind, the shortest is
@@ -132,20 +124,15 @@ async fn a_lock_does_not_stop_the_owner_in_a_known_browser() {
     let mut stage = Stage::start().await;
     let mut known = stage.logged_in().await;
     for number in 11..19 {
-        let mut browser = Browser::at(format!("192.0.2.{number}").leak());
-        stage
-            .try_login(&mut browser, "ada", "wrong horse!", "0")
-            .await;
+        stage.fail(format!("192.0.2.{number}").leak(), "ada").await;
     }
     let (first, second) = (stage.code(), stage.code());
     let mut stranger = Browser::at("192.0.2.20");
-    let reply = stage
-        .try_login(&mut stranger, "ada", PASSWORD, &first)
-        .await;
+    let reply = stage.log_in(&mut stranger, &first).await;
     assert_eq!(reply.status, 403, "locked");
     let holds = stage.get(&mut known, "/logins").await;
     assert!(holds.body.contains("(ada)"), "{}", holds.body);
-    let reply = stage.try_login(&mut known, "ada", PASSWORD, &first).await;
+    let reply = stage.log_in(&mut known, &first).await;
     assert_eq!(reply.status, 303, "a known browser");
 
     // A moderator who is logged in lifts it.
@@ -154,9 +141,7 @@ async fn a_lock_does_not_stop_the_owner_in_a_known_browser() {
     let id = rest.split('"').next().unwrap();
     let body = format!("form={}&lift={id}", page.form());
     assert_eq!(stage.post(&mut known, "/logins", &body).await.status, 303);
-    let reply = stage
-        .try_login(&mut stranger, "ada", PASSWORD, &second)
-        .await;
+    let reply = stage.log_in(&mut stranger, &second).await;
     assert_eq!(reply.status, 303, "lifted");
 }
 
@@ -182,10 +167,7 @@ async fn bans_and_sessions_are_there_after_a_restart() {
     let mut stage = Stage::start().await;
     let browser = stage.logged_in().await;
     for _ in 0..7 {
-        let mut browser = Browser::at("192.0.2.9");
-        stage
-            .try_login(&mut browser, "ada", "wrong horse!", "0")
-            .await;
+        stage.fail("192.0.2.9", "ada").await;
     }
     // The state after a killed process: nothing is closed.
     let mut accounts = Accounts::open(&stage.accounts, &mut rand::rng()).unwrap();
@@ -203,9 +185,7 @@ async fn bans_and_sessions_are_there_after_a_restart() {
 async fn the_metrics_count_logins_and_name_nobody() {
     let mut stage = Stage::start().await;
     stage.logged_in().await;
-    stage
-        .try_login(&mut Browser::default(), "mallory", "x", "0")
-        .await;
+    stage.fail("192.0.2.1", "mallory").await;
     let page = stage.get(&mut Browser::default(), "/metrics").await;
     assert_eq!(page.status, 200);
     for line in [

@@ -65,9 +65,8 @@ async fn a_cookie_that_is_stolen_to_another_browser_is_worth_nothing() {
     let mut stage = Stage::start().await;
     let mut owner = stage.logged_in().await;
     let mut session_alone = owner.clone();
-    session_alone
-        .cookies
-        .retain(|(name, _)| name == "__Host-session");
+    let cookies = &mut session_alone.cookies;
+    cookies.retain(|(name, _)| name == "__Host-session");
     let mut with_another_agent = owner.clone();
     with_another_agent.agent = "browser 2";
     for (thief, what) in [
@@ -77,11 +76,8 @@ async fn a_cookie_that_is_stolen_to_another_browser_is_worth_nothing() {
         let reply = stage.get(thief, "/").await;
         assert_eq!(reply.status, 303, "{what}");
     }
-    assert_eq!(
-        stage.get(&mut owner, "/").await.status,
-        200,
-        "the owner's stays"
-    );
+    let reply = stage.get(&mut owner, "/").await;
+    assert_eq!(reply.status, 200, "the owner's stays");
 }
 
 #[tokio::test]
@@ -114,26 +110,19 @@ async fn a_session_ends_by_time_by_logging_out_and_by_another_hand() {
     let mut browser = stage.logged_in().await;
     let session = browser.clone();
     let form = stage.get(&mut browser, "/").await.form();
-    let reply = stage
-        .post(&mut browser, "/logout", &format!("form={form}"))
-        .await;
+    let body = format!("form={form}");
+    let reply = stage.post(&mut browser, "/logout", &body).await;
     assert_eq!(reply.header("location"), Some("/login"));
     assert_eq!(browser.cookie("__Host-session"), None);
-    assert!(
-        browser.cookie("__Host-browser").is_some(),
-        "the browser stays known"
-    );
-    assert_eq!(
-        stage.get(&mut session.clone(), "/").await.status,
-        303,
-        "logged out"
-    );
+    let is_known = browser.cookie("__Host-browser").is_some();
+    assert!(is_known, "the browser stays known");
+    let reply = stage.get(&mut session.clone(), "/").await;
+    assert_eq!(reply.status, 303, "logged out");
 
     let (mut one, mut two) = (stage.logged_in().await, stage.logged_in().await);
     let form = stage.get(&mut one, "/logins").await.form();
-    let reply = stage
-        .post(&mut one, "/logins", &format!("form={form}&end=*"))
-        .await;
+    let body = format!("form={form}&end=*");
+    let reply = stage.post(&mut one, "/logins", &body).await;
     assert_eq!(reply.status, 303);
     for browser in [&mut one, &mut two] {
         assert_eq!(stage.get(browser, "/").await.status, 303, "all were ended");
@@ -147,9 +136,7 @@ async fn each_login_has_a_session_of_its_own() {
     let mut former = browser.clone();
     let before = browser.cookie("__Host-session").unwrap().to_owned();
     let code = stage.code();
-    stage
-        .try_login(&mut browser, "ada", crate::stage::PASSWORD, &code)
-        .await;
+    stage.log_in(&mut browser, &code).await;
     assert_ne!(browser.cookie("__Host-session").unwrap(), before);
     let reply = stage.get(&mut former, "/").await;
     assert_eq!(reply.status, 303, "the session before ended with the login");

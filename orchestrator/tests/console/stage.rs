@@ -273,10 +273,22 @@ impl Stage {
         self.post(browser, "/login", &body).await
     }
 
+    /// Tries to log `ada` in with the right password.
+    pub(crate) async fn log_in(&self, browser: &mut Browser, code: &str) -> Reply {
+        self.try_login(browser, "ada", PASSWORD, code).await
+    }
+
+    /// A login that fails, of a browser that was never seen.
+    pub(crate) async fn fail(&self, address: &'static str, name: &str) -> Reply {
+        let mut browser = Browser::at(address);
+        self.try_login(&mut browser, name, "wrong horse!", "0")
+            .await
+    }
+
     /// A browser in which `ada` is logged in.
     pub(crate) async fn logged_in(&mut self) -> Browser {
         let (mut browser, code) = (Browser::default(), self.code());
-        let reply = self.try_login(&mut browser, "ada", PASSWORD, &code).await;
+        let reply = self.log_in(&mut browser, &code).await;
         assert_eq!(reply.status, 303, "{reply:?}");
         browser
     }

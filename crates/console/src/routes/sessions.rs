@@ -110,7 +110,8 @@ fn is_own_login_form(shared: &Shared, headers: &HeaderMap, form: &str) -> bool {
 }
 
 pub(super) async fn log_out(form: Form) -> Result<Response, Early> {
-    let ended = form.shared.logins.log_out(&form.visitor.token);
+    let logins = &form.shared.logins;
+    let ended = logins.with(|accounts| accounts.log_out(&form.visitor.token));
     ended.map_err(|error| trouble(&error))?;
     Ok(without_session(see_other("/login")))
 }
@@ -135,14 +136,17 @@ pub(super) async fn act(
     let by = &visitor.session.moderator;
     let id = fields.text("lift");
     if !id.is_empty() {
-        let was_there = shared.logins.lift(id).map_err(|error| trouble(&error))?;
+        let lifted = shared.logins.with(|accounts| accounts.lift(id));
+        let was_there = lifted.map_err(|error| trouble(&error))?;
         tracing::info!(by, was_there, "a ban or lock was lifted by hand");
         return Ok(see_other("/logins"));
     }
     let whose = fields.text("end");
     if !whose.is_empty() {
         let moderator = (whose != "*").then_some(whose);
-        let ended = shared.logins.log_all_out(moderator);
+        let ended = shared
+            .logins
+            .with(|accounts| accounts.log_all_out(moderator));
         let ended = ended.map_err(|error| trouble(&error))?;
         tracing::info!(by, ended, "sessions were ended by hand");
     }

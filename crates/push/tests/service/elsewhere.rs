@@ -63,6 +63,13 @@ impl Played {
         answer
     }
 
+    /// Accepts the message of the next request, after which none comes.
+    async fn accept_last(&mut self) {
+        let (_, answer) = self.asked().await;
+        answer.send(delivered(&[answered(201)])).unwrap();
+        self.asked_nothing().await;
+    }
+
     async fn asked_nothing(&mut self) {
         let asked = timeout(SILENCE, self.requests.recv()).await;
         assert!(asked.is_err(), "{:?}", asked.map(|asked| asked.unwrap().0));
@@ -344,9 +351,7 @@ async fn a_message_is_not_posted_again_because_its_outcome_could_not_be_stored()
     daemon.asked_nothing().await;
     database.execute_batch("DROP TRIGGER full").unwrap();
     publish(&push, "cc", &[died("b.example")]);
-    let (_, answer) = daemon.asked().await;
-    answer.send(delivered(&[answered(201)])).unwrap();
-    daemon.asked_nothing().await;
+    daemon.accept_last().await;
 }
 
 #[tokio::test]
@@ -357,7 +362,5 @@ async fn a_host_that_the_daemon_does_not_post_to_is_asked_for_once_a_list() {
     answer.send(Answer::NotAPushService {}).unwrap();
     daemon.asked_nothing().await;
     publish(&push, "cc", &[died("a.example")]);
-    let (_, answer) = daemon.asked().await;
-    answer.send(delivered(&[answered(201)])).unwrap();
-    daemon.asked_nothing().await;
+    daemon.accept_last().await;
 }
