@@ -93,6 +93,8 @@ impl Accounts {
         // of a flood has to wait for the disk.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
+        // The container has no folder for temporary files.
+        connection.pragma_update(None, "temp_store", "memory")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "secure_delete", true)?;
         Migrations::from_slice(STEPS).to_latest(&mut connection)?;

@@ -218,6 +218,8 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     // power may lose the last moments.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
+    // The container has no folder for temporary files.
+    connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "foreign_keys", true)
 }
 

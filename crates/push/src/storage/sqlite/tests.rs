@@ -546,6 +546,15 @@ fn an_error_has_sqlites_extended_code() {
     assert!(failed.to_string().contains(&code), "{failed}");
 }
 
+/// Its container has no folder for one: a statement over many rows would fail with "disk I/O error".
+#[test]
+fn no_statement_needs_a_temporary_file() {
+    let in_memory = 2;
+    let chosen = |c: &Connection| c.pragma_query_value(None, "temp_store", |row| row.get(0));
+    let chosen: i64 = Place::new().open().read(chosen).unwrap();
+    assert_eq!(chosen, in_memory);
+}
+
 #[test]
 fn a_backup_is_whole() {
     let (place, storage) = Place::with_user(Limits::ORDINARY);
