@@ -5,9 +5,6 @@ PARTS=(gateway launcher orchestrator web)
 # The lab's program, and files that the steps pass on across a boot.
 LAB_PROGRAM=$PAYLOAD/pieces/quadlet/fedicensus-lab
 KEPT=$HOME/kept
-# The images that the census runs from, pulled from a registry of this machine.
-PULLED=127.0.0.1:5000/census/fedicensus-
-VERSION=0.0.0-test
 VOLUMES=$HOME/.local/share/containers/storage/volumes
 
 # census COMMAND…: runs a command as an operator does

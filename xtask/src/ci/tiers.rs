@@ -62,7 +62,9 @@ pub(crate) const STEPS: &[Step] = &[
     )
     .with_engine()
     .needs(&["images"])
-    .after(&["scenarios"]),
+    .after(&["scenarios"])
+    // Mostly waits.
+    .concurrent(),
     Step::full(
         "aarch64",
         "the programs cross-built for aarch64, and run in emulation",
@@ -76,7 +78,7 @@ pub(crate) const STEPS: &[Step] = &[
     )
     .with_engine()
     .needs(&["images", "aarch64"])
-    .after(&["scenarios"]),
+    .after(&["engines"]),
     Step::full(
         "rootless",
         "the census on rootless Podman, in a virtual machine",
