@@ -546,7 +546,7 @@ fn an_error_has_sqlites_extended_code() {
     assert!(failed.to_string().contains(&code), "{failed}");
 }
 
-/// Its container has no folder for one: a statement over many rows would fail with "disk I/O error".
+/// Its container has no folder for one: a statement over many rows would fail.
 #[test]
 fn no_statement_needs_a_temporary_file() {
     let in_memory = 2;
