@@ -4,7 +4,7 @@
 //! always a fault of ours.
 
 use protocol::order::AskPeers;
-use protocol::{DeadReason, Event, PeersOutcome, Private, Wall, limits};
+use protocol::{DeadReason, Event, Instance, PeersOutcome, Private, Wall, limits};
 
 use crate::documents::nodeinfo::{self, About, NodeinfoError};
 use crate::documents::optout;
@@ -30,12 +30,10 @@ pub async fn run(
     match look(fetcher).await {
         Ok(about) => {
             let private = private(fetcher, &about).await;
-            emitter.emit(&Event::Alive {
-                software: about.software.clone(),
-                version: about.version.clone(),
+            emitter.emit(&Event::Alive(Instance {
                 private,
-                open_registrations: about.open_registrations,
-            })?;
+                ..about.instance.clone()
+            }))?;
             emitter = match ask_peers {
                 AskPeers::Ask => peers::ask(fetcher, emitter, &about).await?,
                 AskPeers::Skip => {
@@ -230,10 +228,10 @@ async fn document<T>(
 
 /// Whether the instance asks to be left out of statistics. Unknown if the flag can't be read.
 pub(crate) async fn private(fetcher: &mut Fetcher, about: &About) -> Private {
-    if about.private {
+    if about.instance.private == Private::Yes {
         return Private::Yes;
     }
-    let Some(flag) = optout::flag_of(&about.software) else {
+    let Some(flag) = optout::flag_of(about.software()) else {
         return Private::No;
     };
     let bytes_max = fetcher.limits().flag_bytes;

@@ -50,7 +50,7 @@ pub enum Family {
 impl Family {
     /// The family of a software; `Unknown` or `Silent` by its protocols if no other matches.
     pub fn of(about: &About) -> Self {
-        match about.software.as_str() {
+        match about.software() {
             "mastodon" | "hometown" | "glitchcafe" | "pleroma" | "akkoma" | "rebased"
             | "gotosocial" | "bookwyrm" | "smithereen" | "wildebeest" | "takahe" | "mitra"
             | "snac" | "snac2" | "friendica" | "iceshrimp.net" | "kmyblue" => Self::Mastodon,
@@ -83,7 +83,7 @@ pub async fn ask(fetcher: &mut Fetcher, emitter: Emitter, about: &About) -> Resu
     let ended = match Family::of(about) {
         Family::Mastodon => mastodon::collect(&mut session).await,
         Family::Misskey => misskey::collect(&mut session).await,
-        Family::Lemmy => lemmy::collect(&mut session, about.version.as_deref()).await,
+        Family::Lemmy => lemmy::collect(&mut session, about.instance.version.as_deref()).await,
         Family::PieFed => piefed::collect(&mut session).await,
         Family::Mbin => mbin::collect(&mut session).await,
         Family::PeerTube => peertube::collect(&mut session).await,
@@ -115,10 +115,7 @@ mod tests {
 
     fn check(software: &str, activitypub: bool, expect: Family) {
         let about = About {
-            software: software.to_owned(),
-            version: None,
-            private: false,
-            open_registrations: None,
+            instance: kit::software(software, "1.0"),
             activitypub,
             document: Vec::new(),
         };

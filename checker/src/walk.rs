@@ -155,7 +155,7 @@ fn of_finding(finding: Event) -> Ended {
         } => plain(WalkOutcome::NotFound),
         Event::Dead { .. }
         | Event::Hello { .. }
-        | Event::Alive { .. }
+        | Event::Alive(_)
         | Event::Peers { .. }
         | Event::PeersEnd { .. }
         | Event::SuffixLines { .. }

@@ -82,7 +82,7 @@ pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fau
         &told.stderr.text(STDERR_BYTES_KEPT),
     )?;
     log_oddities(check, &told);
-    if matches!(verdict, Verdict::Alive { .. }) && check.order.peers == AskPeers::Ask {
+    if matches!(verdict, Verdict::Alive(_)) && check.order.peers == AskPeers::Ask {
         keep_peers_outcome(check, told.report.peers().outcome, services).await;
     }
     Ok(outcome::judged(verdict, evidence))

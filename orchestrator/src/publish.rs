@@ -17,7 +17,7 @@ use admission::DomainList;
 use census::time::{Calendar, Timestamp};
 use dump::feed::About;
 use dump::sign::keys::KeyError;
-use dump::{Cancel, DumpError, Force, HeldBack, Instance, ListedState, Moment, RowError};
+use dump::{Cancel, DumpError, Force, HeldBack, ListedRow, ListedState, Moment, RowError};
 use store::{Listed, Reader, StateName, StoreError};
 use thiserror::Error;
 
@@ -258,7 +258,7 @@ impl Dump<'_> {
 
     /// The row, if it stays. A row damaged by the disk is dropped: it names no host that could be
     /// looked up.
-    fn kept(&self, row: Result<Instance, RowError>) -> Result<Option<Instance>, PublishError> {
+    fn kept(&self, row: Result<ListedRow, RowError>) -> Result<Option<ListedRow>, PublishError> {
         match row {
             Ok(instance) => Ok(self.stays(&instance.host)?.then_some(instance)),
             Err(RowError::Damaged { .. }) => Ok(None),
@@ -268,7 +268,7 @@ impl Dump<'_> {
 }
 
 /// The public part of a listed host; `None` if its state is never listed.
-fn public(listed: Listed<'_>) -> Option<Instance> {
+fn public(listed: Listed<'_>) -> Option<ListedRow> {
     let state = match listed.state {
         StateName::Alive => ListedState::Alive,
         StateName::Dying => ListedState::Dying,
@@ -279,14 +279,12 @@ fn public(listed: Listed<'_>) -> Option<Instance> {
         | StateName::OptedOut
         | StateName::Parked => return None,
     };
-    Some(Instance {
+    Some(ListedRow {
         host: listed.host.to_owned(),
-        software: listed.software.map(str::to_owned),
-        version: listed.version.map(str::to_owned),
         state,
         first_seen: moment(listed.first_seen),
         last_alive: moment(listed.last_alive),
-        open_registrations: listed.open_registrations,
+        instance: listed.instance,
     })
 }
 

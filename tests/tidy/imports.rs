@@ -167,9 +167,16 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
     ),
     // Simulates a census over a virtual clock, with all parts except those that talk to engines and
     // hosts.
+    // Only for tests. `census` and `protocol` can't use it in theirs.
+    (
+        "kit",
+        &["protocol", "census"],
+        &["tokio", "rusqlite", "reqwest", "bollard", "rand", "jiff"],
+    ),
     (
         "simulation",
         &[
+            "kit",
             "protocol",
             "admission",
             "census",

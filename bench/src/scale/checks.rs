@@ -11,7 +11,7 @@ use census::state::{State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::{Change, transition};
 use orchestrator::daemon::read_load;
-use protocol::{DeadReason, Private};
+use protocol::{DeadReason, Instance, Private};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use scheduler::demand::shares::{Room, Shares};
@@ -179,13 +179,11 @@ impl Census {
     /// A host that was alive at its last check is alive again; all others are not.
     fn change(&mut self, taken: &Taken) -> Change {
         let record = &taken.record;
-        let verdict = match (&record.state, &record.software) {
-            (State::Alive | State::Dying { .. }, Some(software)) => Verdict::Alive {
-                software: software.clone(),
-                version: record.version.clone(),
+        let verdict = match (&record.state, &record.instance.software) {
+            (State::Alive | State::Dying { .. }, Some(_)) => Verdict::Alive(Instance {
                 private: Private::No,
-                open_registrations: record.open_registrations,
-            },
+                ..record.instance.clone()
+            }),
             _ => Verdict::Dead {
                 reason: DeadReason::NoSuchName,
                 status: None,

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use bench::shared::cost::Meter;
 use bench::shared::making::{self, Asked, NOW, World};
 use census::time::Calendar;
-use dump::{DumpError, Instance, ListedState, Moment, Packing};
+use dump::{DumpError, ListedRow, ListedState, Moment, Packing};
 use store::{Listed, Reader, StateName};
 
 use crate::say;
@@ -48,7 +48,7 @@ pub(crate) fn measure(folder: &Path, rows: u64) -> Result<()> {
     let public = folder.join("names");
     std::fs::create_dir(&public)?;
     time("the same with `.gz`", || {
-        let none = |_row: &mut dyn FnMut(&Instance) -> Result<(), DumpError>| Ok(());
+        let none = |_row: &mut dyn FnMut(&ListedRow) -> Result<(), DumpError>| Ok(());
         let mut draft = dump::write::<DumpError>(&public, moment(NOW.0), none)?;
         let write = |file: &mut dyn Write| names(&reader, file).map_err(std::io::Error::other);
         draft.add("names.json", "application/json", Packing::Gzip, write)?;
@@ -96,18 +96,16 @@ fn names(reader: &Reader, file: &mut (impl Write + ?Sized)) -> Result<()> {
     Ok(file.write_all(b"]\n")?)
 }
 
-fn all(reader: &Reader, row: &mut dyn FnMut(&Instance) -> Result<(), DumpError>) -> Result<()> {
+fn all(reader: &Reader, row: &mut dyn FnMut(&ListedRow) -> Result<(), DumpError>) -> Result<()> {
     reader.listed(NOW, Calendar::REAL, |listed| {
-        Ok::<(), anyhow::Error>(row(&instance(&listed))?)
+        Ok::<(), anyhow::Error>(row(&listed_row(listed))?)
     })?;
     Ok(())
 }
 
-fn instance(listed: &Listed<'_>) -> Instance {
-    Instance {
+fn listed_row(listed: Listed<'_>) -> ListedRow {
+    ListedRow {
         host: listed.host.to_owned(),
-        software: listed.software.map(str::to_owned),
-        version: listed.version.map(str::to_owned),
         state: match listed.state {
             StateName::Dying => ListedState::Dying,
             StateName::Moving => ListedState::Moving,
@@ -115,7 +113,7 @@ fn instance(listed: &Listed<'_>) -> Instance {
         },
         first_seen: moment(listed.first_seen.0),
         last_alive: moment(listed.last_alive.0),
-        open_registrations: listed.open_registrations,
+        instance: listed.instance,
     }
 }
 

@@ -11,7 +11,7 @@ use census::state::{Before, Record, State};
 use census::time::{Calendar, DOUBLINGS_MAX, Jitter, Timestamp};
 use clap::ValueEnum;
 use lab::crowd::{self, Crowd};
-use protocol::Host;
+use protocol::{Host, Instance};
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom as _;
@@ -169,9 +169,12 @@ fn known(
 
 fn lived(record: &mut Record, last_alive: Timestamp, (software, version): (&str, &str)) {
     record.last_alive = Some(last_alive);
-    record.software = Some(software.to_owned());
-    record.version = Some(version.to_owned());
-    record.open_registrations = lab::personas::shapes::open_registrations(software);
+    record.instance = Instance {
+        software: Some(software.to_owned()),
+        version: Some(version.to_owned()),
+        open_registrations: lab::personas::shapes::open_registrations(software),
+        ..Instance::default()
+    };
     record.alive_count = record.alive_count.max(1);
 }
 

@@ -5,6 +5,7 @@
 //! Usage statistics are ignored, because nobody can check them.
 
 use protocol::limits::SOFTWARE_BYTES_MAX;
+use protocol::{Instance, Private};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -40,18 +41,20 @@ pub enum NodeinfoError {
 /// What a NodeInfo document says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// `software.name`, lower-cased.
-    pub software: String,
-    /// `software.version` cut to its bound, if it is a string.
-    pub version: Option<String>,
-    /// `metadata.private` is `true`.
-    pub private: bool,
-    /// `openRegistrations`. `None` if it is no boolean.
-    pub open_registrations: Option<bool>,
+    /// As `alive` reports it. `private` is `Yes` if `metadata.private` is `true`, and otherwise
+    /// `Unknown`: other documents may hold the flag.
+    pub instance: Instance,
     /// `protocols` holds `activitypub`.
     pub activitypub: bool,
     /// The document itself, in which relays name their peers.
     pub document: Vec<u8>,
+}
+
+impl About {
+    /// `software.name`, in lower case.
+    pub fn software(&self) -> &str {
+        self.instance.software.as_deref().unwrap_or_default()
+    }
 }
 
 /// The addresses of the well-known document's links as written there: one for each supported
@@ -86,11 +89,19 @@ pub fn read(document: &[u8]) -> Result<About, NodeinfoError> {
     }
     let version = software.version.into_text();
     let version = version.filter(|version| !version.contains(char::is_control));
-    Ok(About {
-        software: name,
+    let is_private = root.metadata.0.unwrap_or_default().private == Scalar::Truth(true);
+    let instance = Instance {
+        software: Some(name),
         version: version.map(|version| cut(version, SOFTWARE_BYTES_MAX)),
-        private: root.metadata.0.unwrap_or_default().private == Scalar::Truth(true),
+        private: if is_private {
+            Private::Yes
+        } else {
+            Private::Unknown
+        },
         open_registrations: root.open_registrations.into_truth(),
+    };
+    Ok(About {
+        instance,
         activitypub: root.protocols.activitypub,
         document: document.to_owned(),
     })
@@ -372,9 +383,9 @@ mod tests {
         let about = read(document.as_bytes()).ok();
         let found = about.as_ref().map(|about| {
             (
-                about.software.as_str(),
-                about.version.as_deref(),
-                about.private,
+                about.software(),
+                about.instance.version.as_deref(),
+                about.instance.private == Private::Yes,
                 about.activitypub,
             )
         });
@@ -428,7 +439,7 @@ mod tests {
         let check = |member: &str, expect| {
             let document = format!(r#"{{"software":{{"name":"a"}}{member}}}"#);
             let about = read(document.as_bytes()).unwrap();
-            assert_eq!(about.open_registrations, expect, "{document}");
+            assert_eq!(about.instance.open_registrations, expect, "{document}");
         };
         check(r#","openRegistrations":true"#, Some(true));
         check(r#","openRegistrations":false"#, Some(false));

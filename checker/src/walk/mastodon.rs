@@ -44,7 +44,7 @@ impl Mastodon {
     /// Asks a server which feeds it shows, if its version states that.
     pub(super) async fn of(fetcher: &mut Fetcher, about: &About) -> Result<Self, Stop> {
         let all = Self { feed: Feed::All };
-        if about.software != "mastodon" || !says_access(about.version.as_deref()) {
+        if about.software() != "mastodon" || !says_access(about.instance.version.as_deref()) {
             return Ok(all);
         }
         match document(fetcher, INSTANCE, None).await {

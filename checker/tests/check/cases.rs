@@ -107,16 +107,11 @@ fn differences(expect: &Value, outcome: &Outcome) -> Vec<String> {
     let mut learned = Vec::new();
     for event in &outcome.events {
         match event {
-            Event::Alive {
-                private,
-                open_registrations,
-                software,
-                version,
-            } => {
-                found.insert("software", json!(software));
-                found.insert("version", json!(version));
-                found.insert("private", json!(private));
-                found.insert("open", json!(open_registrations));
+            Event::Alive(instance) => {
+                found.insert("software", json!(instance.software));
+                found.insert("version", json!(instance.version));
+                found.insert("private", json!(instance.private));
+                found.insert("open", json!(instance.open_registrations));
             }
             Event::Peers { hosts } => learned.extend(hosts.iter().map(ToString::to_string)),
             Event::PeersEnd { outcome, .. } => {

@@ -1,6 +1,6 @@
 //! Each answer of a host leads to one finding.
 
-use protocol::{DeadReason, Event, Host, Private, Wall};
+use protocol::{DeadReason, Event, Host, Instance, Private, Wall};
 
 use crate::server::{Certificate, POINTER, Reply, World, answer, ok, redirect};
 
@@ -44,12 +44,10 @@ fn text(status: &str, body: &str) -> Reply {
 }
 
 fn alive(software: &str, private: Private) -> Event {
-    Event::Alive {
-        software: software.to_owned(),
-        version: Some("1.0".to_owned()),
+    Event::Alive(Instance {
         private,
-        open_registrations: None,
-    }
+        ..kit::software(software, "1.0")
+    })
 }
 
 #[tokio::test]
@@ -264,12 +262,11 @@ async fn what_nodeinfo_says_of_registrations_is_told() {
     ] {
         let document = format!(r#"{{"software":{{"name":"a","version":"1.0"}}{member}}}"#);
         let world = World::of("a").with("/nodeinfo/2.0", ok(&document));
-        let alive = Event::Alive {
-            software: "a".to_owned(),
-            version: Some("1.0".to_owned()),
+        let alive = Event::Alive(Instance {
             private: Private::No,
             open_registrations: expect,
-        };
+            ..kit::software("a", "1.0")
+        });
         check(world, alive).await;
     }
 }

@@ -50,7 +50,7 @@ async fn encodings_are_taken_once_and_only_if_offered() {
     let pointer = crate::server::POINTER.as_bytes();
     let once = answer("200 OK", &["content-encoding: gzip"], &gzip(pointer));
     let outcome = well_known(once).check().await;
-    assert!(matches!(outcome.finding(), Event::Alive { .. }));
+    assert!(matches!(outcome.finding(), Event::Alive(_)));
     let twice = gzip(&gzip(pointer));
     for line in ["content-encoding: gzip, gzip", "content-encoding: br"] {
         let reply = answer("200 OK", &[line], &twice);
@@ -162,11 +162,11 @@ async fn robots_beyond_500_kib_are_not_read() {
     file.extend_from_slice(&vec![b'\n'; 2048]);
     file.extend_from_slice(b"Disallow: /\n");
     let world = World::of("mastodon").with("/robots.txt", answer("200 OK", &[], &file));
-    assert!(matches!(world.check().await.finding(), Event::Alive { .. }));
+    assert!(matches!(world.check().await.finding(), Event::Alive(_)));
     let bomb = gzip(&file);
     let reply = answer("200 OK", &["content-encoding: gzip"], &bomb);
     let world = World::of("mastodon").with("/robots.txt", reply);
-    assert!(matches!(world.check().await.finding(), Event::Alive { .. }));
+    assert!(matches!(world.check().await.finding(), Event::Alive(_)));
     let endless = Reply::Endless(
         head(""),
         b"User-agent: *\nDisallow: /.well-known/\n".to_vec(),
@@ -186,5 +186,5 @@ async fn a_connection_closed_without_notice_is_opened_again() {
         .with("/robots.txt", keep("User-agent: *\nDisallow:\n"))
         .with(WELL_KNOWN, keep(crate::server::POINTER));
     let outcome = world.check().await;
-    assert!(matches!(outcome.finding(), Event::Alive { .. }));
+    assert!(matches!(outcome.finding(), Event::Alive(_)));
 }

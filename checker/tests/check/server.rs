@@ -237,7 +237,7 @@ impl Outcome {
         assert!(matches!(self.events.last(), Some(Event::Done { .. })));
         let inner = &self.events[1..self.events.len() - 1];
         let (finding, peers) = inner.split_first().unwrap();
-        let is_alive = matches!(finding, Event::Alive { .. });
+        let is_alive = matches!(finding, Event::Alive(_));
         assert_eq!(is_alive, !peers.is_empty(), "{:?}", self.events);
         for (index, event) in peers.iter().enumerate() {
             let is_last = index + 1 == peers.len();

@@ -53,7 +53,7 @@ pub fn may_be_on_list(record: &Record, made: Timestamp, calendar: Calendar) -> b
 pub fn withdraws(verdict: &Verdict) -> bool {
     match verdict {
         Verdict::OptedOut | Verdict::Gone => true,
-        Verdict::Alive { private, .. } => *private == Private::Yes,
+        Verdict::Alive(instance) => instance.private == Private::Yes,
         Verdict::Moved { .. } | Verdict::Refused { .. } | Verdict::Dead { .. } => false,
     }
 }

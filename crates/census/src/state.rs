@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use protocol::{DeadReason, Host, Private, Wall};
+use protocol::{DeadReason, Host, Instance, Wall};
 
 use crate::time::Timestamp;
 
@@ -175,9 +175,7 @@ impl Record {
             since: first_seen,
             hidden: false,
             refuses: false,
-            software: None,
-            version: None,
-            open_registrations: None,
+            instance: Instance::default(),
             first_seen,
             last_alive: None,
             last_checked: None,
@@ -198,12 +196,8 @@ pub struct Record {
     pub hidden: bool,
     /// The last verdict was a refusal.
     pub refuses: bool,
-    /// NodeInfo's `software.name`, when it was last alive.
-    pub software: Option<String>,
-    /// NodeInfo's `software.version`, when it was last alive.
-    pub version: Option<String>,
-    /// NodeInfo's `openRegistrations`, when it was last alive. `None` if it did not say.
-    pub open_registrations: Option<bool>,
+    /// What it said about itself when it was last alive, without `private`, which `hidden` keeps.
+    pub instance: Instance,
     /// When its name was added.
     pub first_seen: Timestamp,
     /// When it was last alive.
@@ -223,16 +217,7 @@ pub struct Record {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// NodeInfo is valid and names this host.
-    Alive {
-        /// `software.name`, in lower case.
-        software: String,
-        /// `software.version`.
-        version: Option<String>,
-        /// Whether it asks not to appear in statistics.
-        private: Private,
-        /// `openRegistrations`. `None` if it does not say.
-        open_registrations: Option<bool>,
-    },
+    Alive(Instance),
     /// 301 or 308 to another host.
     Moved { to: Host },
     /// robots.txt asks us to stay away.
@@ -260,7 +245,7 @@ impl Verdict {
     /// Its name in the history, the log and the metrics.
     pub fn as_str(&self) -> &'static str {
         match self {
-            Self::Alive { .. } => "alive",
+            Self::Alive(_) => "alive",
             Self::Moved { .. } => "moved",
             Self::OptedOut => "opted_out",
             Self::Gone => "gone",
@@ -272,16 +257,12 @@ impl Verdict {
     /// What it says in addition to its name. Empty if it says nothing more.
     pub fn detail(&self) -> String {
         match self {
-            Self::Alive {
-                software,
-                version: None,
-                ..
-            } => software.clone(),
-            Self::Alive {
-                software,
-                version: Some(version),
-                ..
-            } => format!("{software} {version}"),
+            Self::Alive(instance) => {
+                let words = [&instance.software, &instance.version]
+                    .into_iter()
+                    .flatten();
+                words.map(String::as_str).collect::<Vec<_>>().join(" ")
+            }
             Self::Moved { to } => format!("to {to}"),
             Self::OptedOut | Self::Gone => String::new(),
             Self::Refused { status, wall, .. } => {
@@ -302,9 +283,7 @@ impl Verdict {
     pub fn is_failing(&self) -> bool {
         match self {
             Self::Dead { .. } | Self::Gone => true,
-            Self::Alive { .. } | Self::Moved { .. } | Self::OptedOut | Self::Refused { .. } => {
-                false
-            }
+            Self::Alive(_) | Self::Moved { .. } | Self::OptedOut | Self::Refused { .. } => false,
         }
     }
 }

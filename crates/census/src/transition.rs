@@ -9,7 +9,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use protocol::{DeadReason, Host, Private, escaped, is_shown_safely, limits};
+use protocol::{DeadReason, Host, Instance, Private, escaped, is_shown_safely, limits};
 use serde::Serialize as _;
 
 use crate::schedule::{clamp_due, ordinary_interval};
@@ -85,12 +85,7 @@ pub fn transition(
     step.bring_back(record.last_checked);
     step.change.record.refuses = matches!(verdict, Verdict::Refused { .. });
     match verdict {
-        Verdict::Alive {
-            software,
-            version,
-            private,
-            open_registrations,
-        } => step.alive(software, version.as_deref(), *private, *open_registrations),
+        Verdict::Alive(instance) => step.alive(instance),
         Verdict::Moved { to } if *to == record.host => step.dead(None),
         Verdict::Moved { to } => step.moved(to),
         Verdict::OptedOut => step.opted_out(),
@@ -137,24 +132,19 @@ impl Step {
         }
     }
 
-    fn alive(
-        &mut self,
-        software: &str,
-        version: Option<&str>,
-        private: Private,
-        open_registrations: Option<bool>,
-    ) {
+    fn alive(&mut self, instance: &Instance) {
         let record = &mut self.change.record;
-        record.hidden = match private {
+        record.hidden = match instance.private {
             Private::Yes => true,
             Private::No => false,
             // If this could never be learned, the host is treated as private: no host is listed
             // because we don't know.
             Private::Unknown => record.hidden || record.last_alive.is_none(),
         };
-        record.software = Some(software.to_owned());
-        record.version = version.map(str::to_owned);
-        record.open_registrations = open_registrations;
+        record.instance = Instance {
+            private: Private::default(),
+            ..instance.clone()
+        };
         record.last_alive = record.last_alive.max(Some(self.now));
         record.alive_count = record.alive_count.saturating_add(1);
         record.doublings = 0;
@@ -392,7 +382,7 @@ fn learned(reason: DeadReason, to: Option<&str>) -> Option<Host> {
 
 fn entry(record: &Record, verdict: &Verdict, at: Timestamp) -> Entry {
     let (word, reason) = match verdict {
-        Verdict::Alive { .. } => ("alive", None),
+        Verdict::Alive(_) => ("alive", None),
         // The report rejects it. If it gets here, it is recorded under the name that the report
         // would use.
         Verdict::Moved { to } if *to == record.host => (

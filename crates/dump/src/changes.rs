@@ -29,10 +29,11 @@ pub mod mirror;
 mod recent_names;
 mod write;
 
+pub use crate::row::Row;
 pub use diff::Standing;
 pub use is_current::is_current;
 pub use limits::{CHANGES_A_DAY_MAX, DAYS_KEPT};
-pub use line::{Change, Counts, Header, Row, RowDigests, Section, Sha256Hex};
+pub use line::{Change, Counts, Header, RowDigests, Section, Sha256Hex};
 pub use mirror::{Gap, Mirror};
 pub use write::{ChangesFile, Outcome, WrittenChanges, write_changes};
 

@@ -12,8 +12,8 @@ use std::collections::VecDeque;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::changes::line::{Change, Counts, Row, Section};
-use crate::instance::Moment;
+use crate::changes::line::{Change, Counts, Section};
+use crate::row::{Moment, Row};
 use crate::text::steers;
 
 pub const ATOM_FILE: &str = "feed.atom";
@@ -204,7 +204,7 @@ const KINDS: [(&str, OfKind); 4] = [
 
 /// Such as `a.example` and ` (mastodon 4.5.0)`.
 fn shown(row: &Row) -> Named {
-    let words: Vec<_> = [&row.software, &row.version]
+    let words: Vec<_> = [&row.instance.software, &row.instance.version]
         .into_iter()
         .flatten()
         .map(|word| {

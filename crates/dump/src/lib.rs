@@ -13,7 +13,7 @@ pub mod changes;
 mod compress;
 pub mod error;
 pub mod feed;
-pub mod instance;
+pub mod row;
 pub mod set;
 pub mod sign;
 mod swap;
@@ -22,7 +22,7 @@ pub mod text;
 pub use cancel::Cancel;
 pub use compress::Packing;
 pub use error::DumpError;
-pub use instance::{Instance, ListedState, Moment};
+pub use row::{ListedRow, ListedState, Moment};
 pub use set::{
     CHANGES_FOLDER, DATA_FOLDER, Draft, Force, HeldBack, INDEX_FILE, NODES_FILE, PublishedFile,
     PublishedSet, RowError, Rows, SCHEMA_FOLDER, SCHEMA_VERSION, SOFTWARE_MAX, Sealed,

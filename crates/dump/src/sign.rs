@@ -22,7 +22,7 @@ use ed25519_dalek::Signer as _;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::instance::Moment;
+use crate::row::Moment;
 
 /// How the name of a signature file ends.
 pub const SIGNATURE_END: &str = ".minisig";

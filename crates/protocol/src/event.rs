@@ -1,9 +1,11 @@
 //! Events: what a checker prints, one JSON object a line.
 
+pub mod instance;
 pub mod wall;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::instance::{Instance, Private};
 pub use self::wall::Wall;
 use crate::Host;
 use crate::limits;
@@ -21,18 +23,7 @@ pub enum Event {
         checker: String,
     },
     /// Finding: NodeInfo is valid and names this host.
-    Alive {
-        /// `software.name`, lower-cased, at most [`limits::SOFTWARE_BYTES_MAX`] bytes.
-        software: String,
-        /// `software.version` cut to [`limits::SOFTWARE_BYTES_MAX`] bytes, if it is a string.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        version: Option<String>,
-        /// Whether the instance asks to be left out of statistics.
-        private: Private,
-        /// NodeInfo's `openRegistrations`. `None` if it is no boolean.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        open_registrations: Option<bool>,
-    },
+    Alive(Instance),
     /// Finding: 301 or 308 to another host.
     Moved { to: Host },
     /// Finding: robots.txt asks us to stay away.
@@ -128,18 +119,6 @@ pub enum Event {
         /// Time since the start in milliseconds.
         millis: u64,
     },
-}
-
-/// Whether an instance asks to be left out of statistics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Private {
-    /// The instance asks for it.
-    Yes,
-    /// The flag was read and is not set.
-    No,
-    /// The flag could not be read, so the earlier answer stays.
-    Unknown,
 }
 
 /// How a peers list ended.
@@ -387,15 +366,7 @@ impl Event {
     pub fn is_within_bounds(&self) -> bool {
         match self {
             Self::Hello { checker, .. } => checker.len() <= limits::SOFTWARE_BYTES_MAX,
-            Self::Alive {
-                software, version, ..
-            } => {
-                !software.is_empty()
-                    && software.len() <= limits::SOFTWARE_BYTES_MAX
-                    && version
-                        .as_ref()
-                        .is_none_or(|version| version.len() <= limits::SOFTWARE_BYTES_MAX)
-            }
+            Self::Alive(instance) => instance.is_within_bounds(),
             Self::Dead { reason, to, .. } => reason.is_said_by_checker() && is_target(to.as_ref()),
             Self::Unlisted { to, .. } => is_target(to.as_ref()),
             Self::Peers { hosts } => hosts.len() <= limits::PEERS_PER_LINE_MAX,

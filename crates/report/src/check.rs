@@ -6,7 +6,9 @@
 //! breach ends the check. After `hello` a breach is the host's (`protocol`), before it ours.
 
 use protocol::limits::{PEERS_MAX, SOFTWARE_BYTES_MAX, TEXT_BYTES_MAX};
-use protocol::{DeadReason, Event, Host, PeersOutcome, escaped, is_shown_safely, parse_line};
+use protocol::{
+    DeadReason, Event, Host, Instance, PeersOutcome, escaped, is_shown_safely, parse_line,
+};
 use thiserror::Error;
 
 use census::state::Verdict;
@@ -116,7 +118,7 @@ impl Report {
 
     /// Whether the host was found alive so far.
     pub fn is_alive(&self) -> bool {
-        matches!(self.finding, Some(Verdict::Alive { .. }))
+        matches!(self.finding, Some(Verdict::Alive(_)))
     }
 
     /// The result of the peers list, once the check is over.
@@ -144,21 +146,7 @@ impl Report {
                 return Ok(Vec::new());
             }
             (Nothing, _) => return Err(Breach::NoHello),
-            (
-                Hello,
-                Event::Alive {
-                    software,
-                    version,
-                    private,
-                    open_registrations,
-                },
-            ) => Verdict::Alive {
-                // It is kept, shown and published from here on, so it is made harmless here.
-                software: escaped(software.as_bytes(), SOFTWARE_BYTES_MAX),
-                version: version.map(|version| escaped(version.as_bytes(), SOFTWARE_BYTES_MAX)),
-                private,
-                open_registrations,
-            },
+            (Hello, Event::Alive(instance)) => Verdict::Alive(harmless_instance(instance)),
             (Hello, Event::Moved { to }) => self.moved(to),
             (Hello, Event::OptedOut {}) => Verdict::OptedOut,
             (Hello, Event::Gone {}) => Verdict::Gone,
@@ -192,7 +180,7 @@ impl Report {
             }
             (Hello | Alive | PeersEnded | Judged | Done, _) => return Err(Breach::OutOfOrder),
         };
-        self.progress = if matches!(finding, Verdict::Alive { .. }) {
+        self.progress = if matches!(finding, Verdict::Alive(_)) {
             Alive
         } else {
             Judged
@@ -238,7 +226,7 @@ pub fn conclude(
             stderr: stderr.to_owned(),
         });
     }
-    let failed = !matches!(report.finding, Some(Verdict::Alive { .. }));
+    let failed = !matches!(report.finding, Some(Verdict::Alive(_)));
     if failed && (!account.up || account.failed == FailedSide::Gateway) {
         return Err(ReportFault::NetworkLost);
     }
@@ -292,6 +280,16 @@ fn harmless(text: String) -> String {
         text
     } else {
         escaped(text.as_bytes(), TEXT_BYTES_MAX)
+    }
+}
+
+/// The texts are stored, shown and published from here on.
+fn harmless_instance(instance: Instance) -> Instance {
+    let harmless = |text: String| escaped(text.as_bytes(), SOFTWARE_BYTES_MAX);
+    Instance {
+        software: instance.software.map(harmless),
+        version: instance.version.map(harmless),
+        ..instance
     }
 }
 

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use census::state::StateName;
-use dump::{Cancel, Instance, ListedState, Moment};
+use dump::{Cancel, ListedRow, ListedState, Moment};
 use jiff::{Span, civil::date};
+use protocol::Instance;
 use site::facts::{ByState, Facts, Intake, Push, Reading};
 use site::{Answer, Day, Found, Place, Salt, Site, Why};
 
@@ -81,7 +82,7 @@ fn mixed(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-fn instance(row: u64, days: u64) -> Instance {
+fn instance(row: u64, days: u64) -> ListedRow {
     let chance = mixed(row);
     let mut draw = chance % 961;
     let (software, _, (major, minor)) = SOFTWARE
@@ -103,24 +104,22 @@ fn instance(row: u64, days: u64) -> Instance {
         11 => "xn--bcher-kva.example".to_owned(),
         _ => format!("{}{}.{}.example", word(chance), row, word(chance / 10)),
     };
-    Instance {
+    let version = format!("{major}.{}.{}", minor - behind.min(*minor), chance % 5);
+    ListedRow {
         host,
-        software: Some((*software).to_owned()),
-        version: Some(format!(
-            "{major}.{}.{}",
-            minor - behind.min(*minor),
-            chance % 5
-        )),
         state: match chance % 40 {
             0 | 1 => ListedState::Dying,
             2 => ListedState::Moving,
             _ => ListedState::Alive,
         },
-        open_registrations: one_of(&[Some(true), Some(false), None], chance >> 30).flatten(),
         first_seen: Moment::from_milliseconds(MADE_MS - age * DAY_MS),
         last_alive: Moment::from_milliseconds(
             MADE_MS - i64::try_from(chance % 36).unwrap_or(0) * 3_600_000,
         ),
+        instance: Instance {
+            open_registrations: one_of(&[Some(true), Some(false), None], chance >> 30).flatten(),
+            ..kit::software(software, &version)
+        },
     }
 }
 

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use dump::{Cancel, Instance};
+use dump::{Cancel, ListedRow};
 
 use crate::error::SiteError;
 use crate::staging::{Gzip, Staging, gzip};
@@ -106,40 +106,40 @@ impl List {
     }
 
     /// Adds a host; returns its software's name as counted and shown.
-    pub(crate) fn push(&mut self, instance: &Instance) -> Result<Option<String>, SiteError> {
-        if self.rows > 0 && instance.host <= self.last {
+    pub(crate) fn push(&mut self, row: &ListedRow) -> Result<Option<String>, SiteError> {
+        if self.rows > 0 && row.host <= self.last {
             return Err(SiteError::OutOfOrder {
-                name: instance.host.clone(),
+                name: row.host.clone(),
             });
         }
-        let software = instance.software.as_deref().and_then(shown);
-        let first_seen = instance.first_seen.day().to_string();
+        let software = row.instance.software.as_deref().and_then(shown);
+        let first_seen = row.first_seen.day().to_string();
         let line = format!(
             "{}\t{}\t{}\t{}\t{}\t{}\t{}\t{}\n",
-            instance.host,
+            row.host,
             software.as_deref().unwrap_or_default(),
-            instance
+            row.instance
                 .version
                 .as_deref()
                 .and_then(shown)
                 .unwrap_or_default(),
-            instance.state.as_str(),
-            match instance.open_registrations {
+            row.state.as_str(),
+            match row.instance.open_registrations {
                 Some(true) => "yes",
                 Some(false) => "no",
                 None => "",
             },
             first_seen,
-            instance.last_alive.day(),
-            unicode(&instance.host).unwrap_or_default(),
+            row.last_alive.day(),
+            unicode(&row.host).unwrap_or_default(),
         );
-        let json = serde_json::to_string(instance).map_err(|error| self.failed(error.into()))?;
+        let json = serde_json::to_string(row).map_err(|error| self.failed(error.into()))?;
         writeln!(self.again, "{}\t{json}", line.trim_end_matches('\n'))
             .map_err(|error| self.failed(error))?;
         self.publish(&line)?;
         self.newest.push(Reverse(first_seen), &line);
         self.rows = self.rows.saturating_add(1);
-        self.last.clone_from(&instance.host);
+        self.last.clone_from(&row.host);
         Ok(software)
     }
 
@@ -210,16 +210,18 @@ impl Listed {
 #[cfg(test)]
 mod tests {
     use dump::{ListedState, Moment};
+    use protocol::Instance;
 
     use super::*;
 
-    fn instance(host: &str, software: &str) -> Instance {
-        Instance {
+    fn instance(host: &str, software: &str) -> ListedRow {
+        ListedRow {
             host: host.to_owned(),
-            software: Some(software.to_owned()),
-            version: Some("1\t2\n3".to_owned()),
             state: ListedState::Alive,
-            open_registrations: Some(true),
+            instance: Instance {
+                open_registrations: Some(true),
+                ..kit::software(software, "1\t2\n3")
+            },
             first_seen: Moment::from_milliseconds(0),
             last_alive: Moment::from_milliseconds(1_700_000_000_000),
         }
@@ -242,7 +244,7 @@ mod tests {
         listed
             .read(|line, row, json| {
                 assert_eq!((row.host, row.last_alive), ("a.example", "2023-11-14"));
-                let read: Instance = serde_json::from_str(json).unwrap();
+                let read: ListedRow = serde_json::from_str(json).unwrap();
                 assert_eq!(read, instance("a.example", "x\ty\n"));
                 lines.push(format!("{line}\n"));
             })

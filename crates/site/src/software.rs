@@ -261,7 +261,7 @@ impl Slugs {
 
 #[cfg(test)]
 mod tests {
-    use dump::{Cancel, Instance, ListedState, Moment};
+    use dump::{Cancel, ListedRow, ListedState, Moment};
     use proptest::prelude::*;
 
     use super::*;
@@ -274,12 +274,10 @@ mod tests {
         let mut list = List::new(folder.path(), &mut staging).unwrap();
         let mut candidates = Candidates::default();
         for (number, (software, version)) in rows.enumerate() {
-            let instance = Instance {
+            let instance = ListedRow {
                 host: format!("h{number:07}.example"),
-                software: Some(software),
-                version: Some(version),
                 state: ListedState::Alive,
-                open_registrations: None,
+                instance: kit::software(&software, &version),
                 first_seen: Moment::from_milliseconds(0),
                 last_alive: Moment::from_milliseconds(0),
             };

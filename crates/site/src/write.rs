@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dump::{Cancel, Instance};
+use dump::{Cancel, ListedRow};
 use protocol::Host;
 
 use crate::answers::answer::{Answer, Key};
@@ -75,7 +75,7 @@ impl Site {
     }
 
     /// Adds a listed host, strictly ascending by name.
-    pub fn instance(&mut self, instance: &Instance) -> Result<(), SiteError> {
+    pub fn instance(&mut self, instance: &ListedRow) -> Result<(), SiteError> {
         if let Some(software) = self.list.push(instance)? {
             self.candidates.add(software);
         }

@@ -18,7 +18,7 @@ use std::process::{Child, Command, Stdio};
 use census::state::{State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
-use protocol::{Host, Private};
+use protocol::{Host, Instance};
 use store::Store;
 use store::Writer;
 
@@ -38,12 +38,10 @@ fn now(round: u32) -> Timestamp {
 }
 
 fn alive(round: u32) -> Verdict {
-    Verdict::Alive {
-        software: format!("round-{round}"),
-        version: None,
-        private: Private::No,
-        open_registrations: None,
-    }
+    Verdict::Alive(Instance {
+        software: Some(format!("round-{round}")),
+        ..kit::instance()
+    })
 }
 
 /// Checks a responding host, from taking it to the acknowledged verdict.
@@ -144,7 +142,7 @@ fn every_acknowledged_verdict_survives_a_kill_in_the_middle_of_writes() {
                 stored.record.last_alive >= Some(now(*round)),
                 "{n} {round} {stored:?}"
             );
-            let told: u32 = stored.record.software.unwrap()["round-".len()..]
+            let told: u32 = stored.record.instance.software.unwrap()["round-".len()..]
                 .parse()
                 .unwrap();
             assert_eq!(

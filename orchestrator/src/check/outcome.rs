@@ -53,7 +53,7 @@ pub(crate) fn judged(verdict: Verdict, evidence: Evidence) -> CheckOutcome {
         (false, true) => Dns::Fresh(address),
         (false, false) => Dns::Remembered(address),
     };
-    let is_alive = matches!(verdict, Verdict::Alive { .. });
+    let is_alive = matches!(verdict, Verdict::Alive(_));
     let witness = address.filter(|_| is_alive).map(|address| Witness {
         began,
         lived: lived.unwrap_or(began),
@@ -126,7 +126,7 @@ fn answered_by_itself(verdict: &Verdict) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use protocol::{Host, Private};
+    use protocol::Host;
 
     use super::*;
 
@@ -170,12 +170,7 @@ mod tests {
 
     #[test]
     fn only_a_host_that_lives_is_a_witness_and_only_what_came_before_its_certificate_is_in_doubt() {
-        let alive = Verdict::Alive {
-            software: "mastodon".to_owned(),
-            version: None,
-            private: Private::No,
-            open_registrations: None,
-        };
+        let alive = kit::alive();
         let witness = Witness {
             began: BEGAN,
             lived: LIVED,

@@ -260,9 +260,9 @@ fn of_stored(stored: &Stored, explanation: Explanation) -> Explanation {
         verdict: last.map(|entry| entry.verdict.clone()),
         reason: last.and_then(bare_reason),
         detail: last.and_then(|entry| entry.reason.clone()),
-        software: record.software.clone(),
-        version: record.version.clone(),
-        open_registrations: record.open_registrations,
+        software: record.instance.software.clone(),
+        version: record.instance.version.clone(),
+        open_registrations: record.instance.open_registrations,
         last_alive: record.last_alive.map(rfc3339),
         last_checked: record.last_checked.map(rfc3339),
         in_flight: stored.in_flight,
@@ -431,7 +431,7 @@ mod tests {
             (None, "null", None),
         ] {
             let mut stored = stored(State::Alive, Decision::Allow);
-            stored.record.open_registrations = said;
+            stored.record.instance.open_registrations = said;
             let explained = known(&stored, None);
             let text = explained.text();
             let line = text.lines().find(|line| line.contains("sign-up"));

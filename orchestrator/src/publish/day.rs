@@ -9,7 +9,7 @@ use std::iter::Peekable;
 use std::path::Path;
 
 use census::time::Timestamp;
-use dump::{Cancel, Instance, RowError, Rows};
+use dump::{Cancel, ListedRow, RowError, Rows};
 use store::{DayCounts, Reader, SOFTWARE_A_DAY_MAX, day_of};
 
 use super::PublishError;
@@ -60,8 +60,8 @@ struct Moves {
 
 /// Compares two lists, each sorted by name, row by row.
 fn moves(
-    former: impl Iterator<Item = Result<Instance, RowError>>,
-    new: impl Iterator<Item = Result<Instance, RowError>>,
+    former: impl Iterator<Item = Result<ListedRow, RowError>>,
+    new: impl Iterator<Item = Result<ListedRow, RowError>>,
     cancel: &Cancel,
 ) -> Result<Moves, PublishError> {
     let (mut former, mut new) = (former.peekable(), new.peekable());
@@ -99,7 +99,7 @@ fn moves(
 /// The next name, skipping rows that the disk has damaged.
 fn head<I>(rows: &mut Peekable<I>) -> Result<Option<&str>, PublishError>
 where
-    I: Iterator<Item = Result<Instance, RowError>>,
+    I: Iterator<Item = Result<ListedRow, RowError>>,
 {
     while rows
         .next_if(|row| matches!(row, Err(RowError::Damaged { .. })))
@@ -122,20 +122,18 @@ mod tests {
 
     use super::*;
 
-    fn rows(letters: &str) -> impl Iterator<Item = Result<Instance, RowError>> {
+    fn rows(letters: &str) -> impl Iterator<Item = Result<ListedRow, RowError>> {
         letters.chars().map(|letter| match letter {
             '!' => Err(RowError::Damaged {
                 path: PathBuf::from("rows"),
                 line: 1,
             }),
-            letter => Ok(Instance {
+            letter => Ok(ListedRow {
                 host: format!("{letter}.example"),
-                software: None,
-                version: None,
                 state: ListedState::Alive,
                 first_seen: Moment::from_milliseconds(0),
                 last_alive: Moment::from_milliseconds(0),
-                open_registrations: None,
+                instance: kit::instance(),
             }),
         })
     }

@@ -14,7 +14,7 @@ use admission::DomainList;
 use census::state::StateName;
 use census::time::Timestamp;
 use census::why::{self, Denied, Reason, Subject};
-use dump::{DumpError, Instance, ListedState, RowError, Rows};
+use dump::{DumpError, ListedRow, ListedState, RowError, Rows};
 use jiff::{Span, civil};
 use protocol::Host;
 use site::facts::{Intake, Push, Reading};
@@ -169,7 +169,7 @@ impl Making<'_> {
 
     /// Passes on the rows before this name, which the database no longer knows. Returns the row of
     /// this name.
-    fn rows_up_to(&mut self, name: &str) -> Result<Option<Instance>, PagesError> {
+    fn rows_up_to(&mut self, name: &str) -> Result<Option<ListedRow>, PagesError> {
         while let Some(row) = self.rows.next_before(Some(name))? {
             pass(&mut self.site, &row, self.occasion.deny)?;
         }
@@ -223,7 +223,7 @@ fn answer(known: &KnownHost, why: Why) -> Answer {
 
 /// The database's reason, adjusted to the published row. A list may be older than the database if
 /// the last one was held back or could not be written.
-fn as_published(why: Why, row: Option<&Instance>) -> Why {
+fn as_published(why: Why, row: Option<&ListedRow>) -> Why {
     match (row, why.is_listed()) {
         (Some(_), false) => Why::LeavesNext,
         (None, true) => Why::NextList,
@@ -232,7 +232,7 @@ fn as_published(why: Why, row: Option<&Instance>) -> Why {
 }
 
 /// A row of a host that the database does not know, such as after a restored backup.
-fn pass(site: &mut Site, row: &Instance, deny: &DomainList) -> Result<(), PagesError> {
+fn pass(site: &mut Site, row: &ListedRow, deny: &DomainList) -> Result<(), PagesError> {
     if deny.covers_text(&row.host).is_some() {
         return Ok(());
     }
@@ -282,19 +282,19 @@ impl Standing {
     }
 
     /// The next row before this name, or before the end.
-    fn next_before(&mut self, name: Option<&str>) -> Result<Option<Instance>, PagesError> {
+    fn next_before(&mut self, name: Option<&str>) -> Result<Option<ListedRow>, PagesError> {
         self.next_if(|host| name.is_none_or(|name| host < name))
     }
 
     /// The next row, if it has this name.
-    fn next_of(&mut self, name: &str) -> Result<Option<Instance>, PagesError> {
+    fn next_of(&mut self, name: &str) -> Result<Option<ListedRow>, PagesError> {
         self.next_if(|host| host == name)
     }
 
     fn next_if(
         &mut self,
         is_wanted: impl Fn(&str) -> bool,
-    ) -> Result<Option<Instance>, PagesError> {
+    ) -> Result<Option<ListedRow>, PagesError> {
         let Some(rows) = &mut self.rows else {
             return Ok(None);
         };

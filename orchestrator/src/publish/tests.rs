@@ -7,7 +7,7 @@ use census::state::{OptedOutBy, State, Verdict};
 use census::time::Jitter;
 use census::transition::transition;
 use protocol::Host;
-use protocol::{DeadReason, Private};
+use protocol::{DeadReason, Instance, Private};
 use store::{Store, Writer};
 
 use super::*;
@@ -58,12 +58,11 @@ impl Stage {
 
     /// All due hosts are found alive.
     async fn find(&self, private: Private) {
-        let alive = Verdict::Alive {
-            software: "mastodon".to_owned(),
-            version: Some("=4.4".to_owned()),
+        let alive = Verdict::Alive(Instance {
             private,
             open_registrations: Some(true),
-        };
+            ..kit::software("mastodon", "=4.4")
+        });
         let taken = self
             .writer
             .take_due(
@@ -318,12 +317,7 @@ async fn who_opted_out_or_is_hidden_or_denied_is_in_no_file_of_the_next_set() {
         .writer
         .take_one(&host("b"), NOW, Jitter(0), Calendar::REAL)
         .await;
-    let alive = Verdict::Alive {
-        software: "mastodon".to_owned(),
-        version: None,
-        private: Private::Yes,
-        open_registrations: None,
-    };
+    let alive = kit::alive_with(Private::Yes);
     let record = shown.unwrap().unwrap().record;
     let change = transition(&record, &alive, NOW, Jitter(0), Calendar::REAL);
     stage.writer.commit(change).await.unwrap();

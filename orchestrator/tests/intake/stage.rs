@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
-use census::state::{OptedOutBy, State, Verdict};
+use census::state::{OptedOutBy, State};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
 use gateway::control::{Answer, Request, Texts};
@@ -366,12 +366,7 @@ impl Stage {
             .await
             .unwrap()
             .unwrap();
-        let alive = Verdict::Alive {
-            software: "mastodon".to_owned(),
-            version: None,
-            private,
-            open_registrations: None,
-        };
+        let alive = kit::alive_with(private);
         let change = transition(&taken.record, &alive, now, Jitter(0), Calendar::REAL);
         writer.commit(change).await.unwrap();
     }

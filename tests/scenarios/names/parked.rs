@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use census::state::{Record, Verdict};
+use census::state::Record;
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
-use protocol::{Host, Private};
+use protocol::Host;
 use tests::{Options, Role, World};
 
 use crate::commands::text;
@@ -42,12 +42,7 @@ async fn find_alive(world: &World) -> anyhow::Result<()> {
     for name in HOSTS {
         let record = Record::discovered(Host::parse(name)?, now, now);
         writer.add_now(vec![record.host.clone()], now).await?;
-        let verdict = Verdict::Alive {
-            software: "mastodon".to_owned(),
-            version: None,
-            private: Private::No,
-            open_registrations: None,
-        };
+        let verdict = kit::alive();
         let change = transition(&record, &verdict, now, Jitter(0), Calendar::REAL);
         writer.commit(change).await?;
     }

@@ -80,9 +80,9 @@ async fn a_completion_a_share_button_and_a_chooser_need_the_files_alone() -> any
     let found: Value = serde_json::from_slice(&output.stdout)?;
     let expect = serde_json::json!({
         "completions": that(&world, &listed, |stored| stored.record.host.as_str().starts_with(PREFIX))?,
-        "share": that(&world, &listed, |stored| stored.record.software.as_deref() == Some(SOFTWARE))?,
+        "share": that(&world, &listed, |stored| stored.record.instance.software.as_deref() == Some(SOFTWARE))?,
         "chooser": that(&world, &listed, |stored| {
-            stored.record.open_registrations == Some(true)
+            stored.record.instance.open_registrations == Some(true)
                 && stored.record.state.name() == StateName::Alive
         })?,
     });

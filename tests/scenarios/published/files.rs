@@ -5,7 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
-use dump::{DumpError, Instance, ListedState, Moment};
+use dump::{DumpError, ListedRow, ListedState, Moment};
+use protocol::Instance;
 use serde_json::Value;
 use tests::Need;
 
@@ -27,7 +28,7 @@ const TEXTS: [&str; 14] = [
     "\\N null NULL \\u0041",
 ];
 
-fn rows() -> Vec<Instance> {
+fn rows() -> Vec<ListedRow> {
     let long = "v".repeat(128);
     let mut texts: Vec<Option<&str>> = TEXTS.map(Some).to_vec();
     texts.extend([None, Some(long.as_str())]);
@@ -38,18 +39,21 @@ fn rows() -> Vec<Instance> {
     pairs
         .zip(states.iter().cycle())
         .enumerate()
-        .map(|(number, ((software, version), state))| Instance {
+        .map(|(number, ((software, version), state))| ListedRow {
             host: format!("n{number:04}.example"),
-            software: software.map(str::to_owned),
-            version: version.map(str::to_owned),
             state: *state,
             first_seen: Moment::from_milliseconds(1_700_000_000_000),
             last_alive: Moment::from_milliseconds(
                 1_700_000_000_000 + 1000 * i64::try_from(number).unwrap_or(0),
             ),
-            open_registrations: match number % 3 {
-                0 => None,
-                rest => Some(rest == 1),
+            instance: Instance {
+                software: software.map(str::to_owned),
+                version: version.map(str::to_owned),
+                open_registrations: match number % 3 {
+                    0 => None,
+                    rest => Some(rest == 1),
+                },
+                ..Instance::default()
             },
         })
         .collect()

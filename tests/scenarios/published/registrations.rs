@@ -114,7 +114,7 @@ fn flips(files: &[Vec<u8>]) -> anyhow::Result<Vec<Option<bool>>> {
     for file in files {
         for section in line::parse(file)? {
             flips.extend(section.changes.iter().filter_map(|change| match change {
-                Change::Changed(row) if row.host == HOST => Some(row.open_registrations),
+                Change::Changed(row) if row.host == HOST => Some(row.instance.open_registrations),
                 _ => None,
             }));
         }
@@ -140,7 +140,7 @@ async fn a_server_that_flips_its_registrations_shows_in_the_next_list_and_in_the
     let mut names = None;
     for (number, said) in (0..).zip(SAID) {
         check_until(&world, HOST, &format!("says {said:?}"), |stored| {
-            stored.record.open_registrations == said
+            stored.record.instance.open_registrations == said
         })
         .await?;
         let dumped = world.command(&["dump", "--force"])?;

@@ -9,7 +9,7 @@ use census::state::Verdict;
 use census::time::Timestamp;
 use protocol::egress::Family;
 use protocol::order::AskPeers;
-use protocol::{DeadReason, Host, Private};
+use protocol::{DeadReason, Host};
 use scheduler::blame::doubt::{Dns, Doubt, Witness};
 use scheduler::event::SlotDemand;
 
@@ -84,15 +84,7 @@ pub(crate) fn found(name: Name, now: Now) -> Result<Found, protocol::HostError> 
     };
     let over_network = vec![Family::V4];
     let (verdict, families, dns) = match now {
-        Now::Up => {
-            let alive = Verdict::Alive {
-                software: "mastodon".to_owned(),
-                version: Some("4.5.0".to_owned()),
-                private: Private::No,
-                open_registrations: Some(true),
-            };
-            (alive, over_network, Dns::Sound)
-        }
+        Now::Up => (kit::alive(), over_network, Dns::Sound),
         Now::Robots => (Verdict::OptedOut, over_network, Dns::Sound),
         Now::Moved(target) => {
             let to = Name::Host(target).host()?;

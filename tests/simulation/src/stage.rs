@@ -197,7 +197,7 @@ fn known(
         last_checked.plus(interval),
     );
     record.state = state;
-    record.software = last_alive.map(|_| "mastodon".to_owned());
+    record.instance.software = last_alive.map(|_| "mastodon".to_owned());
     record.last_alive = last_alive;
     record.last_checked = Some(last_checked);
     record.doublings = if is_up { 0 } else { DOUBLINGS_MAX };

@@ -67,7 +67,7 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let marks = (
         any::<bool>(),
         any::<bool>(),
-        any_registrations(),
+        any_instance(),
         any::<u8>(),
         any::<u32>(),
     );
@@ -80,14 +80,14 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     (any_state(), marks, times).prop_map(
         |(
             state,
-            (hidden, refuses, open_registrations, doublings, alive_count),
+            (hidden, refuses, instance, doublings, alive_count),
             (since, first_seen, last_alive, due),
         )| Record {
             state,
             since,
             hidden,
             refuses,
-            open_registrations,
+            instance,
             last_alive,
             doublings,
             alive_count,
@@ -97,8 +97,15 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     )
 }
 
-fn any_registrations() -> impl Strategy<Value = Option<bool>> {
-    proptest::option::of(any::<bool>())
+/// Any instance as a record has it.
+fn any_instance() -> impl Strategy<Value = Instance> {
+    let members = ("[a-z]{1,9}", any::<Option<String>>(), any::<Option<bool>>());
+    members.prop_map(|(software, version, open_registrations)| Instance {
+        software: Some(software),
+        version,
+        open_registrations,
+        ..Instance::default()
+    })
 }
 
 fn any_verdict() -> impl Strategy<Value = Verdict> {
@@ -108,11 +115,8 @@ fn any_verdict() -> impl Strategy<Value = Verdict> {
         Just(Private::Unknown)
     ];
     prop_oneof![
-        1 => (private, any_registrations()).prop_map(|(private, open_registrations)| Verdict::Alive {
-            software: "mastodon".to_owned(),
-            version: None,
-            private,
-            open_registrations,
+        1 => (private, any_instance()).prop_map(|(private, instance)| {
+            Verdict::Alive(Instance { private, ..instance })
         }),
         3 => any_silence(),
         1 => Just(Verdict::OptedOut),
@@ -160,7 +164,7 @@ impl Diary {
                 self.failures += 1;
                 self.first_failure.get_or_insert(now);
             }
-            Verdict::Alive { .. } | Verdict::OptedOut => *self = Self::default(),
+            Verdict::Alive(_) | Verdict::OptedOut => *self = Self::default(),
             // A move to itself is a failure; other moves end the row of failures.
             Verdict::Moved { to } if to.as_str() == "a.example" => {
                 self.failures += 1;
@@ -210,8 +214,8 @@ proptest! {
         for (verdict, gap) in life {
             now = now.plus(hours(gap));
             record = transition(&record, &verdict, now, Jitter(0), REAL).record;
-            if let Verdict::Alive { private, .. } = &verdict {
-                asked_to_hide = match private {
+            if let Verdict::Alive(instance) = &verdict {
+                asked_to_hide = match instance.private {
                     Private::Yes => true,
                     Private::No => false,
                     Private::Unknown => asked_to_hide || last_alive.is_none(),
@@ -260,17 +264,17 @@ proptest! {
     }
 
     #[test]
-    fn registrations_are_what_the_last_alive_said_of_them(record in any_record(), life in any_life()) {
+    fn a_record_keeps_the_instance_of_its_last_alive_verdict(record in any_record(), life in any_life()) {
         let mut record = record;
-        let mut said = record.open_registrations;
+        let mut said = record.instance.clone();
         for (verdict, _) in life {
-            if let Verdict::Alive { open_registrations, .. } = &verdict
+            if let Verdict::Alive(instance) = &verdict
                 && is_open_to(&record.state, &verdict)
             {
-                said = *open_registrations;
+                said = Instance { private: Private::default(), ..instance.clone() };
             }
             record = transition(&record, &verdict, START, Jitter(0), REAL).record;
-            prop_assert_eq!(record.open_registrations, said, "{:?}", verdict);
+            prop_assert_eq!(&record.instance, &said, "{:?}", verdict);
         }
     }
 

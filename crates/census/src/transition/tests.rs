@@ -49,12 +49,12 @@ fn never_lived() -> Record {
 }
 
 fn alive() -> Verdict {
-    Verdict::Alive {
-        software: "mastodon".to_owned(),
+    Verdict::Alive(Instance {
+        software: Some("mastodon".to_owned()),
         version: Some("4.5.0".to_owned()),
         private: Private::No,
         open_registrations: Some(true),
-    }
+    })
 }
 
 fn dead() -> Verdict {

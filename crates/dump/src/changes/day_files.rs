@@ -15,7 +15,7 @@ use super::line::{self, Change, RowDigests, Section, Sha256Hex};
 use super::recent_names::RecentNames;
 use crate::compress::{self, GZIP_END};
 use crate::error::DumpError;
-use crate::instance::Moment;
+use crate::row::Moment;
 
 /// Seconds of a day in UTC.
 const DAY_SECONDS: i64 = 24 * 60 * 60;

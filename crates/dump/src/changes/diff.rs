@@ -10,10 +10,10 @@ use std::cmp::Ordering;
 use sha2::{Digest as _, Sha256};
 
 use super::limits::CHANGES_A_DAY_MAX;
-use super::line::{Change, Counts, Row, RowDigests, RowsDigest, Sha256Hex};
+use super::line::{Change, Counts, RowDigests, RowsDigest, Sha256Hex};
 use super::recent_names::RecentNames;
 use crate::error::DumpError;
-use crate::instance::Instance;
+use crate::row::{ListedRow, Row};
 
 /// What the census publicly says about a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,8 +53,8 @@ pub(super) struct Diff {
 /// Compares the dumps. A host that only `new` has becomes [`Change::Appeared`], since this function
 /// can't know whether it was listed earlier.
 pub(super) fn diff<E: From<DumpError>, F: ToString>(
-    former: Option<impl Iterator<Item = Result<Instance, F>>>,
-    new: impl Iterator<Item = Result<Instance, E>>,
+    former: Option<impl Iterator<Item = Result<ListedRow, F>>>,
+    new: impl Iterator<Item = Result<ListedRow, E>>,
     standing: &mut impl FnMut(&str) -> Result<Standing, E>,
 ) -> Result<Diff, E> {
     let mut former = Former::new(former);
@@ -169,7 +169,7 @@ struct Former<I> {
     was_there: bool,
 }
 
-impl<F: ToString, I: Iterator<Item = Result<Instance, F>>> Former<I> {
+impl<F: ToString, I: Iterator<Item = Result<ListedRow, F>>> Former<I> {
     fn new(rows: Option<I>) -> Self {
         Self {
             was_there: rows.is_some(),

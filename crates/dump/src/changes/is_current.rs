@@ -13,7 +13,7 @@ use super::day_files::first_day;
 use super::day_files::{self, Found, Scrub};
 use super::recent_names::RecentNames;
 use crate::feed::{ATOM_FILE, About, Entries};
-use crate::instance::Moment;
+use crate::row::Moment;
 
 /// Whether the published files of changes in `folder` can stay. They must name no host that has
 /// left and must not be older than the days kept at `time`. Their feed and compressed companions

@@ -9,45 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::instance::{Instance, ListedState, Moment};
-
-/// A listed host as changes rebuild it: all of [`Instance`] except the time when it was last found
-/// alive, which changes for nearly every host in every dump.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Row {
-    /// Its name in canonical form.
-    pub host: String,
-    /// NodeInfo's software name, in lower case.
-    pub software: Option<String>,
-    pub version: Option<String>,
-    pub state: ListedState,
-    /// When the census first saw its name.
-    pub first_seen: Moment,
-    /// NodeInfo's `openRegistrations`. `None` if it does not say.
-    pub open_registrations: Option<bool>,
-}
-
-impl From<Instance> for Row {
-    fn from(instance: Instance) -> Self {
-        let Instance {
-            host,
-            software,
-            version,
-            state,
-            first_seen,
-            last_alive: _,
-            open_registrations,
-        } = instance;
-        Self {
-            host,
-            software,
-            version,
-            state,
-            first_seen,
-            open_registrations,
-        }
-    }
-}
+use crate::row::{ListedState, Moment, Row};
 
 /// The members of a row that its first digest covers.
 #[derive(Serialize)]
@@ -63,8 +25,8 @@ impl<'r> From<&'r Row> for FirstMembers<'r> {
     fn from(row: &'r Row) -> Self {
         Self {
             host: &row.host,
-            software: row.software.as_deref(),
-            version: row.version.as_deref(),
+            software: row.instance.software.as_deref(),
+            version: row.instance.version.as_deref(),
             state: row.state,
             first_seen: row.first_seen,
         }

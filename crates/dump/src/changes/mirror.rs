@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::line::{self, Change, Damaged, Row, RowDigests, RowsDigest, Section, Sha256Hex};
-use crate::instance::Moment;
+use super::line::{self, Change, Damaged, RowDigests, RowsDigest, Section, Sha256Hex};
+use crate::row::{Moment, Row};
 
 /// Rows, and the dump that they belong to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

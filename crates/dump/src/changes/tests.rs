@@ -22,7 +22,7 @@ use super::limits::{DAY_FILE_BYTES_MAX, SECTIONS_A_DAY_MAX};
 use super::*;
 use crate::error::DumpError;
 use crate::feed::About;
-use crate::instance::{Instance, ListedState, Moment};
+use crate::row::{ListedRow, ListedState, Moment};
 
 /// 2026-11-22T00:00:00Z
 const MIDNIGHT: i64 = 1_795_305_600;
@@ -46,7 +46,7 @@ fn about() -> About {
 /// What the census knows about a host in these tests.
 #[derive(Debug, Clone, PartialEq)]
 enum Known {
-    Listed(Instance),
+    Listed(ListedRow),
     Not(Standing),
 }
 
@@ -128,7 +128,7 @@ struct World {
     folder: tempfile::TempDir,
     hosts: BTreeMap<String, Known>,
     /// The rows that were published last.
-    published: Option<Vec<Instance>>,
+    published: Option<Vec<ListedRow>>,
 }
 
 impl World {
@@ -145,14 +145,11 @@ impl World {
     }
 
     fn list(&mut self, host: &str, version: &str) {
-        let instance = Instance {
-            host: host.to_owned(),
-            software: Some("mastodon".to_owned()),
-            version: Some(version.to_owned()),
-            state: ListedState::Alive,
+        let instance = ListedRow {
             first_seen: at(MIDNIGHT),
             last_alive: at(MIDNIGHT),
-            open_registrations: None,
+            instance: kit::software("mastodon", version),
+            ..ListedRow::example(host)
         };
         self.hosts.insert(host.to_owned(), Known::Listed(instance));
     }
@@ -160,7 +157,7 @@ impl World {
     /// Changes what a listed host says about registrations.
     fn register(&mut self, host: &str, open: Option<bool>) {
         match self.hosts.get_mut(host) {
-            Some(Known::Listed(instance)) => instance.open_registrations = open,
+            Some(Known::Listed(row)) => row.instance.open_registrations = open,
             other => panic!("{host} is {other:?}"),
         }
     }
@@ -169,7 +166,7 @@ impl World {
         self.hosts.insert(host.to_owned(), Known::Not(standing));
     }
 
-    fn rows(&self) -> Vec<Instance> {
+    fn rows(&self) -> Vec<ListedRow> {
         self.hosts
             .values()
             .filter_map(|known| match known {
@@ -191,7 +188,7 @@ impl World {
         self.standing(host) == Standing::Withdrawn
     }
 
-    fn former(&self) -> Option<impl Iterator<Item = Result<Instance, Infallible>> + use<>> {
+    fn former(&self) -> Option<impl Iterator<Item = Result<ListedRow, Infallible>> + use<>> {
         self.published.clone().map(|rows| rows.into_iter().map(Ok))
     }
 

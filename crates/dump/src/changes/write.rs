@@ -18,7 +18,7 @@ use super::line::{Counts, Header, Section, Sha256Hex};
 use crate::compress::{self, GZIP_END};
 use crate::error::DumpError;
 use crate::feed::{ATOM_FILE, About, Entries};
-use crate::instance::{Instance, Moment};
+use crate::row::{ListedRow, Moment};
 use crate::swap::{self, Swap, Turn, Whose};
 
 /// A file as it will be in the folder.
@@ -102,8 +102,8 @@ pub fn write_changes<E: From<DumpError>, F: ToString>(
     folder: &Path,
     about: &About,
     time: Moment,
-    former: Option<impl Iterator<Item = Result<Instance, F>>>,
-    new: impl Iterator<Item = Result<Instance, E>>,
+    former: Option<impl Iterator<Item = Result<ListedRow, F>>>,
+    new: impl Iterator<Item = Result<ListedRow, E>>,
     mut standing: impl FnMut(&str) -> Result<Standing, E>,
     has_left: impl FnMut(&str) -> Result<bool, E>,
 ) -> Result<WrittenChanges, E> {

@@ -2,7 +2,7 @@
 //! characters; this module escapes the text.
 
 use super::{ATOM_FILE, About, Entry, Named, plain};
-use crate::instance::Moment;
+use crate::row::Moment;
 
 /// RFC 4287 §4.1.1 requires an author.
 const AUTHOR: &str = "Fedicensus";

@@ -2,7 +2,7 @@ use feed_rs::parser;
 
 use super::*;
 use crate::changes::{Header, Sha256Hex};
-use crate::instance::ListedState;
+use crate::row::ListedRow;
 
 fn about() -> About {
     About {
@@ -20,12 +20,8 @@ fn at(seconds: i64) -> Moment {
 
 fn row(host: &str, software: &str, version: &str) -> Row {
     Row {
-        host: host.to_owned(),
-        software: Some(software.to_owned()),
-        version: Some(version.to_owned()),
-        state: ListedState::Alive,
-        first_seen: at(0),
-        open_registrations: None,
+        instance: kit::software(software, version),
+        ..ListedRow::example(host).into()
     }
 }
 

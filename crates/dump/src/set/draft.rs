@@ -28,7 +28,7 @@ use crate::changes::ChangesFile;
 use crate::compress::{self, BUFFER_BYTES, GZIP_END, Measure, Packing};
 use crate::error::DumpError;
 use crate::feed::ATOM_FILE;
-use crate::instance::{Instance, Moment};
+use crate::row::{ListedRow, Moment};
 use crate::swap::{Swap, Turn};
 
 const TABLE_PLACE: &str = "data/instances.sqlite";
@@ -90,7 +90,7 @@ impl<D: TableDisk> Draft<D> {
         disk: D,
         folder: &Path,
         made: Moment,
-        feed: impl FnOnce(&mut dyn FnMut(&Instance) -> Result<(), DumpError>) -> Result<(), E>,
+        feed: impl FnOnce(&mut dyn FnMut(&ListedRow) -> Result<(), DumpError>) -> Result<(), E>,
     ) -> Result<Self, E> {
         let mut draft = Self {
             swap: Swap::new(disk, folder),
@@ -386,7 +386,7 @@ struct RowWriter<D: TableDisk> {
 }
 
 impl<D: TableDisk> RowWriter<D> {
-    fn push(&mut self, swap: &Swap<D>, instance: &Instance) -> Result<(), DumpError> {
+    fn push(&mut self, swap: &Swap<D>, instance: &ListedRow) -> Result<(), DumpError> {
         if self.is_broken {
             return Err(DumpError::GivenUp);
         }
@@ -395,7 +395,7 @@ impl<D: TableDisk> RowWriter<D> {
         pushed
     }
 
-    fn try_push(&mut self, swap: &Swap<D>, instance: &Instance) -> Result<(), DumpError> {
+    fn try_push(&mut self, swap: &Swap<D>, instance: &ListedRow) -> Result<(), DumpError> {
         if self.rows > 0 && instance.host <= self.last {
             return Err(DumpError::OutOfOrder {
                 name: instance.host.clone(),

@@ -7,7 +7,7 @@ pub(crate) mod table;
 
 use std::io;
 
-use crate::instance::Instance;
+use crate::row::ListedRow;
 
 /// A text file with a piece for each row. Equal rows give equal bytes.
 pub(crate) trait Format {
@@ -15,14 +15,14 @@ pub(crate) trait Format {
     fn head(&self) -> &'static [u8];
 
     /// Appends a row to `out`. `earlier` is the number of rows before it.
-    fn row(&self, earlier: u64, instance: &Instance, out: &mut Vec<u8>) -> io::Result<()>;
+    fn row(&self, earlier: u64, instance: &ListedRow, out: &mut Vec<u8>) -> io::Result<()>;
 
     /// The text after all rows.
     fn tail(&self) -> &'static [u8];
 }
 
 #[cfg(test)]
-pub(crate) fn written(format: &dyn Format, rows: &[Instance]) -> Vec<u8> {
+pub(crate) fn written(format: &dyn Format, rows: &[ListedRow]) -> Vec<u8> {
     let mut out = format.head().to_vec();
     for (earlier, row) in (0..).zip(rows) {
         format.row(earlier, row, &mut out).unwrap();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::compress::Measure;
-use crate::instance::Moment;
+use crate::row::Moment;
 
 /// The version of all files' formats. An added member or column does not change it; one that is
 /// removed or changes its meaning raises it.

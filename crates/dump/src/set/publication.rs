@@ -28,7 +28,7 @@ use crate::cancel::Cancel;
 use crate::changes::WrittenChanges;
 use crate::compress::Packing;
 use crate::error::DumpError;
-use crate::instance::{Instance, Moment};
+use crate::row::{ListedRow, Moment};
 use crate::swap::{self, Whose};
 
 /// A set whose rows are written, and to which files can still be added.
@@ -51,7 +51,7 @@ pub struct Sealed(draft::Sealed<SystemDisk>);
 pub fn write<E: From<DumpError>>(
     folder: &Path,
     made: Moment,
-    feed: impl FnOnce(&mut dyn FnMut(&Instance) -> Result<(), DumpError>) -> Result<(), E>,
+    feed: impl FnOnce(&mut dyn FnMut(&ListedRow) -> Result<(), DumpError>) -> Result<(), E>,
 ) -> Result<Draft, E> {
     // After a disk error, deleting incomplete files may have failed, and this set needs their
     // space.

@@ -14,7 +14,7 @@ use thiserror::Error;
 use super::index::{Entry, Index};
 use super::places::{DATA_FOLDER, INDEX_FILE, ROWS_PLACE};
 use crate::error::DumpError;
-use crate::instance::{Instance, Moment};
+use crate::row::{ListedRow, Moment};
 
 /// Bytes of a line. A row has a name of 253 bytes, two texts of 128 bytes that escaping can make
 /// six times as long, and 190 other bytes.
@@ -128,7 +128,7 @@ impl Rows {
 }
 
 impl Iterator for Rows {
-    type Item = Result<Instance, RowError>;
+    type Item = Result<ListedRow, RowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.has_ended {
@@ -211,7 +211,7 @@ mod tests {
     }
 
     fn line(host: &str) -> String {
-        serde_json::to_string(&Instance::example(host)).unwrap()
+        serde_json::to_string(&ListedRow::example(host)).unwrap()
     }
 
     #[test]
@@ -244,10 +244,9 @@ mod tests {
     #[test]
     fn the_longest_row_of_ours_fits() {
         let text = "\u{1}".repeat(128);
-        let longest = Instance {
-            software: Some(text.clone()),
-            version: Some(text),
-            ..Instance::example(&"x".repeat(253))
+        let longest = ListedRow {
+            instance: kit::software(&text, &text),
+            ..ListedRow::example(&"x".repeat(253))
         };
         let line = serde_json::to_string(&longest).unwrap() + "\n";
         assert!(

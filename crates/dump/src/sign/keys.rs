@@ -19,7 +19,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use super::{NoKey, PublicKey, SEED_BYTES, SIGNATURE_END, SigningKey};
-use crate::instance::Moment;
+use crate::row::Moment;
 
 /// File name of the public key, in the public folder.
 pub const PUBLIC_KEY_FILE: &str = "fedicensus.pub";

@@ -10,11 +10,11 @@ const PACKED: u64 = 1 + 5 + 5;
 #[test]
 fn a_set_that_is_stopped_at_any_file_leaves_what_stood_and_nothing_beside_it() {
     let folder = tempfile::tempdir().unwrap();
-    publish(folder.path(), &[instance("a.example")]);
+    publish(folder.path(), &[listed("a.example")]);
     let stood = files(folder.path());
     let mut looks = 0;
     let sealed = loop {
-        let mut draft = draft(folder.path(), &[instance("b.example")]).unwrap();
+        let mut draft = draft(folder.path(), &[listed("b.example")]).unwrap();
         draft.cancel_on(&Cancel::after(looks));
         match draft.seal() {
             Ok(sealed) => break sealed,

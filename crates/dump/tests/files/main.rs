@@ -16,7 +16,8 @@ mod set;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use dump::{DumpError, Instance, ListedState, Moment};
+use dump::{DumpError, ListedRow, ListedState, Moment};
+use protocol::Instance;
 
 /// The files in a folder and below it, by their paths.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -40,24 +41,25 @@ fn made() -> Moment {
     Moment::from_milliseconds(1_795_000_000_000)
 }
 
-fn instance(host: &str) -> Instance {
-    Instance {
+fn listed(host: &str) -> ListedRow {
+    ListedRow {
         host: host.to_owned(),
-        software: Some("mastodon".to_owned()),
-        version: Some("4.4.0".to_owned()),
         state: ListedState::Alive,
         first_seen: Moment::from_milliseconds(1_700_000_000_000),
         last_alive: Moment::from_milliseconds(1_794_999_999_000),
-        open_registrations: Some(false),
+        instance: Instance {
+            open_registrations: Some(false),
+            ..kit::software("mastodon", "4.4.0")
+        },
     }
 }
 
-fn draft(folder: &Path, rows: &[Instance]) -> Result<dump::Draft, DumpError> {
+fn draft(folder: &Path, rows: &[ListedRow]) -> Result<dump::Draft, DumpError> {
     dump::write(folder, made(), |row| rows.iter().try_for_each(row))
 }
 
 /// Publishes a set of these rows in a folder.
-fn publish(folder: &Path, rows: &[Instance]) {
+fn publish(folder: &Path, rows: &[ListedRow]) {
     draft(folder, rows)
         .unwrap()
         .seal()
@@ -67,7 +69,7 @@ fn publish(folder: &Path, rows: &[Instance]) {
 }
 
 /// The files that are published for these rows.
-fn published(rows: &[Instance]) -> BTreeMap<String, Vec<u8>> {
+fn published(rows: &[ListedRow]) -> BTreeMap<String, Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     publish(folder.path(), rows);
     files(folder.path())

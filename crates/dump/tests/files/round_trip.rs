@@ -15,7 +15,7 @@ fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn any_rows() -> impl Strategy<Value = Vec<Instance>> {
+fn any_rows() -> impl Strategy<Value = Vec<ListedRow>> {
     let state = prop_oneof![
         Just(ListedState::Alive),
         Just(ListedState::Dying),
@@ -34,14 +34,17 @@ fn any_rows() -> impl Strategy<Value = Vec<Instance>> {
         let rows = rows.into_iter();
         rows.map(
             |(host, (software, version, state, first_seen, last_alive, open_registrations))| {
-                Instance {
+                ListedRow {
                     host,
-                    software,
-                    version,
                     state,
                     first_seen: Moment::from_milliseconds(first_seen),
                     last_alive: Moment::from_milliseconds(last_alive),
-                    open_registrations,
+                    instance: Instance {
+                        software,
+                        version,
+                        open_registrations,
+                        ..Instance::default()
+                    },
                 }
             },
         )
@@ -62,7 +65,7 @@ fn read_field(field: &str) -> Option<String> {
 /// Characters that spreadsheets may read as the end of a field or a line.
 const PARTS_CELLS: [char; 4] = [';', '\t', '\r', '\n'];
 
-fn from_csv(bytes: &[u8]) -> Vec<Instance> {
+fn from_csv(bytes: &[u8]) -> Vec<ListedRow> {
     let mut reader = csv::Reader::from_reader(bytes);
     let records = reader.records().map(|record| {
         let record = record.unwrap();
@@ -83,7 +86,7 @@ proptest! {
     #[test]
     fn any_rows_come_back_equal(rows in any_rows()) {
         let files = published(&rows);
-        let lines: Vec<Instance> = serde_json::Deserializer::from_slice(&files["data/instances.ndjson"])
+        let lines: Vec<ListedRow> = serde_json::Deserializer::from_slice(&files["data/instances.ndjson"])
             .into_iter()
             .map(Result::unwrap)
             .collect();
@@ -124,7 +127,7 @@ fn a_list_longer_than_any_buffer_comes_out_whole() {
     let names: Vec<String> = (0..6000)
         .map(|index| format!("host-{index:08}.example"))
         .collect();
-    let rows: Vec<_> = names.iter().map(|name| instance(name)).collect();
+    let rows: Vec<_> = names.iter().map(|name| listed(name)).collect();
     let files = published(&rows);
     assert_eq!(
         serde_json::from_slice::<Vec<String>>(&files["data/nodes.json"]).unwrap(),

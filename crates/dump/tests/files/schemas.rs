@@ -25,15 +25,13 @@ fn fits_with(validator: &Validator, value: &Value, at: &str, instead: Value) -> 
     validator.is_valid(&changed)
 }
 
-fn rows() -> Vec<Instance> {
-    let other = Instance {
-        software: None,
-        version: None,
+fn rows() -> Vec<ListedRow> {
+    let other = ListedRow {
         state: ListedState::Moving,
-        open_registrations: None,
-        ..instance("xn--bcher-kva.example")
+        instance: Instance::default(),
+        ..listed("xn--bcher-kva.example")
     };
-    vec![instance("a.example"), other]
+    vec![listed("a.example"), other]
 }
 
 #[test]

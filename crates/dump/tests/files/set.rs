@@ -11,8 +11,8 @@ use super::*;
 
 const ROWS: [&str; 2] = ["a.example", "b.example"];
 
-fn rows(names: &[&str]) -> Vec<Instance> {
-    names.iter().map(|name| instance(name)).collect()
+fn rows(names: &[&str]) -> Vec<ListedRow> {
+    names.iter().map(|name| listed(name)).collect()
 }
 
 #[test]
@@ -250,8 +250,8 @@ fn what_the_feed_says_comes_before_what_the_disk_says() {
     }
     let folder = tempfile::tempdir().unwrap();
     let failure = dump::write(folder.path(), made(), |row| {
-        row(&instance("b.example"))?;
-        row(&instance("a.example")).unwrap_err();
+        row(&listed("b.example"))?;
+        row(&listed("a.example")).unwrap_err();
         Err(Failure::Store)
     })
     .unwrap_err();
@@ -264,7 +264,7 @@ fn an_error_that_is_passed_over_still_ends_the_dump() {
     let folder = tempfile::tempdir().unwrap();
     let error = dump::write(folder.path(), made(), |row| {
         for host in ["b.example", "a.example", "c.example"] {
-            row(&instance(host)).ok();
+            row(&listed(host)).ok();
         }
         Ok::<(), DumpError>(())
     })

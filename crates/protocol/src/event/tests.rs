@@ -1,4 +1,5 @@
 use super::*;
+use crate::Private;
 
 fn parse(line: &str) -> Option<Event> {
     serde_json::from_str(line).ok()
@@ -25,12 +26,12 @@ fn an_alive_without_a_member_leaves_it_out() {
         ),
         (None, r#"{"alive":{"software":"mastodon","private":"no"}}"#),
     ] {
-        let alive = Event::Alive {
-            software: "mastodon".to_owned(),
-            version: None,
+        let alive = Event::Alive(Instance {
+            software: Some("mastodon".to_owned()),
             private: Private::No,
             open_registrations: said,
-        };
+            ..Instance::default()
+        });
         assert_eq!(serde_json::to_string(&alive).unwrap(), expect);
         assert_eq!(parse(expect), Some(alive));
     }
@@ -41,6 +42,9 @@ fn whatever_is_not_exactly_in_the_language_is_no_event() {
     for line in [
         r#"{"alive":{"software":"a","private":"no"},"moved":{"to":"b.example"}}"#,
         r#"{"alive":{"software":"a","private":"no","users":7}}"#,
+        r#"{"alive":{"private":"no"}}"#,
+        r#"{"alive":{"software":null,"private":"no"}}"#,
+        r#"{"alive":{"software":"a"}}"#,
         r#"{"alive":{"software":"a","software":"b","private":"no"}}"#,
         r#"{"alive":{"software":"a","private":"no","open_registrations":"yes"}}"#,
         r#"{"alive":{"software":"a","private":"no","open_registrations":1}}"#,

@@ -1,5 +1,6 @@
 use super::*;
 use proptest::prelude::*;
+use protocol::Private;
 
 const HELLO: &str = r#"{"hello":{"protocol":3,"checker":"0.1.0"}}"#;
 const ALIVE: &str = r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#;
@@ -75,9 +76,8 @@ fn a_whole_report_is_a_verdict_and_its_names_are_candidates_without_the_host_its
             outcome: PeersOutcome::Complete
         }
     );
-    assert!(
-        matches!(conclude(&report, ended(0), &account(), ""), Ok(Verdict::Alive { software, .. }) if software == "mastodon")
-    );
+    let verdict = conclude(&report, ended(0), &account(), "").unwrap();
+    assert_eq!(verdict.to_string(), "alive mastodon 4.3.0");
 }
 
 #[test]
@@ -90,13 +90,13 @@ fn what_alive_says_of_registrations_is_in_the_verdict() {
         let alive = format!(r#"{{"alive":{{"software":"a","private":"no"{member}}}}}"#);
         let (report, _) = feed(&[HELLO, &alive, PEERS_END, DONE]);
         let verdict = conclude(&report, ended(0), &account(), "").unwrap();
-        let Verdict::Alive {
-            open_registrations, ..
-        } = verdict
-        else {
-            panic!("{verdict:?}");
+        let instance = Instance {
+            software: Some("a".to_owned()),
+            private: Private::No,
+            open_registrations: expect,
+            ..Instance::default()
         };
-        assert_eq!(open_registrations, expect, "{alive}");
+        assert_eq!(verdict, Verdict::Alive(instance), "{alive}");
     }
 }
 
@@ -109,9 +109,7 @@ fn a_version_never_reaches_a_terminal_as_it_was_sent() {
         DONE,
     ]);
     let verdict = conclude(&report, ended(0), &account(), "").unwrap();
-    assert!(
-        matches!(verdict, Verdict::Alive { version: Some(version), .. } if version == "4\\x1b[2J")
-    );
+    assert_eq!(verdict.to_string(), "alive <b> 4\\x1b[2J");
 }
 
 #[test]
@@ -218,7 +216,7 @@ fn a_finding_stands_whatever_comes_after_and_the_peers_are_truncated() {
     let (report, _) = feed(&[HELLO, ALIVE, PEERS, "rubbish"]);
     assert!(matches!(
         conclude(&report, None, &account(), ""),
-        Ok(Verdict::Alive { .. })
+        Ok(Verdict::Alive(_))
     ));
     assert_eq!(report.peers().outcome, PeersOutcome::Truncated);
     let (killed, _) = feed(&[HELLO, ALIVE, PEERS]);

@@ -54,7 +54,7 @@ impl Failure {
 fn kind(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Dead { reason, .. } => reason.as_str(),
-        Verdict::Alive { .. }
+        Verdict::Alive(_)
         | Verdict::Moved { .. }
         | Verdict::OptedOut
         | Verdict::Gone

@@ -7,9 +7,9 @@ use std::hash::RandomState;
 use std::net::IpAddr;
 
 use census::class::PerClass;
+use protocol::DeadReason;
 use protocol::egress::{Deferral, Family, Wish};
 use protocol::order::AskPeers;
-use protocol::{DeadReason, Private};
 
 use super::*;
 use crate::blame::doubt::{Dns, Doubt, Witness};
@@ -143,12 +143,7 @@ impl Rig {
 fn alive_at(address: impl Into<IpAddr>) -> impl FnOnce(Timestamp) -> CheckOutcome {
     let address = address.into();
     move |began| CheckOutcome::Verdict {
-        verdict: Verdict::Alive {
-            software: "mastodon".to_owned(),
-            version: None,
-            private: Private::No,
-            open_registrations: None,
-        },
+        verdict: kit::alive(),
         witness: Some(Witness {
             began,
             lived: began.plus(SECOND),

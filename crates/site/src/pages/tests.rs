@@ -2,10 +2,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use census::state::StateName;
-use dump::{Cancel, Instance, ListedState, Moment};
+use dump::{Cancel, ListedRow, ListedState, Moment};
 use flate2::write::GzEncoder;
 use jiff::civil::date;
 use proptest::prelude::*;
+use protocol::Instance;
 
 use super::assets::{ASSETS, PUSH_ASSETS};
 use super::*;
@@ -72,19 +73,20 @@ fn facts(days: usize) -> Facts {
     }
 }
 
-fn instance(host: &str, software: &str, version: &str) -> Instance {
-    Instance {
+fn instance(host: &str, software: &str, version: &str) -> ListedRow {
+    ListedRow {
         host: host.to_owned(),
-        software: Some(software.to_owned()),
-        version: Some(version.to_owned()),
         state: ListedState::Alive,
-        open_registrations: Some(true),
+        instance: Instance {
+            open_registrations: Some(true),
+            ..kit::software(software, version)
+        },
         first_seen: Moment::from_milliseconds(MADE - 86_400_000_000),
         last_alive: Moment::from_milliseconds(MADE - 3_600_000),
     }
 }
 
-fn published(facts: Facts, rows: impl IntoIterator<Item = Instance>) -> tempfile::TempDir {
+fn published(facts: Facts, rows: impl IntoIterator<Item = ListedRow>) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let mut site = Site::begin(folder.path(), facts, &Cancel::default()).unwrap();
     for row in rows {

@@ -27,13 +27,11 @@ fn facts() -> Facts {
     }
 }
 
-fn instance(host: &str, software: &str) -> Instance {
-    Instance {
+fn instance(host: &str, software: &str) -> ListedRow {
+    ListedRow {
         host: host.to_owned(),
-        software: Some(software.to_owned()),
-        version: None,
         state: ListedState::Alive,
-        open_registrations: None,
+        instance: kit::software(software, ""),
         first_seen: Moment::from_milliseconds(0),
         last_alive: Moment::from_milliseconds(0),
     }
@@ -76,7 +74,7 @@ fn each_software_has_its_instances_as_files() {
     let expect: Vec<_> = rows.iter().step_by(2).collect();
     assert!(names.iter().eq(expect.iter().map(|row| &row.host)));
     let lines = fs::read_to_string(folder.path().join("software/lemmy.ndjson")).unwrap();
-    let read: Vec<Instance> = lines
+    let read: Vec<ListedRow> = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();

@@ -9,6 +9,7 @@
 use std::io;
 use std::path::Path;
 
+use protocol::Instance;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
 /// SQLite's page cache while the file is written. Rows are inserted into the index at some
@@ -42,15 +43,12 @@ pub(crate) const COUNT: &str =
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InstanceRow<'r> {
     pub host: &'r str,
-    pub software: Option<&'r str>,
-    pub version: Option<&'r str>,
     pub state: &'r str,
     /// When it was first seen, as RFC 3339.
     pub first_seen: &'r str,
     /// When it was last found alive, as RFC 3339.
     pub last_alive: &'r str,
-    /// Whether it says that anyone may register. `None` if it does not say.
-    pub open_registrations: Option<bool>,
+    pub instance: &'r Instance,
 }
 
 /// Number of rows with this software and version. Either may be unknown.
@@ -96,24 +94,15 @@ impl InstancesFile {
     /// # Errors
     /// Fails if the file can't be written, or if it has the host already.
     pub fn push(&mut self, row: InstanceRow<'_>) -> io::Result<()> {
-        let InstanceRow {
-            host,
-            software,
-            version,
-            state,
-            first_seen,
-            last_alive,
-            open_registrations,
-        } = row;
         let insert = |connection: &Connection| {
             connection.prepare_cached(INSERT)?.execute(params![
-                host,
-                software,
-                version,
-                state,
-                first_seen,
-                last_alive,
-                open_registrations
+                row.host,
+                row.instance.software,
+                row.instance.version,
+                row.state,
+                row.first_seen,
+                row.last_alive,
+                row.instance.open_registrations
             ])
         };
         insert(&self.connection).map(drop).map_err(io_error)

@@ -2,25 +2,23 @@
 
 use census::state::StateName;
 use census::time::{Calendar, Timestamp};
+use protocol::Instance;
 use rusqlite::params;
 
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
 
 /// A listed host, with everything that is published about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed<'r> {
     pub host: &'r str,
-    pub software: Option<&'r str>,
-    pub version: Option<&'r str>,
     /// Its state: [`StateName::Alive`], [`StateName::Dying`] or [`StateName::Moving`].
     pub state: StateName,
     /// When it was first seen.
     pub first_seen: Timestamp,
     /// When it was last found alive.
     pub last_alive: Timestamp,
-    /// Whether it says that anyone may register. `None` if it does not say.
-    pub open_registrations: Option<bool>,
+    pub instance: Instance,
 }
 
 /// `census::listing::is_listed` and `census::group::Group::lists` as SQL. The first line repeats
@@ -91,15 +89,18 @@ fn listed<'r>(row: &'r rusqlite::Row<'_>) -> Result<Listed<'r>, StoreError> {
         .find(|name| name.as_str() == word);
     Ok(Listed {
         host: text(row, 0)?.unwrap_or_default(),
-        software: text(row, 1)?,
-        version: text(row, 2)?,
         state: state.ok_or(StoreError::BadRow {
             id: 0,
             column: "state",
         })?,
         first_seen: Timestamp(row.get(4)?),
         last_alive: Timestamp(row.get(5)?),
-        open_registrations: row.get(6)?,
+        instance: Instance {
+            software: row.get(1)?,
+            version: row.get(2)?,
+            open_registrations: row.get(6)?,
+            ..Instance::default()
+        },
     })
 }
 

@@ -3,6 +3,7 @@ use census::state::{Before, OptedOutBy, Record, State, StateName};
 use census::time::{Calendar, Timestamp};
 use proptest::prelude::*;
 use protocol::Host;
+use protocol::Instance;
 use rusqlite::Connection;
 
 use crate::StoreError;
@@ -54,28 +55,29 @@ fn any_state() -> impl Strategy<Value = State> {
 fn any_records() -> impl Strategy<Value = Vec<Record>> {
     let hours_ago = prop_oneof![0..400_i64, 335..338_i64];
     let last_alive = proptest::option::weighted(0.9, (hours_ago, -1..2_i64));
-    let open_registrations = proptest::option::of(any::<bool>());
+    let instance = proptest::option::of(any::<bool>()).prop_map(|open_registrations| Instance {
+        open_registrations,
+        ..kit::software("mastodon", "4.5.0")
+    });
     let record = (
         any_state(),
         proptest::bool::weighted(0.2),
         last_alive,
-        open_registrations,
+        instance,
     );
     proptest::collection::vec(record, 0..12).prop_map(|records| {
         records
             .into_iter()
             .enumerate()
-            .map(
-                |(n, (state, hidden, last_alive, open_registrations))| Record {
-                    due: (!state.is_never_asked()).then_some(NOW),
-                    state,
-                    hidden,
-                    last_alive: last_alive
-                        .map(|(hours, millis)| Timestamp(NOW.0 - hours * 3_600_000 + millis)),
-                    open_registrations,
-                    ..Record::discovered(host(n), NOW, NOW)
-                },
-            )
+            .map(|(n, (state, hidden, last_alive, instance))| Record {
+                due: (!state.is_never_asked()).then_some(NOW),
+                state,
+                hidden,
+                last_alive: last_alive
+                    .map(|(hours, millis)| Timestamp(NOW.0 - hours * 3_600_000 + millis)),
+                instance,
+                ..Record::discovered(host(n), NOW, NOW)
+            })
             .collect()
     })
 }
@@ -88,7 +90,7 @@ proptest! {
             row::insert(reader.connection(), record).unwrap();
         }
         let is_alive = |name: &Host| records.iter().any(|r| r.host == *name && r.state == State::Alive);
-        let mut expect: Vec<(String, Option<bool>)> = records
+        let mut expect: Vec<(String, Instance)> = records
             .iter()
             .filter(|record| {
                 let stored = reader.record(&record.host).unwrap().unwrap();
@@ -100,12 +102,12 @@ proptest! {
                 assert_eq!(stored.target_is_alive, target_is_alive);
                 is_listed(record, target_is_alive, NOW, Calendar::REAL)
             })
-            .map(|record| (record.host.to_string(), record.open_registrations))
+            .map(|record| (record.host.to_string(), record.instance.clone()))
             .collect();
-        expect.sort();
+        expect.sort_by(|one, other| one.0.cmp(&other.0));
         let mut names = Vec::new();
         let take = |row: Listed<'_>| -> Result<(), StoreError> {
-            names.push((row.host.to_owned(), row.open_registrations));
+            names.push((row.host.to_owned(), row.instance));
             Ok(())
         };
         let count = reader.listed(NOW, Calendar::REAL, take).unwrap();

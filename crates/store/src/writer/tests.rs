@@ -116,12 +116,7 @@ fn host(name: &str) -> Host {
 }
 
 fn alive() -> Verdict {
-    Verdict::Alive {
-        software: "mastodon".to_owned(),
-        version: None,
-        private: Private::No,
-        open_registrations: None,
-    }
+    kit::alive()
 }
 
 fn dead() -> Verdict {

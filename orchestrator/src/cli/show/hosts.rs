@@ -26,7 +26,7 @@ impl Wanted {
         let state = self.state.as_deref();
         let software = self.software.as_deref();
         state.is_none_or(|state| record.state.name().as_str() == state)
-            && software.is_none_or(|software| record.software.as_deref() == Some(software))
+            && software.is_none_or(|software| record.instance.software.as_deref() == Some(software))
     }
 }
 
@@ -53,8 +53,8 @@ impl Row {
             verdict: last.map(|entry| entry.verdict.clone()),
             reason: last.and_then(bare_reason),
             detail: last.and_then(|entry| entry.reason.clone()),
-            software: record.software.clone(),
-            open_registrations: record.open_registrations,
+            software: record.instance.software.clone(),
+            open_registrations: record.instance.open_registrations,
             hidden: record.hidden,
         }
     }

@@ -169,12 +169,7 @@ async fn whoever_decided_that_a_host_is_not_listed_its_answer_is_the_same() {
         stage.writer.opt_out(&host(letter), by, NOW).await.unwrap();
     }
     stage.judge("d", &Verdict::OptedOut).await;
-    let hides = Verdict::Alive {
-        software: "mastodon".to_owned(),
-        version: None,
-        private: Private::Yes,
-        open_registrations: None,
-    };
+    let hides = kit::alive_with(Private::Yes);
     stage.judge("e", &hides).await;
     stage.round("f.example.org # spam", Force::Yes).unwrap();
     let expect = serde_json::json!(["withheld", "withheld", null, false, null, null]);
@@ -221,12 +216,7 @@ async fn pages_of_a_set_that_is_held_back_let_go_of_who_hides_and_of_a_denied_gr
     let names = crate::names::gate::tests::names();
     stage.writer.group_new(names, 0).await.unwrap();
     stage.round("", Force::No).unwrap();
-    let hides = Verdict::Alive {
-        software: "mastodon".to_owned(),
-        version: None,
-        private: Private::Yes,
-        open_registrations: None,
-    };
+    let hides = kit::alive_with(Private::Yes);
     stage.judge("a", &hides).await;
     stage.lists("bcd");
     stage.writer.record_dump(NOW, 1000).await.unwrap();

@@ -10,7 +10,7 @@ use census::time::Timestamp;
 use launcher::LauncherClient;
 use protocol::container::{End, FaultKind, Killed, LaunchFault};
 use protocol::egress::{Account, FailedSide};
-use protocol::{DeadReason, Host, Private};
+use protocol::{DeadReason, Host};
 use report::ReportFault;
 use store::{Store, StoreError};
 use tempfile::TempDir;
@@ -122,12 +122,7 @@ fn dead(reason: DeadReason) -> Verdict {
 }
 
 fn alive(software: &str) -> Verdict {
-    Verdict::Alive {
-        software: software.to_owned(),
-        version: Some("chosen by its owner".to_owned()),
-        private: Private::No,
-        open_registrations: None,
-    }
+    Verdict::Alive(kit::software(software, "chosen by its owner"))
 }
 
 #[tokio::test]
@@ -299,7 +294,7 @@ async fn no_name_that_anybody_chose_is_ever_told() {
     let host = Host::parse("chosen.example.org").unwrap();
     let record = Record {
         state: State::Alive,
-        software: Some("chosen".to_owned()),
+        instance: kit::software("chosen", "chosen"),
         ..Record::discovered(host, Timestamp(0), Timestamp(0))
     };
     rig.services

@@ -131,7 +131,7 @@ impl Meters {
         self.verdicts
             .with_label_values(&[word, &labels::reason(verdict)])
             .inc();
-        if matches!(verdict, Verdict::Alive { .. }) {
+        if matches!(verdict, Verdict::Alive(_)) {
             self.last_alive.set(now.0 as f64 / 1000.0);
         }
     }

@@ -22,7 +22,7 @@ pub const VERDICTS: [&str; 5] = ["alive", "moved", "opted_out", "gone", "refused
 
 pub fn verdict(verdict: &Verdict) -> &'static str {
     match verdict {
-        Verdict::Alive { .. } => "alive",
+        Verdict::Alive(_) => "alive",
         Verdict::Moved { .. } => "moved",
         Verdict::OptedOut => "opted_out",
         Verdict::Gone => "gone",
@@ -72,7 +72,7 @@ pub const REASONS: [DeadReason; 33] = [
 pub fn reason(verdict: &Verdict) -> String {
     match verdict {
         Verdict::Dead { reason, .. } => reason.as_str().to_owned(),
-        Verdict::Alive { .. }
+        Verdict::Alive(_)
         | Verdict::Moved { .. }
         | Verdict::OptedOut
         | Verdict::Gone

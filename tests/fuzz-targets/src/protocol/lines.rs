@@ -74,7 +74,7 @@ fn in_order(accepted: &[Event]) {
     assert!(accepted.first().is_none_or(is_hello));
     assert!(!accepted.iter().skip(1).any(is_hello));
     if accepted.iter().any(is_about_peers) {
-        assert!(matches!(accepted.get(1), Some(Event::Alive { .. })));
+        assert!(matches!(accepted.get(1), Some(Event::Alive(_))));
     }
 }
 
@@ -98,11 +98,12 @@ fn judged(report: &Report) -> String {
     let verdict = conclude(report, end, &account, "");
     use census::state::Verdict;
     match &verdict {
-        Ok(Verdict::Alive {
-            software, version, ..
-        }) => {
-            assert!(!software.is_empty() && is_printable(software));
-            assert!(version.as_deref().is_none_or(is_printable));
+        Ok(Verdict::Alive(instance)) => {
+            assert!(instance.is_within_bounds());
+            let mut texts = [&instance.software, &instance.version]
+                .into_iter()
+                .flatten();
+            assert!(texts.all(|text| is_printable(text)));
         }
         Ok(Verdict::Moved { to }) => {
             is_canonical(to);

@@ -375,7 +375,7 @@ fn nobody_else_was_touched(world: &World, siege: &Siege) -> anyhow::Result<()> {
                 record.host
             );
         }
-        let software = record.software.as_deref().unwrap_or_default();
+        let software = record.instance.software.as_deref().unwrap_or_default();
         assert!(
             software
                 .bytes()

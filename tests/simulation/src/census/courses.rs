@@ -181,7 +181,7 @@ impl Census {
             },
         };
         let Found { verdict, doubt } = course::found(check.name, what)?;
-        let lives = matches!(verdict, Verdict::Alive { .. });
+        let lives = matches!(verdict, Verdict::Alive(_));
         if lives && check.peers == AskPeers::Ask {
             let names = self.truth.speaks_of(PEERS_NEW, &mut self.chance);
             if !names.is_empty() {

@@ -11,11 +11,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use census::state::Verdict;
 use census::time::Timestamp;
 use orchestrator::check::commit_verdict::commit_verdict;
 use orchestrator::names::walks::visit;
-use protocol::{Host, PeersOutcome, Private, WalkOutcome};
+use protocol::{Host, PeersOutcome, WalkOutcome};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use report::walk::Walk;
@@ -271,12 +270,7 @@ impl<'talk> Discovery<'talk> {
 
     /// Lets every new host respond.
     async fn check_new(&mut self) -> anyhow::Result<()> {
-        let verdict = Verdict::Alive {
-            software: "mastodon".to_owned(),
-            version: None,
-            private: Private::No,
-            open_registrations: None,
-        };
+        let verdict = kit::alive();
         for number in 0..self.talk.count() {
             if self.responding.contains(&number) {
                 continue;

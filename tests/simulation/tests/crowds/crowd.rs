@@ -16,7 +16,7 @@ use gateway::Paces;
 use gateway::pace::{Charged, Late, Pace};
 use orchestrator::services::clock::Random;
 use protocol::egress::{Deferral, Family};
-use protocol::{DeadReason, Host, Private};
+use protocol::{DeadReason, Host};
 use scheduler::blame::doubt::{Dns, Doubt, Witness};
 use scheduler::blame::faults::{CheckFault, FaultScope};
 use scheduler::command::{Command, Release, Start, Wait};
@@ -555,12 +555,7 @@ impl Crowd {
 
 fn alive(began: Timestamp, now: Timestamp, address: IpAddr) -> CheckOutcome {
     CheckOutcome::Verdict {
-        verdict: Verdict::Alive {
-            software: "mastodon".to_owned(),
-            version: None,
-            private: Private::No,
-            open_registrations: None,
-        },
+        verdict: kit::alive(),
         witness: Some(Witness {
             began,
             lived: now,

@@ -7,9 +7,9 @@ use std::hash::RandomState;
 use std::time::Duration;
 
 use census::class::{Class, PerClass};
-use census::state::{Record, Verdict};
+use census::state::Record;
 use census::time::{Calendar, Timestamp};
-use protocol::{Host, Private};
+use protocol::Host;
 use scheduler::blame::doubt::{Dns, Doubt};
 use scheduler::blame::faults::{CheckFault, FaultScope};
 use scheduler::command::{Command, Release};
@@ -161,12 +161,7 @@ impl Machine {
         }
         self.checks += 1;
         CheckOutcome::Verdict {
-            verdict: Verdict::Alive {
-                software: "mastodon".to_owned(),
-                version: None,
-                private: Private::No,
-                open_registrations: None,
-            },
+            verdict: kit::alive(),
             witness: None,
             doubt: Doubt {
                 families: Vec::new(),

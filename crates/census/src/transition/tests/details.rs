@@ -74,16 +74,19 @@ fn who_is_met_by_a_clock_that_is_behind_is_not_dead_when_it_is_set_right() {
 
 #[test]
 fn alive_brings_what_it_says_of_itself() {
-    let change = run(&read("Dead x2", &lived()), &alive());
-    let record = change.record;
-    assert_eq!(record.software.as_deref(), Some("mastodon"));
-    assert_eq!(record.version.as_deref(), Some("4.5.0"));
-    assert_eq!(record.open_registrations, Some(true));
+    let record = run(&read("Dead x2", &lived()), &alive()).record;
+    let said = Instance {
+        software: Some("mastodon".to_owned()),
+        version: Some("4.5.0".to_owned()),
+        open_registrations: Some(true),
+        ..Instance::default()
+    };
+    assert_eq!(record.instance, said);
     assert_eq!(record.last_alive, Some(NOW));
     assert_eq!(record.alive_count, 6);
     // It stays known when the host dies.
     let dying = run(&record, &dead()).record;
-    assert_eq!(dying.software.as_deref(), Some("mastodon"));
+    assert_eq!(dying.instance, said);
     assert_eq!(dying.last_alive, Some(NOW));
 }
 
@@ -113,12 +116,10 @@ fn hidden_follows_what_the_instance_asks_for() {
             hidden,
             ..base
         };
-        let verdict = Verdict::Alive {
-            software: "a".to_owned(),
-            version: None,
+        let verdict = Verdict::Alive(Instance {
             private,
-            open_registrations: None,
-        };
+            ..Instance::default()
+        });
         assert_eq!(
             run(&record, &verdict).record.hidden,
             expect,

@@ -46,7 +46,7 @@ fn assert_gap_or_truth(
     saw
 }
 
-fn truth(rows: &[Instance]) -> Vec<Row> {
+fn truth(rows: &[ListedRow]) -> Vec<Row> {
     rows.iter().cloned().map(Row::from).collect()
 }
 

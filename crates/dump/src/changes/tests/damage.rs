@@ -17,7 +17,7 @@ fn three_days() -> (World, Vec<Mirror>) {
 fn a_former_list_that_is_damaged_starts_anew_and_says_why() {
     let (world, _) = three_days();
     let rows = world.published.clone().unwrap();
-    let mut line = |instance: &Instance| serde_json::to_string(instance).unwrap() + "\n";
+    let mut line = |instance: &ListedRow| serde_json::to_string(instance).unwrap() + "\n";
     let whole: String = rows.iter().map(&mut line).collect();
     let reversed: String = rows.iter().rev().map(&mut line).collect();
     let cut = whole.trim_end().to_owned();

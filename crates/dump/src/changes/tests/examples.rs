@@ -77,7 +77,7 @@ fn a_flip_of_registrations_is_a_change_and_a_mirror_of_either_list_ends_with_it(
         let outcome = world.publish(MIDNIGHT + hour * HOUR);
         if hour > 0 {
             let changed = row(&world, "a.example");
-            assert_eq!(changed.open_registrations, said);
+            assert_eq!(changed.instance.open_registrations, said);
             assert_eq!(world.last_changes(), [Change::Changed(changed)]);
             assert_eq!(outcome.counts.changed, 1);
         }
@@ -233,7 +233,7 @@ fn two_lists_without_a_common_name_are_compared_without_keeping_all_changes() {
     for number in 0..=CHANGES_A_DAY_MAX {
         world.list(&format!("h{number}.example"), "1");
     }
-    let none: Option<std::iter::Empty<Result<Instance, Infallible>>> = None;
+    let none: Option<std::iter::Empty<Result<ListedRow, Infallible>>> = None;
     let rows = world.rows().into_iter().map(Ok::<_, DumpError>);
     let diff = diff::diff(none, rows, &mut |_| Ok(Standing::Died)).unwrap();
     assert_eq!((diff.changes, diff.counts.appeared), (None, 20_001));

@@ -66,18 +66,18 @@ fn happen(world: &mut World, host: &str, fate: Fate) {
         } => {
             world.list(host, &format!("{version}\"\n\u{202e}ü"));
             world.register(host, registrations);
-            if let Some(Known::Listed(instance)) = world.hosts.get_mut(host) {
-                instance.state = [ListedState::Alive, ListedState::Dying, ListedState::Moving]
+            if let Some(Known::Listed(row)) = world.hosts.get_mut(host) {
+                row.state = [ListedState::Alive, ListedState::Dying, ListedState::Moving]
                     [usize::from(state)];
                 if seen {
-                    instance.software = None;
-                    instance.last_alive = at(MIDNIGHT + i64::from(version));
+                    row.instance.software = None;
+                    row.last_alive = at(MIDNIGHT + i64::from(version));
                 }
             }
         }
         Fate::Flips { registrations } => {
-            if let Some(Known::Listed(instance)) = world.hosts.get_mut(host) {
-                instance.open_registrations = registrations;
+            if let Some(Known::Listed(row)) = world.hosts.get_mut(host) {
+                row.instance.open_registrations = registrations;
             }
         }
         Fate::Dies => world.set(host, Standing::Died),

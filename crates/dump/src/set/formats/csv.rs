@@ -16,7 +16,7 @@
 
 use std::io;
 
-use crate::instance::Instance;
+use crate::row::ListedRow;
 use crate::set::formats::Format;
 
 #[derive(Debug)]
@@ -33,16 +33,14 @@ impl Format for Csv {
         b"host,software,version,state,first_seen,last_alive,open_registrations\r\n"
     }
 
-    fn row(&self, _earlier: u64, instance: &Instance, out: &mut Vec<u8>) -> io::Result<()> {
-        let (first_seen, last_alive) = (
-            instance.first_seen.to_string(),
-            instance.last_alive.to_string(),
-        );
+    fn row(&self, _earlier: u64, row: &ListedRow, out: &mut Vec<u8>) -> io::Result<()> {
+        let (first_seen, last_alive) = (row.first_seen.to_string(), row.last_alive.to_string());
+        let instance = &row.instance;
         let fields = [
-            Some(instance.host.as_str()),
+            Some(row.host.as_str()),
             instance.software.as_deref(),
             instance.version.as_deref(),
-            Some(instance.state.as_str()),
+            Some(row.state.as_str()),
             Some(&first_seen),
             Some(&last_alive),
             instance.open_registrations.map(word),
@@ -111,16 +109,22 @@ fn is_blank(letter: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use protocol::Instance;
+
     use super::*;
     use crate::set::formats::written;
 
     const HEAD: &str = "host,software,version,state,first_seen,last_alive,open_registrations\r\n";
 
-    fn row(software: Option<&str>, version: Option<&str>) -> Instance {
-        Instance {
+    fn row(software: Option<&str>, version: Option<&str>) -> ListedRow {
+        let instance = Instance {
             software: software.map(str::to_owned),
             version: version.map(str::to_owned),
-            ..Instance::example("a.example")
+            ..Instance::default()
+        };
+        ListedRow {
+            instance,
+            ..ListedRow::example("a.example")
         }
     }
 
@@ -145,10 +149,8 @@ mod tests {
             (Some(false), ",false\r\n"),
             (None, ",\r\n"),
         ] {
-            let row = Instance {
-                open_registrations: said,
-                ..Instance::example("a.example")
-            };
+            let mut row = row(Some("mastodon"), None);
+            row.instance.open_registrations = said;
             let text = String::from_utf8(written(&Csv, &[row])).unwrap();
             let line = text.strip_prefix(HEAD).unwrap();
             assert!(

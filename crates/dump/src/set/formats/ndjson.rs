@@ -1,9 +1,9 @@
-//! `instances.ndjson`: one JSON object ([`Instance`]) per line, for programs that read row by row.
+//! `instances.ndjson`: one JSON object ([`ListedRow`]) per line, for programs that read row by row.
 //! [`crate::rows`] reads it back.
 
 use std::io;
 
-use crate::instance::Instance;
+use crate::row::ListedRow;
 use crate::set::formats::Format;
 
 #[derive(Debug)]
@@ -14,7 +14,7 @@ impl Format for Ndjson {
         b""
     }
 
-    fn row(&self, _earlier: u64, instance: &Instance, out: &mut Vec<u8>) -> io::Result<()> {
+    fn row(&self, _earlier: u64, instance: &ListedRow, out: &mut Vec<u8>) -> io::Result<()> {
         serde_json::to_writer(&mut *out, instance)?;
         out.push(b'\n');
         Ok(())

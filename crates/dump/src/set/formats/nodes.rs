@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::instance::Instance;
+use crate::row::ListedRow;
 use crate::set::formats::Format;
 
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl Format for Nodes {
         b"["
     }
 
-    fn row(&self, earlier: u64, instance: &Instance, out: &mut Vec<u8>) -> io::Result<()> {
+    fn row(&self, earlier: u64, instance: &ListedRow, out: &mut Vec<u8>) -> io::Result<()> {
         if earlier > 0 {
             out.push(b',');
         }
@@ -37,9 +37,9 @@ mod tests {
     #[test]
     fn the_list_is_a_json_array_on_one_line() {
         assert_eq!(written(&Nodes, &[]), b"[]\n");
-        let one = [Instance::example("a.example")];
+        let one = [ListedRow::example("a.example")];
         assert_eq!(written(&Nodes, &one), b"[\"a.example\"]\n");
-        let two = [one[0].clone(), Instance::example("b.example")];
+        let two = [one[0].clone(), ListedRow::example("b.example")];
         assert_eq!(written(&Nodes, &two), b"[\"a.example\",\"b.example\"]\n");
     }
 }

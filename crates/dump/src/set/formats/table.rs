@@ -10,12 +10,12 @@ use std::path::Path;
 use files::{Disk, Mode, SystemDisk};
 use store::{InstanceRow, InstancesFile, VersionCount};
 
-use crate::instance::Instance;
+use crate::row::ListedRow;
 
 /// A file that rows are inserted into. It is useless if dropped before it is finished.
 pub(crate) trait Table {
     /// Inserts a row. Hosts must be in ascending order.
-    fn push(&mut self, instance: &Instance) -> io::Result<()>;
+    fn push(&mut self, row: &ListedRow) -> io::Result<()>;
 
     /// Finishes the file, syncs it, and counts its rows: the versions of one software after the
     /// other, sorted, unknown ones first.
@@ -57,15 +57,13 @@ impl SystemTable {
 }
 
 impl Table for SystemTable {
-    fn push(&mut self, instance: &Instance) -> io::Result<()> {
+    fn push(&mut self, row: &ListedRow) -> io::Result<()> {
         self.rows.push(InstanceRow {
-            host: &instance.host,
-            software: instance.software.as_deref(),
-            version: instance.version.as_deref(),
-            state: instance.state.as_str(),
-            first_seen: &instance.first_seen.to_string(),
-            last_alive: &instance.last_alive.to_string(),
-            open_registrations: instance.open_registrations,
+            host: &row.host,
+            state: row.state.as_str(),
+            first_seen: &row.first_seen.to_string(),
+            last_alive: &row.last_alive.to_string(),
+            instance: &row.instance,
         })
     }
 

@@ -8,19 +8,13 @@ use super::*;
 use crate::db::migrate;
 use crate::queries::listed::LISTED;
 
-fn row<'h>(
-    host: &'h str,
-    software: Option<&'static str>,
-    version: Option<&'static str>,
-) -> InstanceRow<'h> {
+fn row<'r>(host: &'r str, instance: &'r Instance) -> InstanceRow<'r> {
     InstanceRow {
         host,
-        software,
-        version,
         state: "alive",
         first_seen: "2026-11-22T07:30:00Z",
         last_alive: "2026-11-22T07:30:00Z",
-        open_registrations: None,
+        instance,
     }
 }
 
@@ -38,7 +32,12 @@ fn written(dir: &TempDir, name: &str) -> (Vec<u8>, Vec<String>) {
     File::create(&path).unwrap();
     let mut file = InstancesFile::begin(&path).unwrap();
     for (host, software, version) in ROWS {
-        file.push(row(host, software, version)).unwrap();
+        let instance = Instance {
+            software: software.map(str::to_owned),
+            version: version.map(str::to_owned),
+            ..Instance::default()
+        };
+        file.push(row(host, &instance)).unwrap();
     }
     let mut counts = Vec::new();
     file.finish(&mut |count| {
@@ -99,8 +98,8 @@ fn a_host_that_comes_twice_is_an_error() {
     let path = dir.path().join("twice");
     File::create(&path).unwrap();
     let mut file = InstancesFile::begin(&path).unwrap();
-    file.push(row("a.example", None, None)).unwrap();
-    file.push(row("a.example", None, None)).unwrap_err();
+    file.push(row("a.example", &kit::instance())).unwrap();
+    file.push(row("a.example", &kit::instance())).unwrap_err();
     assert_eq!(
         InstancesFile::begin(&dir.path().join("missing"))
             .unwrap_err()
@@ -120,13 +119,13 @@ proptest! {
         let mut file = InstancesFile::begin(&path).unwrap();
         let hosts: Vec<String> = (0..said.len()).map(|n| format!("n{n:03}.example")).collect();
         for (host, (software, version, open_registrations)) in hosts.iter().zip(&said) {
-            let row = InstanceRow {
-                software: software.as_deref(),
-                version: version.as_deref(),
+            let instance = Instance {
+                software: software.clone(),
+                version: version.clone(),
                 open_registrations: *open_registrations,
-                ..row(host, None, None)
+                ..Instance::default()
             };
-            file.push(row).unwrap();
+            file.push(row(host, &instance)).unwrap();
         }
         let mut instances = 0;
         file.finish(&mut |count| instances += count.instances).unwrap();

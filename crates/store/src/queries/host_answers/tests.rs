@@ -4,7 +4,7 @@ use admission::{Names, Reserved, Suffixes};
 use census::state::{StateName, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
-use protocol::{DeadReason, Private};
+use protocol::DeadReason;
 use tempfile::TempDir;
 
 use super::*;
@@ -25,12 +25,7 @@ async fn census() -> (TempDir, Store) {
     let asked: Vec<_> = ["a", "b", "c"].map(host).to_vec();
     writer.add_now(asked.clone(), NOW).await.unwrap();
     let verdicts = [
-        Verdict::Alive {
-            software: "x".to_owned(),
-            version: None,
-            private: Private::No,
-            open_registrations: None,
-        },
+        kit::alive(),
         Verdict::Dead {
             reason: DeadReason::Tls,
             status: None,

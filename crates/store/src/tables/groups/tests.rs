@@ -3,10 +3,8 @@ use std::time::Duration;
 use admission::{Reserved, Suffixes};
 use census::class::PerClass;
 use census::group::Place;
-use census::state::Verdict;
 use census::transition::transition;
 use proptest::prelude::*;
-use protocol::Private;
 use tempfile::TempDir;
 
 use super::*;
@@ -62,12 +60,7 @@ impl Census {
         let wanted = PerClass::each(|_class| room);
         let taken = self.writer.take_due(now, wanted, jitters, REAL).await;
         let taken = taken.unwrap();
-        let alive = Verdict::Alive {
-            software: "mastodon".to_owned(),
-            version: None,
-            private: Private::No,
-            open_registrations: None,
-        };
+        let alive = kit::alive();
         for taken in &taken {
             let change = transition(&taken.record, &alive, now, Jitter(7), REAL);
             self.writer.commit(change).await.unwrap();

@@ -7,7 +7,7 @@ use census::class::{Class, Tried};
 use census::group::Place;
 use census::state::{Before, OptedOutBy, Record, State};
 use census::time::Timestamp;
-use protocol::Host;
+use protocol::{Host, Instance};
 use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
 
 use crate::db::error::StoreError;
@@ -123,9 +123,9 @@ pub(crate) fn insert(connection: &Connection, record: &Record) -> Result<(), Sto
         ":opted_out_by": state.opted_out_by,
         ":hidden": record.hidden,
         ":refuses": record.refuses,
-        ":software": record.software,
-        ":version": record.version,
-        ":open_registrations": record.open_registrations,
+        ":software": record.instance.software,
+        ":version": record.instance.version,
+        ":open_registrations": record.instance.open_registrations,
         ":first_seen": record.first_seen.0,
         ":last_alive": record.last_alive.map(|at| at.0),
         ":last_checked": record.last_checked.map(|at| at.0),
@@ -151,9 +151,9 @@ pub(crate) fn update(connection: &Connection, id: i64, record: &Record) -> Resul
         ":opted_out_by": state.opted_out_by,
         ":hidden": record.hidden,
         ":refuses": record.refuses,
-        ":software": record.software,
-        ":version": record.version,
-        ":open_registrations": record.open_registrations,
+        ":software": record.instance.software,
+        ":version": record.instance.version,
+        ":open_registrations": record.instance.open_registrations,
         ":last_alive": record.last_alive.map(|at| at.0),
         ":last_checked": record.last_checked.map(|at| at.0),
         ":due": record.due.map(|at| at.0),
@@ -273,9 +273,12 @@ pub(crate) fn decode(row: &Row<'_>) -> Result<HostRow, StoreError> {
         since: Timestamp(row.get(const { at("since") })?),
         hidden: row.get(const { at("hidden") })?,
         refuses: row.get(const { at("refuses") })?,
-        software: row.get(const { at("software") })?,
-        version: row.get(const { at("version") })?,
-        open_registrations: row.get(const { at("open_registrations") })?,
+        instance: Instance {
+            software: row.get(const { at("software") })?,
+            version: row.get(const { at("version") })?,
+            open_registrations: row.get(const { at("open_registrations") })?,
+            ..Instance::default()
+        },
         first_seen: Timestamp(row.get(const { at("first_seen") })?),
         last_alive: row
             .get::<_, Option<i64>>(const { at("last_alive") })?

@@ -1,27 +1,22 @@
 //! A verdict that repeats the last one is written by a shorter statement with the same effect.
 
+use protocol::Instance;
+
 use super::*;
 
 #[tokio::test]
 async fn whatever_a_verdict_changes_is_in_the_row_afterwards() {
     let census = Census::with(&["a"]).await;
-    let hidden = Verdict::Alive {
-        software: "mastodon".to_owned(),
-        version: None,
-        private: Private::Yes,
-        open_registrations: None,
-    };
-    let newer = Verdict::Alive {
-        software: "mastodon".to_owned(),
-        version: Some("4.5".to_owned()),
-        private: Private::No,
-        open_registrations: None,
-    };
-    let registering = |open_registrations| Verdict::Alive {
-        software: "mastodon".to_owned(),
-        version: Some("4.5".to_owned()),
-        private: Private::No,
-        open_registrations,
+    let hidden = kit::alive_with(Private::Yes);
+    let newer = Verdict::Alive(Instance {
+        version: Some("4.6".to_owned()),
+        ..kit::instance()
+    });
+    let registering = |open_registrations| {
+        Verdict::Alive(Instance {
+            open_registrations,
+            ..kit::instance()
+        })
     };
     let refused = Verdict::Refused {
         status: 403,

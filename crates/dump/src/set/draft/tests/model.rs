@@ -298,10 +298,11 @@ impl io::Read for ModelReader {
 }
 
 impl Table for ModelTable {
-    fn push(&mut self, instance: &Instance) -> io::Result<()> {
-        let key = (instance.software.clone(), instance.version.clone());
+    fn push(&mut self, row: &ListedRow) -> io::Result<()> {
+        let instance = row.instance.clone();
+        let key = (instance.software, instance.version);
         *self.counts.entry(key).or_default() += 1;
-        writeln!(self.file, "{}", instance.host)
+        writeln!(self.file, "{}", row.host)
     }
 
     fn finish(self, visit: &mut dyn FnMut(VersionCount<'_>)) -> io::Result<()> {
