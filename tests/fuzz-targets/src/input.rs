@@ -7,7 +7,8 @@ use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll};
 
-use protocol::Host;
+use protocol::limits::PROTOCOL_VERSION;
+use protocol::{Event, Host};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -15,6 +16,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The host that every target checks.
 pub(crate) static OWN: LazyLock<Host> =
     LazyLock::new(|| Host::parse("own.example").expect("a name"));
+
+/// The input, with this version's `hello` in its first line if that is empty, so that no seed names
+/// a version.
+pub(crate) fn with_hello(data: &[u8]) -> Vec<u8> {
+    let mut output = Vec::new();
+    if data.first() == Some(&b'\n') {
+        let hello = Event::Hello {
+            protocol: PROTOCOL_VERSION,
+            checker: "0.1.0".to_owned(),
+        };
+        output = serde_json::to_vec(&hello).expect("it has a JSON form");
+    }
+    output.extend_from_slice(data);
+    output
+}
 
 /// Cuts the input into non-empty pieces. The cuts depend only on its content, so that findings are
 /// reproducible and seeds stay plain text.

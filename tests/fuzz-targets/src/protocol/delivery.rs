@@ -8,7 +8,7 @@ use protocol::{DeliveryOrder, Event, ListPath, MessageOutcome, limits};
 use report::delivery::{Delivery, DeliveryReport, conclude};
 use report::{Breach, Lines, RunReport};
 
-use crate::input::{pieces, survives_the_way};
+use crate::input::{pieces, survives_the_way, with_hello};
 
 /// Number of messages in the seeds' order.
 const MESSAGES: usize = 3;
@@ -26,7 +26,8 @@ static ORDER: LazyLock<DeliveryOrder> = LazyLock::new(|| {
 });
 
 pub fn check(data: &[u8]) {
-    assert_eq!(hear(&[data]), hear(&pieces(data)));
+    let data = with_hello(data);
+    assert_eq!(hear(&[&data]), hear(&pieces(&data)));
 }
 
 fn hear(pieces: &[&[u8]]) -> String {

@@ -1,7 +1,7 @@
 //! A container's stdout becomes lines, events, a report and a verdict, for any cuts and any
 //! content.
 
-use crate::input::{OWN, is_canonical, is_printable, pieces, survives_the_way};
+use crate::input::{OWN, is_canonical, is_printable, pieces, survives_the_way, with_hello};
 use protocol::limits::{LINE_BYTES_MAX, PEERS_PER_LINE_MAX};
 use protocol::{DeadReason, Event, Host};
 use report::Lines;
@@ -17,7 +17,8 @@ struct Heard {
 }
 
 pub fn check(data: &[u8]) {
-    assert_eq!(hear(&[data]), hear(&pieces(data)));
+    let data = with_hello(data);
+    assert_eq!(hear(&[&data]), hear(&pieces(&data)));
 }
 
 fn hear(pieces: &[&[u8]]) -> Heard {
