@@ -126,6 +126,7 @@ fn answered_by_itself(verdict: &Verdict) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use kit::dead;
     use protocol::Host;
 
     use super::*;
@@ -133,14 +134,6 @@ mod tests {
     const BEGAN: Timestamp = Timestamp(1_000);
     const LIVED: Timestamp = Timestamp(1_007);
     const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
-
-    fn dead(reason: DeadReason) -> Verdict {
-        Verdict::Dead {
-            reason,
-            status: None,
-            to: None,
-        }
-    }
 
     fn check(
         verdict: Verdict,

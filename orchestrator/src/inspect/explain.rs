@@ -353,15 +353,13 @@ fn seconds(seconds: u64) -> Timestamp {
 #[cfg(test)]
 mod tests {
     use census::group::{Group, Place};
-    use census::state::{OptedOutBy, Record, State};
+    use census::state::{OptedOutBy, State};
+    use kit::NOW;
     use store::StoredGroup;
 
     use super::*;
 
-    const NOW: Timestamp = Timestamp(1_700_000_000_000);
-
     fn stored(state: State, decision: Decision) -> Stored {
-        let host = Host::parse("a.example").unwrap();
         let group = StoredGroup {
             domain: "a.example".to_owned(),
             group: Group {
@@ -376,10 +374,7 @@ mod tests {
             held_back: 1,
         };
         Stored {
-            record: Record {
-                state,
-                ..Record::discovered(host, NOW, NOW)
-            },
+            record: kit::record(state),
             in_flight: false,
             interruptions: 0,
             faults: 0,

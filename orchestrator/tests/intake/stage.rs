@@ -1,6 +1,7 @@
 //! An intake over real sockets: handler and store are the real ones, the gateway plays DNS, and
 //! time stops unless a test moves it.
 
+pub(crate) use kit::host;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -81,10 +82,6 @@ impl Clock for Standing {
     fn now(&self) -> Timestamp {
         Timestamp(i64::try_from(NOW).unwrap() * 1000)
     }
-}
-
-pub(crate) fn host(name: &str) -> Host {
-    Host::parse(name).unwrap()
 }
 
 pub(crate) fn key() -> SecretKey {

@@ -1,10 +1,37 @@
-//! Hosts, instances, verdicts and records for tests, so that no test spells one out: a test names
-//! only the members that it is about.
+//! Hosts, instances, verdicts, records and times for tests, so that no test spells one out: a test
+//! names only the members that it is about.
 //!
 //! `protocol` and `census` can't use it in their unit tests, since it links another copy of them.
+#![expect(
+    clippy::expect_used,
+    reason = "a test's own name that is invalid is a mistake in the test"
+)]
 
-use census::state::Verdict;
-use protocol::{Instance, Private};
+use census::state::{Record, State, Verdict};
+use census::time::Timestamp;
+use protocol::{DeadReason, Host, Instance, Private};
+
+/// The present of a test that has no other.
+pub const NOW: Timestamp = Timestamp(1_790_000_000_000);
+
+/// That many seconds after the epoch.
+pub const fn at(second: i64) -> Timestamp {
+    Timestamp(second * 1000)
+}
+
+pub fn host(name: &str) -> Host {
+    Host::parse(name).expect("a valid name")
+}
+
+/// `a` is `a.example`.
+pub fn labelled(label: &str) -> Host {
+    host(&format!("{label}.example"))
+}
+
+/// 1 is `n1.example`.
+pub fn numbered(number: usize) -> Host {
+    labelled(&format!("n{number}"))
+}
 
 /// An instance as it is found alive.
 pub fn instance() -> Instance {
@@ -33,4 +60,20 @@ pub fn alive_with(private: Private) -> Verdict {
         private,
         ..instance()
     })
+}
+
+pub fn dead(reason: DeadReason) -> Verdict {
+    Verdict::Dead {
+        reason,
+        status: None,
+        to: None,
+    }
+}
+
+/// A record of `a.example` in that state since [`NOW`].
+pub fn record(state: State) -> Record {
+    Record {
+        state,
+        ..Record::discovered(labelled("a"), NOW, NOW)
+    }
 }

@@ -231,13 +231,10 @@ mod tests {
     use census::class::Class;
 
     use super::*;
+    use kit::host;
 
     const START: Timestamp = Timestamp(1_800_000_000_000);
     const HOUR: Duration = Duration::from_secs(3600);
-
-    fn host(name: &str) -> Host {
-        Host::parse(name).unwrap()
-    }
 
     fn taken(name: &str, due: Timestamp) -> Taken {
         Taken {

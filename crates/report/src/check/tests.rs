@@ -1,4 +1,5 @@
 use super::*;
+use kit::labelled;
 use proptest::prelude::*;
 use protocol::Private;
 
@@ -9,13 +10,9 @@ const PEERS_END: &str = r#"{"peers_end":{"outcome":"complete","dropped":2}}"#;
 const TIMEOUT: &str = r#"{"dead":{"reason":"timeout"}}"#;
 const DONE: &str = r#"{"done":{"requests":3,"bytes":900,"millis":40}}"#;
 
-fn host() -> Host {
-    Host::parse("host.example").unwrap()
-}
-
 /// Feeds the lines, and records a breach as `check` does.
 fn feed(lines: &[&str]) -> (Report, Vec<Host>) {
-    let mut report = Report::new(host());
+    let mut report = Report::new(labelled("host"));
     let mut candidates = Vec::new();
     for line in lines {
         match report.accept(line.as_bytes()) {
@@ -60,13 +57,7 @@ fn reason(lines: &[&str], end: Option<End>) -> DeadReason {
 #[test]
 fn a_whole_report_is_a_verdict_and_its_names_are_candidates_without_the_host_itself() {
     let (report, candidates) = feed(&[HELLO, ALIVE, PEERS, PEERS_END, DONE]);
-    assert_eq!(
-        candidates,
-        [
-            Host::parse("a.example").unwrap(),
-            Host::parse("b.example").unwrap()
-        ]
-    );
+    assert_eq!(candidates, [labelled("a"), labelled("b")]);
     assert_eq!(report.breach(), None);
     assert_eq!(
         report.peers(),

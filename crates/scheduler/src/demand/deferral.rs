@@ -88,18 +88,17 @@ pub(crate) fn is_pace(why: Deferral) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use census::state::State;
     use census::time::{Calendar, Jitter};
-    use protocol::Host;
 
     use super::*;
 
     const TOLD: Duration = Duration::from_secs(48 * 3600);
 
     fn record(last_alive: Option<Timestamp>) -> Record {
-        let host = Host::parse("a.example.org").unwrap();
         Record {
             last_alive,
-            ..Record::discovered(host, Timestamp(0), Timestamp(0))
+            ..kit::record(State::Discovered)
         }
     }
 

@@ -1,6 +1,7 @@
 use census::listing::is_listed;
 use census::state::{Before, OptedOutBy, Record, State, StateName};
 use census::time::{Calendar, Timestamp};
+use kit::{NOW, numbered};
 use proptest::prelude::*;
 use protocol::Host;
 use protocol::Instance;
@@ -12,16 +13,10 @@ use crate::db::reader::Reader;
 use crate::queries::listed::Listed;
 use crate::tables::hosts::row;
 
-const NOW: Timestamp = Timestamp(1_790_000_000_000);
-
 fn reader() -> Reader {
     let mut connection = Connection::open_in_memory().unwrap();
     migrate::SCHEMA.to_latest(&mut connection).unwrap();
     Reader::new(connection)
-}
-
-fn host(n: usize) -> Host {
-    Host::parse(&format!("n{n}.example")).unwrap()
 }
 
 fn any_state() -> impl Strategy<Value = State> {
@@ -33,7 +28,7 @@ fn any_state() -> impl Strategy<Value = State> {
             1 => Just(Before::Moved),
         ]
     };
-    let target = || (0..12_usize).prop_map(host);
+    let target = || (0..12_usize).prop_map(numbered);
     prop_oneof![
         3 => Just(State::Alive),
         3 => (before(), 1..9_u32, any::<bool>(), any::<bool>()).prop_map(
@@ -76,7 +71,7 @@ fn any_records() -> impl Strategy<Value = Vec<Record>> {
                 last_alive: last_alive
                     .map(|(hours, millis)| Timestamp(NOW.0 - hours * 3_600_000 + millis)),
                 instance,
-                ..Record::discovered(host(n), NOW, NOW)
+                ..Record::discovered(numbered(n), NOW, NOW)
             })
             .collect()
     })
@@ -135,7 +130,7 @@ fn who_is_hidden_opted_out_parked_or_gone_or_whose_group_is_denied_is_withdrawn_
         gone,
         gone_last: gone,
     };
-    let target = host(99);
+    let target = numbered(99);
     let kinds = [
         (State::Alive, false, false),
         (State::Alive, true, true),
@@ -153,7 +148,7 @@ fn who_is_hidden_opted_out_parked_or_gone_or_whose_group_is_denied_is_withdrawn_
             due: (!state.is_never_asked()).then_some(NOW),
             state,
             hidden,
-            ..Record::discovered(host(n), NOW, NOW)
+            ..Record::discovered(numbered(n), NOW, NOW)
         };
         row::insert(reader.connection(), &record).unwrap();
         let found = reader.is_withdrawn(record.host.as_str()).unwrap();
@@ -174,13 +169,13 @@ fn counts_are_complete_and_in_a_fixed_order() {
     for (n, hidden) in [(1, true), (2, false), (3, false)] {
         let record = Record {
             hidden,
-            ..Record::discovered(host(n), NOW, NOW)
+            ..Record::discovered(numbered(n), NOW, NOW)
         };
         row::insert(reader.connection(), &record).unwrap();
     }
     let alive = Record {
         state: State::Alive,
-        ..Record::discovered(host(4), NOW, NOW)
+        ..Record::discovered(numbered(4), NOW, NOW)
     };
     row::insert(reader.connection(), &alive).unwrap();
     reader
@@ -206,7 +201,7 @@ fn what_is_in_flight_is_neither_due_nor_next() {
     for (n, due) in [(1, NOW.0 - 5), (2, NOW.0), (3, NOW.0 + 1)] {
         row::insert(
             reader.connection(),
-            &Record::discovered(host(n), NOW, Timestamp(due)),
+            &Record::discovered(numbered(n), NOW, Timestamp(due)),
         )
         .unwrap();
     }

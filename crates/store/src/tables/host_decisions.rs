@@ -175,21 +175,16 @@ fn decide(
 #[cfg(test)]
 mod tests {
     use census::state::State;
+    use kit::{NOW, host};
     use tempfile::TempDir;
 
     use super::*;
     use crate::Store;
 
-    const NOW: Timestamp = Timestamp(1_790_000_000_000);
-
     fn census() -> (Store, TempDir) {
         let folder = TempDir::new().unwrap();
         let store = crate::open(&folder.path().join("census.db")).unwrap();
         (store, folder)
-    }
-
-    fn host(name: &str) -> Host {
-        Host::parse(name).unwrap()
     }
 
     fn ruling(who: &str) -> Ruling {

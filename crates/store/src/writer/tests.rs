@@ -1,5 +1,6 @@
 //! The effect of each request on the rows.
 
+use kit::{NOW, alive, labelled};
 use std::time::Duration;
 
 use census::state::{Before, Record, State, Verdict};
@@ -14,7 +15,6 @@ use crate::db::tuning::Tuning;
 use crate::tables::hosts::row;
 use crate::{Candidate, Store, Stored};
 
-const NOW: Timestamp = Timestamp(1_790_000_000_000);
 const JITTER: Jitter = Jitter(1 << 31);
 const REAL: Calendar = Calendar::REAL;
 const HOUR: Duration = Duration::from_secs(3600);
@@ -45,7 +45,7 @@ impl Census {
 
     async fn with(names: &[&str]) -> Self {
         let census = Self::new();
-        let hosts = names.iter().map(|name| host(name)).collect();
+        let hosts = names.iter().map(|name| labelled(name)).collect();
         census.writer.add_now(hosts, NOW).await.unwrap();
         census
     }
@@ -55,12 +55,16 @@ impl Census {
     }
 
     fn find(&self, name: &str) -> Option<Stored> {
-        self.store.reader().unwrap().record(&host(name)).unwrap()
+        self.store
+            .reader()
+            .unwrap()
+            .record(&labelled(name))
+            .unwrap()
     }
 
     async fn take(&self, name: &str) -> Taken {
         self.writer
-            .take_one(&host(name), NOW, JITTER, REAL)
+            .take_one(&labelled(name), NOW, JITTER, REAL)
             .await
             .unwrap()
             .unwrap()
@@ -111,25 +115,13 @@ impl Census {
     }
 }
 
-fn host(name: &str) -> Host {
-    Host::parse(&format!("{name}.example")).unwrap()
-}
-
-fn alive() -> Verdict {
-    kit::alive()
-}
-
 fn dead() -> Verdict {
-    Verdict::Dead {
-        reason: DeadReason::Tls,
-        status: None,
-        to: None,
-    }
+    kit::dead(DeadReason::Tls)
 }
 
 fn candidate(name: &str) -> Candidate {
     Candidate {
-        host: host(name),
+        host: labelled(name),
         due: NOW,
         first_seen: NOW,
     }
@@ -175,12 +167,18 @@ async fn what_is_taken_is_in_flight_and_due_at_its_ordinary_time_before_the_chec
     assert!(stored.in_flight);
     assert_eq!(stored.record.due, Some(NOW.plus(REAL.day(JITTER))));
     assert_eq!(taken.record, stored.record);
-    let again = census.writer.take_one(&host("a"), NOW, JITTER, REAL).await;
+    let again = census
+        .writer
+        .take_one(&labelled("a"), NOW, JITTER, REAL)
+        .await;
     assert!(
         matches!(again, Err(StoreError::InFlight { .. })),
         "{again:?}"
     );
-    let unknown = census.writer.take_one(&host("b"), NOW, JITTER, REAL).await;
+    let unknown = census
+        .writer
+        .take_one(&labelled("b"), NOW, JITTER, REAL)
+        .await;
     assert!(matches!(unknown, Ok(None)), "{unknown:?}");
 }
 
@@ -240,7 +238,7 @@ async fn who_never_lived_keeps_three_verdicts_until_it_lives() {
 #[tokio::test]
 async fn a_move_brings_nobody_in_by_itself() {
     let census = Census::with(&["a"]).await;
-    let moved = Verdict::Moved { to: host("b") };
+    let moved = Verdict::Moved { to: labelled("b") };
     census.check("a", &moved).await;
     assert_eq!(census.find("b"), None);
     assert!(!census.stored("a").target_is_alive);
@@ -255,7 +253,11 @@ async fn an_opt_out_that_comes_in_during_a_check_is_not_lost_under_its_verdict()
     for by in [OptedOutBy::Owner, OptedOutBy::Moderator] {
         let census = Census::with(&["a"]).await;
         let taken = census.take("a").await;
-        census.writer.opt_out(&host("a"), by, NOW).await.unwrap();
+        census
+            .writer
+            .opt_out(&labelled("a"), by, NOW)
+            .await
+            .unwrap();
         assert!(census.commit(&taken, &alive()).await.overruled);
         let stored = census.stored("a");
         assert_eq!(stored.record.state, State::OptedOut { by });
@@ -269,7 +271,7 @@ async fn a_hold_stands_against_a_running_check_but_robots_are_heard() {
     for (verdict, overruled) in [(alive(), true), (Verdict::OptedOut, false)] {
         let census = Census::with(&["a"]).await;
         let taken = census.take("a").await;
-        census.writer.park(&host("a"), NOW).await.unwrap();
+        census.writer.park(&labelled("a"), NOW).await.unwrap();
         assert_eq!(census.commit(&taken, &verdict).await.overruled, overruled);
     }
 }
@@ -280,10 +282,14 @@ async fn a_release_during_an_opt_out_leaves_it_never_due() {
     census.take("a").await;
     census
         .writer
-        .opt_out(&host("a"), OptedOutBy::Owner, NOW)
+        .opt_out(&labelled("a"), OptedOutBy::Owner, NOW)
         .await
         .unwrap();
-    census.writer.release(&host("a"), NOW, None).await.unwrap();
+    census
+        .writer
+        .release(&labelled("a"), NOW, None)
+        .await
+        .unwrap();
     assert_eq!(census.stored("a").record.due, None);
 }
 
@@ -295,7 +301,7 @@ async fn a_release_leaves_the_record_as_it_was_and_keeps_a_note_until_the_next_v
     let note = "é".repeat(200);
     census
         .writer
-        .release(&host("a"), soon, Some(note))
+        .release(&labelled("a"), soon, Some(note))
         .await
         .unwrap();
     let stored = census.stored("a");
@@ -310,21 +316,25 @@ async fn a_release_leaves_the_record_as_it_was_and_keeps_a_note_until_the_next_v
     assert!(stored.history.is_empty() && !stored.in_flight);
     census.check("a", &alive()).await;
     assert_eq!(census.stored("a").last_note, None);
-    let unknown = census.writer.release(&host("b"), soon, None).await;
+    let unknown = census.writer.release(&labelled("b"), soon, None).await;
     assert!(matches!(unknown, Err(StoreError::Unknown { .. })));
 }
 
 #[tokio::test]
 async fn faults_are_counted_until_a_verdict_comes() {
     let census = Census::with(&["a"]).await;
-    assert_eq!(census.writer.count_fault(&host("a")).await.unwrap(), 1);
-    assert_eq!(census.writer.count_fault(&host("a")).await.unwrap(), 2);
+    assert_eq!(census.writer.count_fault(&labelled("a")).await.unwrap(), 1);
+    assert_eq!(census.writer.count_fault(&labelled("a")).await.unwrap(), 2);
     assert_eq!(census.take("a").await.faults, 2);
-    census.writer.release(&host("a"), NOW, None).await.unwrap();
-    assert_eq!(census.writer.count_fault(&host("a")).await.unwrap(), 3);
+    census
+        .writer
+        .release(&labelled("a"), NOW, None)
+        .await
+        .unwrap();
+    assert_eq!(census.writer.count_fault(&labelled("a")).await.unwrap(), 3);
     census.check("a", &alive()).await;
-    assert_eq!(census.writer.count_fault(&host("a")).await.unwrap(), 1);
-    let unknown = census.writer.count_fault(&host("b")).await;
+    assert_eq!(census.writer.count_fault(&labelled("a")).await.unwrap(), 1);
+    let unknown = census.writer.count_fault(&labelled("b")).await;
     assert!(matches!(unknown, Err(StoreError::Unknown { .. })));
 }
 
@@ -346,7 +356,7 @@ async fn a_forgotten_name_stays_out_until_it_is_added_by_hand() {
             .store
             .reader()
             .unwrap()
-            .is_forgotten(&host("a"))
+            .is_forgotten(&labelled("a"))
             .unwrap()
     );
     let added = census
@@ -355,28 +365,33 @@ async fn a_forgotten_name_stays_out_until_it_is_added_by_hand() {
         .await
         .unwrap();
     assert_eq!(added, [false, true, false]);
-    let unknown = census.writer.unknown(["a", "b", "c"].map(host).to_vec());
-    assert_eq!(unknown.await.unwrap(), [host("c")]);
+    let unknown = census
+        .writer
+        .unknown(["a", "b", "c"].map(labelled).to_vec());
+    assert_eq!(unknown.await.unwrap(), [labelled("c")]);
     assert_eq!(census.find("a"), None);
     let by_hand = census
         .writer
-        .add_now(vec![host("a"), host("b")], NOW)
+        .add_now(vec![labelled("a"), labelled("b")], NOW)
         .await
         .unwrap();
     assert_eq!(
         by_hand,
-        [(host("a"), AddedAs::New), (host("b"), AddedAs::Known)]
+        [
+            (labelled("a"), AddedAs::New),
+            (labelled("b"), AddedAs::Known)
+        ]
     );
     assert_eq!(
         census.stored("a").record,
-        Record::discovered(host("a"), NOW, NOW)
+        Record::discovered(labelled("a"), NOW, NOW)
     );
     assert!(
         !census
             .store
             .reader()
             .unwrap()
-            .is_forgotten(&host("a"))
+            .is_forgotten(&labelled("a"))
             .unwrap()
     );
 }
@@ -387,7 +402,11 @@ async fn naming_a_known_host_does_not_make_it_due_sooner() {
     census.check("a", &alive()).await;
     let before = census.stored("a");
     census.writer.add(vec![candidate("a")]).await.unwrap();
-    census.writer.add_now(vec![host("a")], NOW).await.unwrap();
+    census
+        .writer
+        .add_now(vec![labelled("a")], NOW)
+        .await
+        .unwrap();
     assert_eq!(census.stored("a"), before);
 }
 
@@ -397,8 +416,11 @@ async fn a_long_list_is_added_whole() {
     let names: Vec<_> = (0..1234).map(|n| candidate(&format!("n{n}"))).collect();
     let added = census.writer.add(names).await.unwrap();
     assert_eq!(added, [true; 1234]);
-    let names = (0..1235).map(|n| host(&format!("n{n}"))).collect();
-    assert_eq!(census.writer.unknown(names).await.unwrap(), [host("n1234")]);
+    let names = (0..1235).map(|n| labelled(&format!("n{n}"))).collect();
+    assert_eq!(
+        census.writer.unknown(names).await.unwrap(),
+        [labelled("n1234")]
+    );
 }
 
 #[tokio::test]
@@ -406,7 +428,7 @@ async fn an_opt_out_is_taken_back_only_by_whoever_made_it() {
     use OptedOutBy::{Moderator, Owner, Robots};
     let census = Census::with(&["a"]).await;
     let writer = &census.writer;
-    let a = host("a");
+    let a = labelled("a");
     assert_eq!(
         writer.opt_in(&a, Owner, NOW).await.unwrap(),
         OptIn::NotOptedOut
@@ -424,7 +446,7 @@ async fn an_opt_out_is_taken_back_only_by_whoever_made_it() {
     let back = census.stored("a").record;
     assert_eq!((back.state, back.due), (State::Discovered, Some(NOW)));
     assert_eq!(
-        writer.opt_in(&host("b"), Owner, NOW).await.unwrap(),
+        writer.opt_in(&labelled("b"), Owner, NOW).await.unwrap(),
         OptIn::Unknown
     );
     census.check("a", &alive()).await;
@@ -439,12 +461,16 @@ async fn a_word_of_mouth_replaces_what_robots_said_and_not_the_other_way_round()
     census.check("a", &Verdict::OptedOut).await;
     let by = OptedOutBy::Owner;
     assert_eq!(
-        census.writer.opt_out(&host("a"), by, NOW).await.unwrap(),
+        census
+            .writer
+            .opt_out(&labelled("a"), by, NOW)
+            .await
+            .unwrap(),
         OptOut::Done
     );
     let robots = census
         .writer
-        .opt_out(&host("a"), OptedOutBy::Robots, NOW)
+        .opt_out(&labelled("a"), OptedOutBy::Robots, NOW)
         .await;
     assert_eq!(robots.unwrap(), OptOut::Stands { by });
 }
@@ -454,12 +480,16 @@ async fn an_unknown_host_that_opts_out_cannot_be_brought_in_by_a_peers_list() {
     let census = Census::new();
     census
         .writer
-        .opt_out(&host("a"), OptedOutBy::Owner, NOW)
+        .opt_out(&labelled("a"), OptedOutBy::Owner, NOW)
         .await
         .unwrap();
     let added = census.writer.add(vec![candidate("a")]).await.unwrap();
     assert_eq!(added, [false]);
-    census.writer.add_now(vec![host("a")], NOW).await.unwrap();
+    census
+        .writer
+        .add_now(vec![labelled("a")], NOW)
+        .await
+        .unwrap();
     assert_eq!(census.take_due(9).await, [""; 0]);
 }
 
@@ -496,7 +526,7 @@ async fn no_verdict_changes_another_row_or_a_first_sight() {
     assert_eq!(census.stored("a").record.first_seen, NOW);
     assert_eq!(census.stored("b"), before);
     let unknown = transition(
-        &Record::discovered(host("c"), NOW, NOW),
+        &Record::discovered(labelled("c"), NOW, NOW),
         &alive(),
         NOW,
         JITTER,
@@ -511,13 +541,16 @@ async fn an_imported_record_is_kept_and_a_known_host_stays() {
     let census = Census::with(&["known"]).await;
     let record = |name| Record {
         state: State::Dead,
-        ..Record::discovered(host(name), NOW, NOW)
+        ..Record::discovered(labelled(name), NOW, NOW)
     };
     let before = census.stored("known");
     let imported = census.writer.import(vec![record("new"), record("known")]);
     assert_eq!(
         imported.await.unwrap(),
-        [(host("new"), AddedAs::New), (host("known"), AddedAs::Known)]
+        [
+            (labelled("new"), AddedAs::New),
+            (labelled("known"), AddedAs::Known)
+        ]
     );
     assert_eq!(census.stored("new").record, record("new"));
     assert_eq!(census.stored("known"), before);

@@ -3,6 +3,7 @@ mod changes;
 use super::*;
 use crate::record::TxtRecord;
 use crate::tests::{KEY_HASH, PUBLIC_KEY, keys, secret_key};
+use kit::host;
 
 /// Made by another implementation of Ed25519 from the table of bytes and the seed `00…01`.
 const VALUE: &str = "v1 opt-out example.org social.example.org 1767225600 93927b8852bfc2b7ecc5d24fd2295e1a60de1984544013f2ac38ebcfcb0fefe6a2820b444653a50010d4fb4a5fbfdc78a7c7588ce8b775845449749116eb530c";
@@ -11,10 +12,6 @@ const EXPIRES: u64 = 1_767_225_600;
 
 fn read(value: &[u8]) -> Result<Option<OwnToken>, OwnError> {
     OwnToken::parse(value, TestDomain::Refuse)
-}
-
-fn host(name: &str) -> Host {
-    Host::parse(name).unwrap()
 }
 
 fn claim(purpose: Purpose, domain: &str, of: &str) -> Claim {

@@ -1,5 +1,6 @@
 //! The gate over a real store: what it admits, what it writes, and what a failing store leaves.
 
+use kit::{NOW, host};
 use std::path::Path;
 
 use admission::counters::Row;
@@ -48,7 +49,6 @@ pub(crate) fn with_rules(store: &Store, rules: &str) -> NameGate {
     NameGate::new(store.writer(), names(), files(), terms, remembered).unwrap()
 }
 
-const NOW: Timestamp = Timestamp(1_790_000_000_000);
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 struct Rig {
@@ -173,10 +173,6 @@ async fn open(store: &Store, files: &Files) -> NameGate {
     NameGate::open(store.writer(), names, files.clone())
         .await
         .unwrap()
-}
-
-fn host(name: &str) -> Host {
-    Host::parse(name).unwrap()
 }
 
 fn candidate(host: Host, now: Timestamp) -> Candidate {

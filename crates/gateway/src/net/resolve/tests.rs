@@ -1,3 +1,4 @@
+use kit::host;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
@@ -92,10 +93,6 @@ fn resolver(address: SocketAddr, dns_timeout: Duration) -> Resolver {
         ..Settings::default()
     };
     Resolver::new(&settings).unwrap()
-}
-
-fn host(text: &str) -> Host {
-    Host::parse(text).unwrap()
 }
 
 fn a(octets: [u8; 4]) -> RData {

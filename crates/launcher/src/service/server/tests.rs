@@ -11,12 +11,9 @@ use crate::service::launch::UNENDED_IN_A_ROW_MAX;
 use crate::tests::fake_engine::{CALLS, FakeEngine, Mishap, REPORT, Script, labels};
 use crate::wire::FaultKind;
 use crate::wire::{End, Killed};
-use protocol::{CheckId, Host};
+use kit::labelled;
+use protocol::CheckId;
 use tokio::io::AsyncReadExt as _;
-
-fn host() -> Host {
-    Host::parse("a.example").unwrap()
-}
 
 fn id(number: u128) -> CheckId {
     CheckId::from_random(number)
@@ -73,7 +70,10 @@ fn probes(engine: &FakeEngine) -> usize {
 
 impl Running {
     async fn launch(&self, number: u128) -> Container {
-        self.client.launch(&id(number), &host()).await.unwrap()
+        self.client
+            .launch(&id(number), &labelled("a"))
+            .await
+            .unwrap()
     }
 
     /// Waits until only this number of containers is left.
@@ -415,7 +415,7 @@ async fn the_server_has_a_socket_for_everybody_in_its_folder_and_for_one_launche
     }
     let mode = std::fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o666);
-    let mut container = client.launch(&id(1), &host()).await.unwrap();
+    let mut container = client.launch(&id(1), &labelled("a")).await.unwrap();
     assert!(matches!(
         last(&mut container).await,
         Frame::End(End { exit_code: 5, .. })

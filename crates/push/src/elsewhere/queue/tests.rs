@@ -1,3 +1,4 @@
+use kit::{at, host};
 use proptest::prelude::*;
 use protocol::UnpostedReason;
 
@@ -5,14 +6,6 @@ use super::*;
 
 /// Our own pauses are a tenth shorter.
 const SHORTEST: Jitter = Jitter(0);
-
-fn host(name: &str) -> Host {
-    Host::parse(name).unwrap()
-}
-
-fn at(second: i64) -> Timestamp {
-    Timestamp(second * 1000)
-}
 
 fn queue(counts: &[(&str, u64)]) -> Queue {
     let mut queue = Queue::default();

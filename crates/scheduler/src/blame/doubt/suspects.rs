@@ -86,23 +86,20 @@ impl Suspects {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn host(number: usize) -> Host {
-        Host::parse(&format!("h{number}.example")).unwrap()
-    }
+    use kit::numbered;
 
     #[test]
     fn they_are_bounded_and_the_oldest_makes_room() {
         let mut suspects = Suspects::new(RandomState::new());
         for number in 0..=SUSPECTS_MAX {
-            suspects.add(&host(number), Timestamp(i64::try_from(number).unwrap()));
-            suspects.add(&host(number), Timestamp(i64::try_from(number).unwrap()));
+            suspects.add(&numbered(number), Timestamp(i64::try_from(number).unwrap()));
+            suspects.add(&numbered(number), Timestamp(i64::try_from(number).unwrap()));
         }
         assert_eq!(suspects.since.len(), SUSPECTS_MAX);
         assert_eq!(suspects.by_age.len(), SUSPECTS_MAX);
-        assert!(!suspects.contains(&host(0)));
-        assert!(suspects.remove(&host(1)));
-        assert!(!suspects.remove(&host(1)), "only once");
+        assert!(!suspects.contains(&numbered(0)));
+        assert!(suspects.remove(&numbered(1)));
+        assert!(!suspects.remove(&numbered(1)), "only once");
         assert_eq!(suspects.since.len(), suspects.by_age.len());
     }
 
@@ -110,15 +107,15 @@ mod tests {
     fn they_are_forgotten_in_time_and_when_the_clock_was_set_back() {
         let mut suspects = Suspects::new(RandomState::new());
         let late = Timestamp(0).plus(SUSPECT_FOR);
-        suspects.add(&host(1), Timestamp(0));
-        suspects.add(&host(2), Timestamp(1));
+        suspects.add(&numbered(1), Timestamp(0));
+        suspects.add(&numbered(2), Timestamp(1));
         suspects.expire(late);
-        assert!(!suspects.contains(&host(1)));
-        assert!(suspects.contains(&host(2)));
-        suspects.add(&host(3), late.plus(SUSPECT_FOR));
+        assert!(!suspects.contains(&numbered(1)));
+        assert!(suspects.contains(&numbered(2)));
+        suspects.add(&numbered(3), late.plus(SUSPECT_FOR));
         suspects.expire(Timestamp(1));
-        assert!(suspects.contains(&host(2)));
-        assert!(!suspects.contains(&host(3)), "of the future");
+        assert!(suspects.contains(&numbered(2)));
+        assert!(!suspects.contains(&numbered(3)), "of the future");
         assert_eq!(suspects.since.len(), suspects.by_age.len());
     }
 }

@@ -1,18 +1,11 @@
 use super::*;
+use kit::{at, labelled};
 use proptest::prelude::*;
 
 mod adversary;
 
 const V4: Family = Family::V4;
 const V6: Family = Family::V6;
-
-fn at(second: i64) -> Timestamp {
-    Timestamp(second * 1000)
-}
-
-fn host(name: &str) -> Host {
-    Host::parse(&format!("{name}.example")).unwrap()
-}
 
 fn dial(families: &[Family]) -> Doubt {
     Doubt {
@@ -39,7 +32,7 @@ fn name() -> Doubt {
 /// A failing check that takes a second.
 fn fail(doubts: &mut Doubts<&'static str>, what: &'static str, doubt: Doubt, ended: i64) {
     assert_eq!(
-        doubts.fail(host(what), what, doubt, at(ended - 1), at(ended)),
+        doubts.fail(labelled(what), what, doubt, at(ended - 1), at(ended)),
         None
     );
 }
@@ -52,7 +45,7 @@ fn alive(
     began: i64,
 ) -> Vec<(&'static str, Ruling)> {
     doubts.alive(
-        &host("witness"),
+        &labelled("witness"),
         Witness {
             began: at(began),
             lived: at(began + 1),
@@ -106,7 +99,7 @@ fn who_fails_again_after_others_have_lived_counts_and_who_lives_is_forgotten() {
         [("dead", AskAgain), ("well", AskAgain)]
     );
     doubts.alive(
-        &host("well"),
+        &labelled("well"),
         Witness {
             began: at(170),
             lived: at(171),
@@ -207,7 +200,7 @@ fn live_at(
         address: address(V4, number),
         fresh,
     };
-    doubts.alive(&host("witness"), witness, at(began + 1))
+    doubts.alive(&labelled("witness"), witness, at(began + 1))
 }
 
 fn led_to(number: u8, dns: fn(Option<IpAddr>) -> Dns) -> Doubt {
@@ -330,7 +323,7 @@ fn who_fails_and_then_hides_keeps_nobody_from_being_found_dead() {
     let mut second = 0;
     for round in 0..=suspects::SUSPECTS_MAX / WAITING_MAX {
         for n in 0..WAITING_MAX {
-            let host = host(&format!("h{n}.r{round}"));
+            let host = labelled(&format!("h{n}.r{round}"));
             doubts.fail(host, "hostile", dial(&[V4]), at(second), at(second));
         }
         second += 20;
@@ -352,7 +345,7 @@ fn all_names_of_a_farm_are_found_dead_although_each_waits_a_day_for_its_turn() {
     for (first, expect) in [(0, AskAgain), (day, Counts)] {
         for n in 0..names {
             let second = first + n * 10;
-            let host = host(&format!("n{n}.farm"));
+            let host = labelled(&format!("n{n}.farm"));
             doubts.fail(host, "n", dial(&[V4]), at(second), at(second + 1));
             let decided = alive(&mut doubts, V4, true, second + 7);
             assert_eq!(decided, [("n", expect)], "{n}");
@@ -441,20 +434,23 @@ fn a_canary_is_asked_although_somebody_lives_where_he_is_no_witness() {
 #[test]
 fn whoever_failed_before_is_looked_up_anew() {
     let mut doubts = Doubts::new(at(0), RandomState::new());
-    assert_eq!(doubts.wish_for(&host("dead")), wish(None, false));
+    assert_eq!(doubts.wish_for(&labelled("dead")), wish(None, false));
     fail(&mut doubts, "dead", led_to(3, Dns::Remembered), 10);
     assert_eq!(alive(&mut doubts, V4, true, 11), [("dead", AskAgain)]);
-    assert_eq!(doubts.wish_for(&host("dead")), wish(None, true));
+    assert_eq!(doubts.wish_for(&labelled("dead")), wish(None, true));
 }
 
 #[test]
 fn the_number_that_waits_is_bounded() {
     let mut doubts = Doubts::new(at(0), RandomState::new());
     for n in 0..WAITING_MAX {
-        assert_eq!(doubts.fail(host("a"), n, dial(&[V4]), at(0), at(1)), None);
+        assert_eq!(
+            doubts.fail(labelled("a"), n, dial(&[V4]), at(0), at(1)),
+            None
+        );
     }
     assert_eq!(
-        doubts.fail(host("a"), WAITING_MAX, dial(&[V4]), at(0), at(1)),
+        doubts.fail(labelled("a"), WAITING_MAX, dial(&[V4]), at(0), at(1)),
         Some(0)
     );
     assert_eq!(doubts.waiting(), WAITING_MAX);
@@ -489,10 +485,10 @@ proptest! {
         let mut counted = 0;
         for (n, (now, event)) in events.into_iter().enumerate() {
             match event {
-                Ok((from, to)) => { doubts.fail(host(&format!("h{n}")), n, name(), at(from), at(to)); }
+                Ok((from, to)) => { doubts.fail(labelled(&format!("h{n}")), n, name(), at(from), at(to)); }
                 Err(second) => {
                     let witness = Witness { began: at(second), lived: at(second + 1), address: address(V4, 1), fresh: true };
-                    counted += doubts.alive(&host("w"), witness, at(now)).iter().filter(|(_, outcome)| *outcome == Counts).count();
+                    counted += doubts.alive(&labelled("w"), witness, at(now)).iter().filter(|(_, outcome)| *outcome == Counts).count();
                 }
             }
         }

@@ -1,18 +1,15 @@
 use census::group::{Decision, Group, Place as GroupPlace};
 use census::state::{Before, OptedOutBy, Record, State};
-use census::time::{Calendar, Timestamp};
+use census::time::Calendar;
 use census::why::{Denied, Facts, Subject, reason};
-use protocol::Host;
+use kit::NOW;
 
 use super::*;
 
-const NOW: Timestamp = Timestamp(1_700_000_000_000);
-
 fn record(state: State) -> Record {
     Record {
-        state,
         last_alive: Some(NOW),
-        ..Record::discovered(Host::parse("a.example").unwrap(), NOW, NOW)
+        ..kit::record(state)
     }
 }
 

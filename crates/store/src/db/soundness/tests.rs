@@ -1,25 +1,19 @@
+use kit::{NOW, numbered};
 use std::os::unix::fs::FileExt as _;
 
-use census::time::Timestamp;
-use protocol::Host;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
 use crate::{Store, open, open_read_only};
 
-const NOW: Timestamp = Timestamp(1_790_000_000_000);
 const LONG: Duration = Duration::from_secs(60);
-
-fn host(n: usize) -> Host {
-    Host::parse(&format!("n{n}.example")).unwrap()
-}
 
 /// A census of some hosts in a group. The first is alive and has a verdict.
 async fn census() -> (TempDir, Store) {
     let dir = TempDir::new().unwrap();
     let store = open(&dir.path().join("census.db")).unwrap();
-    let hosts = (0..200).map(host).collect();
+    let hosts = (0..200).map(numbered).collect();
     store.writer().add_now(hosts, NOW).await.unwrap();
     break_it(
         &dir,

@@ -1,9 +1,9 @@
+use kit::numbered;
 use std::cell::RefCell;
 use std::path::Path;
 use std::sync::LazyLock;
 
 use census::time::Timestamp;
-use protocol::Host;
 use rusqlite_migration::M;
 use tempfile::TempDir;
 
@@ -71,14 +71,10 @@ fn path(dir: &TempDir) -> PathBuf {
     dir.path().join("census.db")
 }
 
-fn host(n: usize) -> Host {
-    Host::parse(&format!("n{n}.example")).unwrap()
-}
-
 /// An older census with rows.
 async fn older_census(path: &Path) {
     let store = open_tuned(path, Tuning::default()).unwrap();
-    let hosts = (0..HOSTS).map(host).collect();
+    let hosts = (0..HOSTS).map(numbered).collect();
     store.writer().add_now(hosts, Timestamp(1)).await.unwrap();
     store.close();
 }
@@ -180,7 +176,7 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
     // Copied before it is closed, so that there is a log that opening could checkpoint.
     store
         .writer()
-        .add_now(vec![host(1000)], Timestamp(2))
+        .add_now(vec![numbered(1000)], Timestamp(2))
         .await
         .unwrap();
     let other = TempDir::new().unwrap();

@@ -1,5 +1,5 @@
 use census::time::Timestamp;
-use protocol::Host;
+use kit::labelled;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -10,18 +10,17 @@ fn path(dir: &TempDir) -> PathBuf {
     dir.path().join("census.db")
 }
 
-fn host(name: &str) -> Host {
-    Host::parse(&format!("{name}.example")).unwrap()
-}
-
 async fn add(store: &Store, name: &str) {
-    let added = store.writer().add_now(vec![host(name)], Timestamp(1)).await;
+    let added = store
+        .writer()
+        .add_now(vec![labelled(name)], Timestamp(1))
+        .await;
     added.unwrap();
 }
 
 fn knows(path: &Path, name: &str) -> bool {
     let reader = open_read_only(path).unwrap();
-    reader.record(&host(name)).unwrap().is_some()
+    reader.record(&labelled(name)).unwrap().is_some()
 }
 
 fn half_made(dir: &TempDir) -> Vec<String> {

@@ -1,8 +1,9 @@
+use kit::{NOW, labelled};
 use std::sync::Arc;
 
 use admission::{Names, Reserved, Suffixes};
 use census::state::{StateName, Verdict};
-use census::time::{Calendar, Jitter, Timestamp};
+use census::time::{Calendar, Jitter};
 use census::transition::transition;
 use protocol::DeadReason;
 use tempfile::TempDir;
@@ -10,19 +11,13 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Store, Writer};
 
-const NOW: Timestamp = Timestamp(1_790_000_000_000);
-
-fn host(name: &str) -> Host {
-    Host::parse(&format!("{name}.example")).unwrap()
-}
-
 /// Hosts `a` to `e`: one is alive, one dead, one redirects to the first, two were never checked.
 /// The last of these is held with its group.
 async fn census() -> (TempDir, Store) {
     let dir = TempDir::new().unwrap();
     let store = crate::open(&dir.path().join("census.db")).unwrap();
     let writer = store.writer();
-    let asked: Vec<_> = ["a", "b", "c"].map(host).to_vec();
+    let asked: Vec<_> = ["a", "b", "c"].map(labelled).to_vec();
     writer.add_now(asked.clone(), NOW).await.unwrap();
     let verdicts = [
         kit::alive(),
@@ -31,7 +26,7 @@ async fn census() -> (TempDir, Store) {
             status: None,
             to: None,
         },
-        Verdict::Moved { to: host("a") },
+        Verdict::Moved { to: labelled("a") },
     ];
     for (host, verdict) in asked.iter().zip(verdicts) {
         let taken = writer.take_one(host, NOW, Jitter(0), Calendar::REAL).await;
@@ -39,7 +34,7 @@ async fn census() -> (TempDir, Store) {
         let change = transition(&record, &verdict, NOW, Jitter(0), Calendar::REAL);
         writer.commit(change).await.unwrap();
     }
-    writer.add_now(vec![host("d")], NOW).await.unwrap();
+    writer.add_now(vec![labelled("d")], NOW).await.unwrap();
     hold(&writer).await;
     (dir, store)
 }
@@ -50,7 +45,7 @@ async fn hold(writer: &Writer) {
         reserved: Reserved::AllowInLab,
     });
     writer.set_group_threshold(1).await.unwrap();
-    let crowd = vec![host("n1.farm"), host("n2.farm")];
+    let crowd = vec![labelled("n1.farm"), labelled("n2.farm")];
     writer.add_now(crowd, NOW).await.unwrap();
     let mut after = Some(0);
     while let Some(last) = after {

@@ -1,3 +1,4 @@
+use kit::labelled;
 use std::sync::Arc;
 
 use census::time::Timestamp;
@@ -15,13 +16,9 @@ fn store() -> (TempDir, Store) {
     (dir, store)
 }
 
-fn host(name: &str) -> Host {
-    Host::parse(&format!("{name}.example")).unwrap()
-}
-
 fn candidate(name: &str) -> Candidate {
     Candidate {
-        host: host(name),
+        host: labelled(name),
         due: Timestamp(2),
         first_seen: Timestamp(1),
     }
@@ -48,7 +45,7 @@ fn waiter() -> Waiter {
 
 fn change(name: &str, waiter: Option<Waiter>) -> Change {
     Change {
-        name: Arc::from(host(name).as_str()),
+        name: Arc::from(labelled(name).as_str()),
         waiter,
     }
 }
@@ -84,11 +81,11 @@ async fn what_was_written_is_remembered_after_a_restart() {
     let mut found = remembered.counters;
     found.sort_by_key(|row| row.id);
     assert_eq!(found, rows);
-    let waiting = [host("b"), host("c")].map(|host| (host.to_string(), waiter()));
+    let waiting = [labelled("b"), labelled("c")].map(|host| (host.to_string(), waiter()));
     assert_eq!(remembered.waiting, waiting);
     let reader = store.reader().unwrap();
-    assert_eq!(reader.waiter(&host("b")).unwrap(), Some(waiter()));
-    assert_eq!(reader.waiter(&host("a")).unwrap(), None);
+    assert_eq!(reader.waiter(&labelled("b")).unwrap(), Some(waiter()));
+    assert_eq!(reader.waiter(&labelled("a")).unwrap(), None);
     assert_eq!(reader.waiting().unwrap(), 2);
     let gone = Admission {
         counters: vec![counter(Table::Key, 1, WINDOW, 0)],
@@ -145,7 +142,7 @@ async fn nothing_is_written_when_a_part_of_it_cannot_be() {
     };
     writer.admit(bad.clone()).await.unwrap();
     let reader = store.reader().unwrap();
-    assert!(reader.record(&host("a")).unwrap().is_some());
+    assert!(reader.record(&labelled("a")).unwrap().is_some());
     let spoilt = move |c: &Connection| {
         let next = Admission {
             candidates: vec![candidate("z")],
@@ -156,7 +153,7 @@ async fn nothing_is_written_when_a_part_of_it_cannot_be() {
         Err::<(), _>(StoreError::Closed)
     };
     writer.call(spoilt).await.unwrap_err();
-    assert_eq!(reader.record(&host("z")).unwrap(), None);
+    assert_eq!(reader.record(&labelled("z")).unwrap(), None);
     assert_eq!(
         counters(&writer).await,
         [counter(Table::Total, 1, WINDOW, 1)]
@@ -174,7 +171,7 @@ async fn a_forgotten_name_comes_back_when_somebody_vouches_for_it() {
     };
     let forget = |c: &Connection| {
         let id = c.query_row("SELECT id FROM hosts", [], |row| row.get(0))?;
-        forgotten::forget(c, id, &host("a"))
+        forgotten::forget(c, id, &labelled("a"))
     };
     writer.admit(named.clone()).await.unwrap();
     writer.call(forget).await.unwrap();
@@ -239,6 +236,6 @@ proptest! {
         runtime.block_on(store.writer().admit(admission)).unwrap();
         let remembered = runtime.block_on(store.writer().remembered()).unwrap();
         prop_assert_eq!(remembered.counters, [counter]);
-        prop_assert_eq!(remembered.waiting, [(host("w").to_string(), waiter)]);
+        prop_assert_eq!(remembered.waiting, [(labelled("w").to_string(), waiter)]);
     }
 }

@@ -1,3 +1,4 @@
+use kit::{NOW, host};
 use std::time::Duration;
 
 use admission::{Reserved, Suffixes};
@@ -10,7 +11,6 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Store, StoreError};
 
-const NOW: Timestamp = Timestamp(1_790_000_000_000);
 const REAL: Calendar = Calendar::REAL;
 const DAY: Duration = Duration::from_secs(27 * 3600);
 
@@ -25,10 +25,6 @@ fn names() -> Arc<Names> {
         suffixes: Suffixes::compiled(),
         reserved: Reserved::AllowInLab,
     })
-}
-
-fn host(name: &str) -> Host {
-    Host::parse(name).unwrap()
 }
 
 fn farm(names: std::ops::Range<u32>) -> Vec<Host> {

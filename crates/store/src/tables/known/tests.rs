@@ -1,7 +1,7 @@
+use kit::{NOW, numbered};
 use std::collections::HashSet;
 
 use census::state::OptedOutBy;
-use census::time::Timestamp;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -10,12 +10,6 @@ use crate::db::open::open_tuned;
 use crate::db::tuning::Tuning;
 use crate::tables::admitted;
 use crate::{Admission, Candidate, Store, open};
-
-const NOW: Timestamp = Timestamp(1_790_000_000_000);
-
-fn host(n: usize) -> Host {
-    Host::parse(&format!("n{n}.example")).unwrap()
-}
 
 fn empty() -> KnownNames {
     KnownNames::new([7; 16], NAMES_MAX)
@@ -50,29 +44,29 @@ proptest! {
 fn a_name_takes_fourteen_bytes_at_most() {
     let known = empty();
     for n in 0..300_000 {
-        known.learn(&host(n));
+        known.learn(&numbered(n));
         // Below that, the fixed size of the parts dominates.
         if n > 50_000 && n % 5000 == 0 {
             assert!(known.bytes() < 15 * n, "{} for {n}", known.bytes());
         }
     }
     assert_eq!(known.names(), 300_000);
-    assert!((0..300_000).all(|n| has(&known, &host(n))));
+    assert!((0..300_000).all(|n| has(&known, &numbered(n))));
 }
 
 #[test]
 fn beyond_the_most_names_none_is_kept_and_none_is_lost() {
     let known = KnownNames::new([7; 16], 100);
-    (0..200).for_each(|n| known.learn(&host(n)));
+    (0..200).for_each(|n| known.learn(&numbered(n)));
     assert_eq!(known.names(), 100);
-    assert!((0..100).all(|n| has(&known, &host(n))));
-    assert!(!(100..200).any(|n| has(&known, &host(n))));
+    assert!((0..100).all(|n| has(&known, &numbered(n))));
+    assert!(!(100..200).any(|n| has(&known, &numbered(n))));
 }
 
 #[test]
 fn one_in_sixty_four_is_asked_for_all_the_same_whatever_the_list() {
     let known = empty();
-    let list: Vec<Host> = (0..64).map(host).collect();
+    let list: Vec<Host> = (0..64).map(numbered).collect();
     list.iter().for_each(|host| known.learn(host));
     let mut asked_for = vec![0; list.len()];
     for _ in 0..1000 {
@@ -99,9 +93,9 @@ async fn a_new_name_that_looks_like_a_known_one_is_in_after_some_namings() {
     store.wait_for_names();
     let writer = store.writer();
     // As if another name had the same 64-bit hash.
-    writer.known_names().learn(&host(1));
+    writer.known_names().learn(&numbered(1));
     let mut namings = 0;
-    while new_ones(&store, &[host(1)]).await.is_empty() {
+    while new_ones(&store, &[numbered(1)]).await.is_empty() {
         namings += 1;
         assert!(namings < 2000, "it is lost");
     }
@@ -110,7 +104,7 @@ async fn a_new_name_that_looks_like_a_known_one_is_in_after_some_namings() {
 
 fn admission(hosts: &[usize], brings_back: bool) -> Admission {
     let candidate = |n: &usize| Candidate {
-        host: host(*n),
+        host: numbered(*n),
         due: NOW,
         first_seen: NOW,
     };
@@ -125,17 +119,17 @@ async fn forget(store: &Store, n: usize) {
     let forget = move |c: &Connection| {
         let id: Option<i64> = c.query_row(
             "SELECT max(id) FROM hosts WHERE name = ?1",
-            [host(n).as_str()],
+            [numbered(n).as_str()],
             |row| row.get(0),
         )?;
-        id.map_or(Ok(()), |id| forgotten::forget(c, id, &host(n)))
+        id.map_or(Ok(()), |id| forgotten::forget(c, id, &numbered(n)))
     };
     store.writer().call(forget).await.unwrap();
 }
 
 /// The database's answer, bypassing the set in memory.
 async fn unknown(store: &Store, n: usize) -> bool {
-    let ask = move |c: &Connection| admitted::unknown(c, &[host(n)]);
+    let ask = move |c: &Connection| admitted::unknown(c, &[numbered(n)]);
     !store.writer().call(ask).await.unwrap().is_empty()
 }
 
@@ -144,7 +138,7 @@ async fn at_a_start_rows_and_forgotten_names_are_read() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("census.db");
     let store = open(&path).unwrap();
-    let hosts = (0..50).map(host).collect();
+    let hosts = (0..50).map(numbered).collect();
     store.writer().add_now(hosts, NOW).await.unwrap();
     for n in 0..20 {
         forget(&store, n).await;
@@ -154,9 +148,13 @@ async fn at_a_start_rows_and_forgotten_names_are_read() {
     store.wait_for_names();
     let writer = store.writer();
     assert_eq!(writer.recognised().0, 50);
-    assert!((0..50).all(|n| has(writer.known_names(), &host(n))));
-    assert!(!has(writer.known_names(), &host(50)));
-    assert!(writer.is_new(&host(50)) && !writer.is_new(&host(0)) && !writer.is_new(&host(49)));
+    assert!((0..50).all(|n| has(writer.known_names(), &numbered(n))));
+    assert!(!has(writer.known_names(), &numbered(50)));
+    assert!(
+        writer.is_new(&numbered(50))
+            && !writer.is_new(&numbered(0))
+            && !writer.is_new(&numbered(49))
+    );
 }
 
 #[tokio::test]
@@ -168,12 +166,15 @@ async fn names_without_room_in_memory_are_looked_up() {
         ..Tuning::default()
     };
     let store = open_tuned(&path, tuning).unwrap();
-    let hosts: Vec<Host> = (0..10).map(host).collect();
+    let hosts: Vec<Host> = (0..10).map(numbered).collect();
     store.writer().add_now(hosts.clone(), NOW).await.unwrap();
     assert_eq!(store.writer().recognised().0, 3);
-    assert!(!store.writer().is_new(&host(11)), "it can't be told");
+    assert!(!store.writer().is_new(&numbered(11)), "it can't be told");
     assert_eq!(new_ones(&store, &hosts).await, []);
-    assert_eq!(new_ones(&store, &[host(3), host(11)]).await, [host(11)]);
+    assert_eq!(
+        new_ones(&store, &[numbered(3), numbered(11)]).await,
+        [numbered(11)]
+    );
 }
 
 #[tokio::test]
@@ -187,16 +188,16 @@ async fn what_was_not_committed_is_not_recognised() {
     let refuse = move |c: &Connection| Ok(c.execute_batch(refuse)?);
     writer.call(refuse).await.unwrap();
     writer.admit(admission(&[1], false)).await.unwrap_err();
-    writer.add_now(vec![host(2)], NOW).await.unwrap_err();
+    writer.add_now(vec![numbered(2)], NOW).await.unwrap_err();
     assert_eq!(writer.recognised().0, 0);
-    assert!(writer.is_new(&host(1)) && writer.is_new(&host(2)));
+    assert!(writer.is_new(&numbered(1)) && writer.is_new(&numbered(2)));
 }
 
 #[test]
 fn before_all_is_read_no_name_is_new() {
     let known = empty();
-    known.learn(&host(1));
-    assert!(!known.is_new(&host(2)));
+    known.learn(&numbered(1));
+    assert!(!known.is_new(&numbered(2)));
 }
 
 #[derive(Debug, Clone)]
@@ -238,13 +239,13 @@ proptest! {
             let writer = store.writer();
             runtime.block_on(async {
                 match &act {
-                    Act::Add(n) => drop(writer.add_now(vec![host(*n)], NOW).await.unwrap()),
+                    Act::Add(n) => drop(writer.add_now(vec![numbered(*n)], NOW).await.unwrap()),
                     Act::Admit { names, brings_back } => {
                         drop(writer.admit(admission(names, *brings_back)).await.unwrap());
                     }
                     Act::Forget(n) => forget(&store, *n).await,
-                    Act::OptOut(n) => drop(writer.opt_out(&host(*n), OptedOutBy::Owner, NOW).await.unwrap()),
-                    Act::Ask(n) => drop(writer.unknown(vec![host(*n)]).await.unwrap()),
+                    Act::OptOut(n) => drop(writer.opt_out(&numbered(*n), OptedOutBy::Owner, NOW).await.unwrap()),
+                    Act::Ask(n) => drop(writer.unknown(vec![numbered(*n)]).await.unwrap()),
                     Act::Restart => {}
                 }
             });
@@ -257,8 +258,8 @@ proptest! {
             let writer = store.writer();
             for n in 0..8 {
                 let is_unknown = runtime.block_on(unknown(&store, n));
-                let is_recognised = has(writer.known_names(), &host(n));
-                prop_assert!(is_unknown || !writer.is_new(&host(n)), "n{} is new after {:?}", n, act);
+                let is_recognised = has(writer.known_names(), &numbered(n));
+                prop_assert!(is_unknown || !writer.is_new(&numbered(n)), "n{} is new after {:?}", n, act);
                 prop_assert!(!(is_recognised && is_unknown), "n{} is lost after {:?}", n, act);
                 if is_restart {
                     prop_assert_eq!(is_recognised, !is_unknown, "n{} after a start", n);

@@ -1,3 +1,4 @@
+use kit::host;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -11,10 +12,6 @@ const TIMES: WalkTimes = WalkTimes {
     walked_before: Timestamp(93 * DAY_MS),
     late_before: Timestamp(99 * DAY_MS),
 };
-
-fn host(name: &str) -> Host {
-    Host::parse(name).unwrap()
-}
 
 /// A census of hosts that may be walked, except for the `change` to `b.example`.
 fn store(dir: &TempDir, change: &str) -> Store {

@@ -13,7 +13,7 @@ fn states() -> impl Strategy<Value = State> {
         Before::Dead,
         Before::Moved,
     ];
-    let target = host("target");
+    let target = labelled("target");
     let moving = (prop::sample::select(befores.clone()), 1_u32..9);
     prop_oneof![
         Just(State::Discovered),
@@ -54,7 +54,7 @@ proptest! {
         crate::db::migrate::SCHEMA.to_latest(&mut connection).unwrap();
         for (n, (state, noted)) in rows.into_iter().enumerate() {
             let due = (!state.is_never_asked()).then_some(NOW);
-            let host = host(&format!("n{n}"));
+            let host = labelled(&format!("n{n}"));
             let record = Record { state, due, ..Record::discovered(host.clone(), NOW, NOW) };
             row::insert(&connection, &record).unwrap();
             if noted {
@@ -74,7 +74,7 @@ proptest! {
 async fn crowded(living: usize, crowd: usize) -> Census {
     let census = Census::new();
     for n in 0..living {
-        let record = Record::discovered(host(&format!("living{n}")), NOW, NOW);
+        let record = Record::discovered(labelled(&format!("living{n}")), NOW, NOW);
         census
             .put(Record {
                 state: State::Alive,
@@ -84,7 +84,7 @@ async fn crowded(living: usize, crowd: usize) -> Census {
     }
     let long_due = NOW.minus(HOUR);
     for n in 0..crowd {
-        let record = |kind| Record::discovered(host(&format!("{kind}{n}")), NOW, long_due);
+        let record = |kind| Record::discovered(labelled(&format!("{kind}{n}")), NOW, long_due);
         census.put(record("new")).await;
         census
             .put(Record {
@@ -96,7 +96,7 @@ async fn crowded(living: usize, crowd: usize) -> Census {
         census
             .writer
             .release(
-                &host(&format!("retry{n}")),
+                &labelled(&format!("retry{n}")),
                 long_due,
                 Some("put off".to_owned()),
             )
@@ -156,7 +156,7 @@ async fn a_host_changes_its_class_with_its_row() {
     census.take("a").await;
     census
         .writer
-        .release(&host("a"), NOW, Some("put off".to_owned()))
+        .release(&labelled("a"), NOW, Some("put off".to_owned()))
         .await
         .unwrap();
     class(Class::Retry).await;

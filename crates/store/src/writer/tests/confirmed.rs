@@ -23,7 +23,7 @@ async fn whatever_a_verdict_changes_is_in_the_row_afterwards() {
         wall: None,
         retry_after_s: None,
     };
-    let moved = Verdict::Moved { to: host("b") };
+    let moved = Verdict::Moved { to: labelled("b") };
     let mut verdicts = Vec::new();
     let registrations = [Some(false), Some(true), None].map(registering);
     let others = [alive(), hidden, newer, refused, moved];
@@ -35,7 +35,7 @@ async fn whatever_a_verdict_changes_is_in_the_row_afterwards() {
     for (number, verdict) in (0..).zip(verdicts) {
         let now = NOW.plus(HOUR * 30 * number);
         let taken = census.take("a").await;
-        census.writer.count_fault(&host("a")).await.unwrap();
+        census.writer.count_fault(&labelled("a")).await.unwrap();
         census
             .sql("UPDATE hosts SET last_note = 'put off', interruptions = 1")
             .await;

@@ -10,7 +10,7 @@ fn admits_all(_host: &Host) -> bool {
 }
 
 async fn park(census: &Census, name: &str) {
-    let name = host(name);
+    let name = labelled(name);
     let parked = census.writer.park(&name, NOW);
     assert_eq!(parked.await.unwrap(), Park::Done);
 }
@@ -60,11 +60,19 @@ async fn a_name_that_is_still_refused_stays_parked() {
     assert_eq!(back, 1);
     assert_eq!(census.stored("a").record.state.name().as_str(), "parked");
     // The operator adds a name that is admitted.
-    let added = census.writer.add_now(vec![host("a")], NOW).await.unwrap();
-    assert_eq!(added, [(host("a"), AddedAs::New)]);
+    let added = census
+        .writer
+        .add_now(vec![labelled("a")], NOW)
+        .await
+        .unwrap();
+    assert_eq!(added, [(labelled("a"), AddedAs::New)]);
     assert_eq!(census.take_due(9).await, ["a.example"]);
-    let added = census.writer.add_now(vec![host("a")], NOW).await.unwrap();
-    assert_eq!(added, [(host("a"), AddedAs::Known)]);
+    let added = census
+        .writer
+        .add_now(vec![labelled("a")], NOW)
+        .await
+        .unwrap();
+    assert_eq!(added, [(labelled("a"), AddedAs::Known)]);
 }
 
 /// Hidden and other hosts, more of each than one transaction examines.
@@ -113,9 +121,13 @@ async fn parking_never_loses_an_opt_out_by_word_of_mouth() {
     let census = Census::with(&["a", "b"]).await;
     let by = OptedOutBy::Owner;
     for name in ["a", "b"] {
-        census.writer.opt_out(&host(name), by, NOW).await.unwrap();
+        census
+            .writer
+            .opt_out(&labelled(name), by, NOW)
+            .await
+            .unwrap();
     }
-    let a = host("a");
+    let a = labelled("a");
     let parked = census.writer.park(&a, NOW);
     assert_eq!(parked.await.unwrap(), Park::OptedOut { by });
     // Refused by this version's rules, and valid by the next one's.

@@ -91,7 +91,7 @@ fn with_moments_at(at: Timestamp) -> Record {
         since: at,
         last_alive: Some(at),
         last_checked: Some(at),
-        ..Record::discovered(host("a"), at, NOW)
+        ..Record::discovered(labelled("a"), at, NOW)
     }
 }
 
@@ -135,7 +135,9 @@ async fn a_start_by_a_clock_that_is_a_year_behind_takes_nobodys_past_away() {
 #[tokio::test]
 async fn rows_whose_name_is_no_longer_valid_are_parked_and_never_stop_the_census() {
     let census = Census::with(&["a", "b", "c", "d"]).await;
-    census.check("c", &Verdict::Moved { to: host("d") }).await;
+    census
+        .check("c", &Verdict::Moved { to: labelled("d") })
+        .await;
     census
         .sql(
             "UPDATE hosts SET name = 'not a name' WHERE name = 'a.example';

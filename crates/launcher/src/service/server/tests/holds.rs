@@ -5,7 +5,7 @@
 use super::super::*;
 use crate::client::{Frame, LauncherClient};
 use crate::tests::fake_engine::{FakeEngine, Mishap, Script};
-use protocol::Host;
+use kit::labelled;
 use tokio::io::{AsyncReadExt as _, DuplexStream};
 use tokio::time::Instant;
 
@@ -36,14 +36,10 @@ fn id(number: u128) -> CheckId {
     CheckId::from_random(number)
 }
 
-fn host() -> Host {
-    Host::parse("a.example").unwrap()
-}
-
 fn launch_line() -> Vec<u8> {
     let request = Request::Launch {
         check: id(1),
-        host: host(),
+        host: labelled("a"),
     };
     let mut line = serde_json::to_vec(&request).unwrap();
     line.push(b'\n');
@@ -58,7 +54,11 @@ impl Running {
     /// Launches, reads to the last frame, and returns how long that took.
     async fn launch(&self, number: u128) -> (Frame, Duration) {
         let before = Instant::now();
-        let mut container = self.client.launch(&id(number), &host()).await.unwrap();
+        let mut container = self
+            .client
+            .launch(&id(number), &labelled("a"))
+            .await
+            .unwrap();
         loop {
             let frame = container.next().await.unwrap();
             if matches!(frame, Frame::End(_) | Frame::Fault(_)) {
@@ -223,7 +223,7 @@ async fn an_answer_that_nobody_reads_is_given_up() {
 async fn a_kill_frees_the_place_of_a_flood_that_nobody_reads() {
     let running = launcher(Script::Flood);
     running.launcher.shared.settled().await;
-    let _standing = running.client.launch(&id(1), &host()).await.unwrap();
+    let _standing = running.client.launch(&id(1), &labelled("a")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let before = Instant::now();
     assert!(running.client.kill(&id(1)).await.unwrap());
@@ -239,7 +239,7 @@ async fn a_kill_frees_the_place_of_a_flood_that_nobody_reads() {
 async fn of_a_flood_that_nobody_reads_a_few_chunks_are_held() {
     let running = launcher(Script::Flood);
     running.launcher.shared.settled().await;
-    let standing = running.client.launch(&id(1), &host()).await.unwrap();
+    let standing = running.client.launch(&id(1), &labelled("a")).await.unwrap();
     tokio::time::sleep(Duration::from_secs(60)).await;
     let chunks = running.engine().flooded_chunks();
     println!("drawn from a flood that nobody reads: {chunks} chunks of 32 KiB");
@@ -281,6 +281,6 @@ async fn ten_thousand_connections_that_say_nothing_pass_by() {
     running.until_free("they are gone").await;
     let client = LauncherClient::socket(&path);
     assert_eq!(client.status().await.unwrap().running, 0);
-    let mut container = client.launch(&id(1), &host()).await.unwrap();
+    let mut container = client.launch(&id(1), &labelled("a")).await.unwrap();
     while !matches!(container.next().await.unwrap(), Frame::End(_)) {}
 }

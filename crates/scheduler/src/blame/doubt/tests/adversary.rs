@@ -274,9 +274,9 @@ fn place(who: Who) -> IpAddr {
 
 fn name_of(who: Who, began: i64) -> Host {
     match who {
-        Who::Honest(n) => host(&format!("honest{n}")),
-        Who::Hostile { .. } => host(&format!("hostile{}", began % 14)),
-        Who::Canary => host("canary"),
+        Who::Honest(n) => labelled(&format!("honest{n}")),
+        Who::Hostile { .. } => labelled(&format!("hostile{}", began % 14)),
+        Who::Canary => labelled("canary"),
     }
 }
 
