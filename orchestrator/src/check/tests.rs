@@ -20,8 +20,6 @@ use super::*;
 use crate::check::slot_queue::{Signal, SlotQueue};
 use crate::services::clock::{Random, SystemClock};
 
-const HELLO: &[u8] = b"{\"hello\":{\"protocol\":3,\"checker\":\"0.1.0\"}}\n";
-
 /// Answers each connection's first line, and keeps it open until the other end closes.
 fn part(path: &Path, answer: Vec<u8>) {
     let listener = UnixListener::bind(path).unwrap();
@@ -169,7 +167,7 @@ fn is_engine(ended: &Result<CheckOutcome, Fault>) -> bool {
 async fn a_container_signals_its_first_output_once_and_one_that_does_not_come_up_never() {
     let mut rig = Rig::new();
     let up = [
-        frame(FrameKind::Stdout, HELLO),
+        frame(FrameKind::Stdout, format!("{}\n", kit::HELLO).as_bytes()),
         frame(FrameKind::Stdout, b"more, which is no second start"),
         fault(FaultKind::BadRequest),
     ];

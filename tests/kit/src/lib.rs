@@ -11,6 +11,9 @@ use census::state::{Record, State, Verdict};
 use census::time::Timestamp;
 use protocol::{DeadReason, Host, Instance, Private};
 
+/// The first line of a sound output.
+pub const HELLO: &str = r#"{"hello":{"protocol":3,"checker":"0.1.0"}}"#;
+
 /// The present of a test that has no other.
 pub const NOW: Timestamp = Timestamp(1_790_000_000_000);
 

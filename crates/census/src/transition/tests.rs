@@ -54,6 +54,7 @@ fn alive() -> Verdict {
         version: Some("4.5.0".to_owned()),
         private: Private::No,
         open_registrations: Some(true),
+        ..Instance::default()
     })
 }
 

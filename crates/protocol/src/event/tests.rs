@@ -11,9 +11,10 @@ fn events_are_read_and_written_as_this_json() {
         protocol: limits::PROTOCOL_VERSION,
         checker: "0.1.0".to_owned(),
     };
-    let line = r#"{"hello":{"protocol":3,"checker":"0.1.0"}}"#;
+    let version = limits::PROTOCOL_VERSION;
+    let line = format!(r#"{{"hello":{{"protocol":{version},"checker":"0.1.0"}}}}"#);
     assert_eq!(serde_json::to_string(&hello).unwrap(), line);
-    assert_eq!(parse(line), Some(hello));
+    assert_eq!(parse(&line), Some(hello));
     assert_eq!(parse(r#"{"opted_out":{}}"#), Some(Event::OptedOut {}));
 }
 

@@ -1,9 +1,8 @@
 use super::*;
-use kit::labelled;
+use kit::{HELLO, labelled};
 use proptest::prelude::*;
 use protocol::Private;
 
-const HELLO: &str = r#"{"hello":{"protocol":3,"checker":"0.1.0"}}"#;
 const ALIVE: &str = r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#;
 const PEERS: &str = r#"{"peers":{"hosts":["a.example","host.example","b.example"]}}"#;
 const PEERS_END: &str = r#"{"peers_end":{"outcome":"complete","dropped":2}}"#;

@@ -1,9 +1,10 @@
+use kit::HELLO;
+
 use super::*;
 use proptest::prelude::*;
 use protocol::order::delivery::{Message, MessageBody};
 use protocol::{Host, ListPath};
 
-const HELLO: &str = r#"{"hello":{"protocol":3,"checker":"0.1.0"}}"#;
 const FIRST: &str = r#"{"posted":{"message":0,"status":201}}"#;
 const SECOND: &str = r#"{"posted":{"message":1,"status":410}}"#;
 const BUSY: &str = r#"{"posted":{"message":1,"status":429,"retry_after_s":90}}"#;

@@ -1,10 +1,11 @@
+use kit::HELLO;
+
 use super::*;
 use crate::check::Report;
 use census::state::Verdict;
 use proptest::prelude::*;
 use protocol::ListPath;
 
-const HELLO: &str = r#"{"hello":{"protocol":3,"checker":"0.1.0"}}"#;
 const ALIVE: &str = r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#;
 const PEERS: &str = r#"{"peers":{"hosts":["a.example","host.example","a.example"]}}"#;
 const PEERS_END: &str = r#"{"peers_end":{"outcome":"complete","dropped":2}}"#;

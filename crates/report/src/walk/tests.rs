@@ -1,7 +1,8 @@
+use kit::HELLO;
+
 use super::*;
 use proptest::prelude::*;
 
-const HELLO: &str = r#"{"hello":{"protocol":3,"checker":"0.1.0"}}"#;
 const PEERS: &str = r#"{"peers":{"hosts":["b.example","a.example"]}}"#;
 const WALKED: &str = r#"{"walked":{"outcome":"complete","requests":7,"posts":40}}"#;
 const BUSY: &str =
