@@ -2,6 +2,7 @@ use super::*;
 use kit::{HELLO, labelled};
 use proptest::prelude::*;
 use protocol::Private;
+use protocol::limits::PROTOCOL_VERSION;
 
 const ALIVE: &str = r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#;
 const PEERS: &str = r#"{"peers":{"hosts":["a.example","host.example","b.example"]}}"#;
@@ -108,7 +109,7 @@ fn what_is_out_of_order_ends_the_check() {
         (&[ALIVE][..], Breach::NoHello),
         (&["rubbish"], Breach::NoHello),
         (
-            &[r#"{"hello":{"protocol":4,"checker":"9"}}"#],
+            &[r#"{"hello":{"protocol":99,"checker":"9"}}"#],
             Breach::NoHello,
         ),
         (&[HELLO, HELLO], Breach::OutOfOrder),
@@ -189,7 +190,7 @@ fn before_hello_it_is_ours() {
 /// proves nothing about the host, not even that it is alive.
 #[test]
 fn a_checker_of_another_protocol_says_nothing_about_its_host() {
-    for protocol in [2, 4] {
+    for protocol in [PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1] {
         let hello = format!(r#"{{"hello":{{"protocol":{protocol},"checker":"9"}}}}"#);
         for (finding, end) in [(ALIVE, ended(0)), (TIMEOUT, ended(0)), (TIMEOUT, None)] {
             let (report, _) = feed(&[&hello, finding, DONE]);

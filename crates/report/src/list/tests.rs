@@ -172,7 +172,7 @@ fn what_fails_on_our_side_is_a_fault() {
         "{fault}"
     );
     let other = conclude(
-        feed(lines, &[r#"{"hello":{"protocol":4,"checker":"9.0.0"}}"#]),
+        feed(lines, &[r#"{"hello":{"protocol":99,"checker":"9.0.0"}}"#]),
         end(0),
         &account(),
         "",
