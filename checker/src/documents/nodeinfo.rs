@@ -4,6 +4,8 @@
 //! marks. Rejects what is no JSON object, has no supported link, or has no usable `software.name`.
 //! Usage statistics are ignored, because nobody can check them.
 
+mod variant;
+
 use protocol::limits::SOFTWARE_BYTES_MAX;
 use protocol::{Instance, Private};
 use serde::Deserialize;
@@ -14,6 +16,7 @@ use crate::documents::json::{
     JsonError, Members, Object, Scalar, Taken, members, parse_document, pass_over_array,
     read_members,
 };
+use variant::variant;
 
 /// The path of the document that holds the links, the same on every host.
 pub const WELL_KNOWN_PATH: &str = "/.well-known/nodeinfo";
@@ -89,8 +92,10 @@ pub fn read(document: &[u8]) -> Result<About, NodeinfoError> {
     }
     let version = software.version.into_text();
     let version = version.filter(|version| !version.contains(char::is_control));
+    let repository = software.repository.into_text();
     let is_private = root.metadata.0.unwrap_or_default().private == Scalar::Truth(true);
     let instance = Instance {
+        variant: variant(&name, version.as_deref(), repository.as_deref()),
         software: Some(name),
         version: version.map(|version| cut(version, SOFTWARE_BYTES_MAX)),
         private: if is_private {
@@ -231,9 +236,15 @@ members!(Root {
 struct Software {
     name: Scalar,
     version: Scalar,
+    /// Since NodeInfo 2.1.
+    repository: Scalar,
 }
 
-members!(Software { "name" => name, "version" => version });
+members!(Software {
+    "name" => name,
+    "version" => version,
+    "repository" => repository,
+});
 
 #[derive(Debug, Default)]
 struct Metadata {
@@ -424,6 +435,22 @@ mod tests {
         }
         let long = "x".repeat(129);
         check(&format!(r#"{{"software":{{"name":"{long}"}}}}"#), None);
+    }
+
+    #[test]
+    fn the_repository_tells_a_fork_and_is_optional() {
+        for (repository, expect) in [
+            (
+                r#","repository":"https://github.com/somebody/misskey""#,
+                Some("somebody"),
+            ),
+            (r#","repository":7"#, None),
+            ("", None),
+        ] {
+            let document = format!(r#"{{"software":{{"name":"misskey"{repository}}}}}"#);
+            let about = read(document.as_bytes()).unwrap();
+            assert_eq!(about.instance.variant.as_deref(), expect, "{document}");
+        }
     }
 
     #[test]

@@ -49,6 +49,7 @@ struct Members<'r> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last_alive: Option<Moment>,
     open_registrations: Option<bool>,
+    variant: Option<Cow<'r, str>>,
 }
 
 impl From<ListedRow> for Row {
@@ -72,6 +73,7 @@ impl From<Members<'_>> for Row {
                 software: members.software.map(Cow::into_owned),
                 version: members.version.map(Cow::into_owned),
                 open_registrations: members.open_registrations,
+                variant: members.variant.map(Cow::into_owned),
                 ..Instance::default()
             },
         }
@@ -104,6 +106,7 @@ impl<'r> Members<'r> {
             first_seen,
             last_alive: None,
             open_registrations: instance.open_registrations,
+            variant: instance.variant.as_deref().map(Cow::from),
         }
     }
 }
@@ -223,23 +226,25 @@ mod tests {
             instance: Instance {
                 software: Some("mastodon".to_owned()),
                 open_registrations: Some(false),
+                variant: Some("glitch".to_owned()),
                 ..Instance::default()
             },
         };
         let line = serde_json::to_string(&row).unwrap();
         assert_eq!(
             line,
-            r#"{"host":"a.example","software":"mastodon","version":null,"state":"dying","first_seen":"1970-01-01T00:00:00Z","last_alive":"2023-11-14T22:13:20Z","open_registrations":false}"#
+            r#"{"host":"a.example","software":"mastodon","version":null,"state":"dying","first_seen":"1970-01-01T00:00:00Z","last_alive":"2023-11-14T22:13:20Z","open_registrations":false,"variant":"glitch"}"#
         );
         assert_eq!(serde_json::from_str::<ListedRow>(&line).unwrap(), row);
         let silent = ListedRow {
             instance: Instance {
                 open_registrations: None,
+                variant: None,
                 ..row.instance.clone()
             },
             ..row.clone()
         };
-        let null = line.replace(":false}", ":null}");
+        let null = line.replace(r#":false,"variant":"glitch"}"#, r#":null,"variant":null}"#);
         assert_eq!(serde_json::to_string(&silent).unwrap(), null);
         assert_eq!(serde_json::from_str::<ListedRow>(&null).unwrap(), silent);
         assert_eq!(row.last_alive.day(), "2023-11-14");

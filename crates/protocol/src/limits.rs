@@ -3,7 +3,7 @@
 /// Version of the wire that `hello` announces. A checker with another version is a mistake of our
 /// deployment, hence a fault. The version rises with every field, even an optional one: unknown
 /// fields end a check, and after `hello` that counts against the host.
-pub const PROTOCOL_VERSION: u32 = 3;
+pub const PROTOCOL_VERSION: u32 = 4;
 
 /// Longest line without its newline. A full `peers` line has 60 KiB, which leaves 4 KiB for its
 /// frame.

@@ -289,6 +289,7 @@ fn harmless_instance(instance: Instance) -> Instance {
     Instance {
         software: instance.software.map(harmless),
         version: instance.version.map(harmless),
+        variant: instance.variant.map(harmless),
         ..instance
     }
 }

@@ -40,6 +40,8 @@ pub struct Explanation {
     pub version: Option<String>,
     /// NodeInfo's `openRegistrations`. `None` if NodeInfo has no such field.
     pub open_registrations: Option<bool>,
+    /// The fork that its version or its repository names.
+    pub variant: Option<String>,
     /// When a check last found it alive.
     pub last_alive: Option<String>,
     /// When the last verdict came in.
@@ -167,6 +169,7 @@ impl Explanation {
             .map(|software| format!("{software} {}", self.version.as_deref().unwrap_or("")));
         line("group", self.group.as_ref());
         line("software", software.as_ref());
+        line("fork", self.variant.as_ref());
         let sign_up = self.open_registrations.map(registrations);
         line("sign-up", sign_up.map(str::to_owned).as_ref());
         line("last alive", self.last_alive.as_ref());
@@ -263,6 +266,7 @@ fn of_stored(stored: &Stored, explanation: Explanation) -> Explanation {
         software: record.instance.software.clone(),
         version: record.instance.version.clone(),
         open_registrations: record.instance.open_registrations,
+        variant: record.instance.variant.clone(),
         last_alive: record.last_alive.map(rfc3339),
         last_checked: record.last_checked.map(rfc3339),
         in_flight: stored.in_flight,
@@ -294,6 +298,7 @@ fn bare(host: &Host, state: &str) -> Explanation {
         software: None,
         version: None,
         open_registrations: None,
+        variant: None,
         last_alive: None,
         last_checked: None,
         next_check: None,

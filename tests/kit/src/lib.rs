@@ -12,7 +12,7 @@ use census::time::Timestamp;
 use protocol::{DeadReason, Host, Instance, Private};
 
 /// The first line of a sound output.
-pub const HELLO: &str = r#"{"hello":{"protocol":3,"checker":"0.1.0"}}"#;
+pub const HELLO: &str = r#"{"hello":{"protocol":4,"checker":"0.1.0"}}"#;
 
 /// The present of a test that has no other.
 pub const NOW: Timestamp = Timestamp(1_790_000_000_000);
@@ -40,6 +40,7 @@ pub fn numbered(number: usize) -> Host {
 pub fn instance() -> Instance {
     Instance {
         private: Private::No,
+        variant: Some("glitch".to_owned()),
         ..software("mastodon", "4.5.0")
     }
 }

@@ -53,6 +53,7 @@ fn rows() -> Vec<ListedRow> {
                     0 => None,
                     rest => Some(rest == 1),
                 },
+                variant: version.map(str::to_owned),
                 ..Instance::default()
             },
         })

@@ -23,6 +23,10 @@ pub struct Instance {
     /// `openRegistrations`. `None` if it is no boolean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_registrations: Option<bool>,
+    /// The fork that it runs, in one lower-case word, as its version or its repository names it.
+    /// `None` for the software's own version, and where nothing names a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
 }
 
 /// Whether an instance asks to be left out of statistics.
@@ -45,7 +49,10 @@ impl Instance {
         self.software
             .as_ref()
             .is_some_and(|name| !name.is_empty() && is_short(name))
-            && self.version.as_ref().is_none_or(is_short)
+            && [&self.version, &self.variant]
+                .into_iter()
+                .flatten()
+                .all(is_short)
     }
 }
 

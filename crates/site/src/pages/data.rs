@@ -20,7 +20,7 @@ const FILES: [(&str, &str); 10] = [
     ),
     (
         "/data/instances.ndjson",
-        "One JSON object per line and listed host: host, software, version, state, open_registrations, first_seen, last_alive.",
+        "One JSON object per line and listed host: host, software, version, variant (the fork), state, open_registrations, first_seen, last_alive.",
     ),
     (
         "/data/instances.csv",

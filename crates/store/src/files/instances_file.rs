@@ -28,12 +28,13 @@ CREATE TABLE instances (
     state      TEXT NOT NULL, -- alive, dying or moving
     first_seen TEXT NOT NULL, -- RFC 3339 in UTC
     last_alive TEXT NOT NULL, -- RFC 3339 in UTC
-    open_registrations INTEGER CHECK (open_registrations IN (0, 1)) -- NULL: it does not say
+    open_registrations INTEGER CHECK (open_registrations IN (0, 1)), -- NULL: it does not say
+    variant    TEXT           -- NULL: nothing names a fork
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX instances_software ON instances (software, version);";
 
-pub(crate) const INSERT: &str = "INSERT INTO instances (host, software, version, state, first_seen, last_alive, open_registrations) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+pub(crate) const INSERT: &str = "INSERT INTO instances (host, software, version, state, first_seen, last_alive, open_registrations, variant) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
 /// Reads only the index, in its order, so a million rows are counted without sorting.
 pub(crate) const COUNT: &str =
@@ -102,7 +103,8 @@ impl InstancesFile {
                 row.state,
                 row.first_seen,
                 row.last_alive,
-                row.instance.open_registrations
+                row.instance.open_registrations,
+                row.instance.variant
             ])
         };
         insert(&self.connection).map(drop).map_err(io_error)

@@ -26,7 +26,7 @@ pub struct Listed<'r> {
 /// that: otherwise SQLite uses `hosts_state` and sorts everything at the end. Names are sorted by
 /// bytes. The columns are those that `crates/dump/columns.toml` calls public, and the index has all
 /// of them.
-pub(crate) const LISTED: &str = "SELECT name, software, version, state, first_seen, last_alive, open_registrations \
+pub(crate) const LISTED: &str = "SELECT name, software, version, state, first_seen, last_alive, open_registrations, variant \
      FROM hosts AS host INDEXED BY hosts_listable \
      WHERE hidden = 0 AND last_alive IS NOT NULL AND state IN ('alive', 'dying', 'moving') \
      AND last_alive >= ?1 \
@@ -99,6 +99,7 @@ fn listed<'r>(row: &'r rusqlite::Row<'_>) -> Result<Listed<'r>, StoreError> {
             software: row.get(1)?,
             version: row.get(2)?,
             open_registrations: row.get(6)?,
+            variant: row.get(7)?,
             ..Instance::default()
         },
     })

@@ -30,7 +30,7 @@ const PARTS_CELLS: [char; 4] = [';', '\t', '\r', '\n'];
 
 impl Format for Csv {
     fn head(&self) -> &'static [u8] {
-        b"host,software,version,state,first_seen,last_alive,open_registrations\r\n"
+        b"host,software,version,state,first_seen,last_alive,open_registrations,variant\r\n"
     }
 
     fn row(&self, _earlier: u64, row: &ListedRow, out: &mut Vec<u8>) -> io::Result<()> {
@@ -44,6 +44,7 @@ impl Format for Csv {
             Some(&first_seen),
             Some(&last_alive),
             instance.open_registrations.map(word),
+            instance.variant.as_deref(),
         ];
         for (number, field) in fields.into_iter().enumerate() {
             if number > 0 {

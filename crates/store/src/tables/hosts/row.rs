@@ -39,7 +39,7 @@ impl HostRow {
 macro_rules! columns {
     () => {
         "id, name, state, since, state_before, count, gone, gone_last, target, opted_out_by, hidden, refuses, software, version, \
-         open_registrations, first_seen, last_alive, last_checked, due, in_flight, interruptions, faults, doublings, alive_count, \
+         open_registrations, variant, first_seen, last_alive, last_checked, due, in_flight, interruptions, faults, doublings, alive_count, \
          last_note, group_id, held_back"
     };
 }
@@ -79,14 +79,14 @@ pub(crate) const FIND: &str = concat!("SELECT ", columns!(), " FROM hosts WHERE 
 pub(crate) const IS_KNOWN: &str = "SELECT EXISTS (SELECT 1 FROM hosts WHERE name = ?1)";
 
 pub(crate) const INSERT: &str = "INSERT INTO hosts (name, state, since, state_before, count, gone, gone_last, target, opted_out_by, hidden, \
-     refuses, software, version, open_registrations, first_seen, last_alive, last_checked, due, doublings, alive_count) \
+     refuses, software, version, open_registrations, variant, first_seen, last_alive, last_checked, due, doublings, alive_count) \
      VALUES (:name, :state, :since, :state_before, :count, :gone, :gone_last, :target, :opted_out_by, :hidden, :refuses, :software, \
-     :version, :open_registrations, :first_seen, :last_alive, :last_checked, :due, :doublings, :alive_count)";
+     :version, :open_registrations, :variant, :first_seen, :last_alive, :last_checked, :due, :doublings, :alive_count)";
 
 /// Never writes `name` and `first_seen`: no verdict changes a host's identity (invariant I3).
 pub(crate) const UPDATE: &str = "UPDATE hosts SET state = :state, since = :since, state_before = :state_before, count = :count, gone = :gone, \
      gone_last = :gone_last, target = :target, opted_out_by = :opted_out_by, hidden = :hidden, refuses = :refuses, \
-     software = :software, version = :version, open_registrations = :open_registrations, last_alive = :last_alive, \
+     software = :software, version = :version, open_registrations = :open_registrations, variant = :variant, last_alive = :last_alive, \
      last_checked = :last_checked, due = :due, doublings = :doublings, alive_count = :alive_count WHERE id = :id";
 
 /// What a verdict changes for an alive host whose state stays the same. The only indexes it touches
@@ -126,6 +126,7 @@ pub(crate) fn insert(connection: &Connection, record: &Record) -> Result<(), Sto
         ":software": record.instance.software,
         ":version": record.instance.version,
         ":open_registrations": record.instance.open_registrations,
+        ":variant": record.instance.variant,
         ":first_seen": record.first_seen.0,
         ":last_alive": record.last_alive.map(|at| at.0),
         ":last_checked": record.last_checked.map(|at| at.0),
@@ -154,6 +155,7 @@ pub(crate) fn update(connection: &Connection, id: i64, record: &Record) -> Resul
         ":software": record.instance.software,
         ":version": record.instance.version,
         ":open_registrations": record.instance.open_registrations,
+        ":variant": record.instance.variant,
         ":last_alive": record.last_alive.map(|at| at.0),
         ":last_checked": record.last_checked.map(|at| at.0),
         ":due": record.due.map(|at| at.0),
@@ -277,6 +279,7 @@ pub(crate) fn decode(row: &Row<'_>) -> Result<HostRow, StoreError> {
             software: row.get(const { at("software") })?,
             version: row.get(const { at("version") })?,
             open_registrations: row.get(const { at("open_registrations") })?,
+            variant: row.get(const { at("variant") })?,
             ..Instance::default()
         },
         first_seen: Timestamp(row.get(const { at("first_seen") })?),
