@@ -358,9 +358,11 @@ where
         bytes_max: REQUEST_BYTES_MAX,
         time_max,
     };
-    let line = local_socket::read_line(&mut reader, limits).await?;
-    let answer = match parse::<Request>(&line) {
-        Ok(request) => answer(request).await,
+    let answer = match local_socket::read_line(&mut reader, limits).await {
+        Ok(line) => match parse::<Request>(&line) {
+            Ok(request) => answer(request).await,
+            Err(error) => Answer::Failed(format!("not a request: {error}")),
+        },
         Err(error) => Answer::Failed(format!("not a request: {error}")),
     };
     let line = serde_json::to_vec(&answer)?;

@@ -13,7 +13,7 @@ use admission::KeyHash;
 use census::source::Memory;
 use census::time::Calendar;
 use dump::Force;
-use local_socket::{Connection, LineError, LineLimits, Listener};
+use local_socket::{Connection, LineLimits, Listener};
 use protocol::Host;
 use store::{StoreError, Writer};
 use tokio::net::UnixStream;
@@ -405,10 +405,7 @@ async fn converse(stream: UnixStream, handler: &Handler) -> anyhow::Result<()> {
     } = Connection::from(stream);
     let request = match local_socket::read_line(&mut reader, REQUEST_LIMITS).await {
         Ok(line) => serde_json::from_slice(&line).map_err(|error| error.to_string()),
-        Err(error @ LineError::TooLong(_)) => Err(error.to_string()),
-        Err(error @ (LineError::Io(_) | LineError::Ended | LineError::Late(_))) => {
-            return Err(error.into());
-        }
+        Err(error) => Err(error.to_string()),
     };
     let (answers, mut outgoing) = mpsc::channel(64);
     let serve = async {
