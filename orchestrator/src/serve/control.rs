@@ -403,18 +403,16 @@ async fn converse(stream: UnixStream, handler: &Handler) -> anyhow::Result<()> {
         mut reader,
         mut writer,
     } = Connection::from(stream);
-    let request = match local_socket::read_line(&mut reader, REQUEST_LIMITS).await {
-        Ok(line) => serde_json::from_slice(&line).map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
+    let line = local_socket::read_line(&mut reader, REQUEST_LIMITS).await;
+    let request = line.and_then(|line| Ok(serde_json::from_slice(&line)?));
     let (answers, mut outgoing) = mpsc::channel(64);
     let serve = async {
         match request {
             Ok(request) => handler.handle(request, &answers).await,
-            Err(error) => answers
-                .send(Answer::Failed(format!("not a request: {error}")))
-                .await
-                .unwrap_or_default(),
+            Err(error) => {
+                let why = format!("not a request: {:#}", anyhow::Error::from(error));
+                answers.send(Answer::Failed(why)).await.ok();
+            }
         }
         drop(answers);
     };
