@@ -11,6 +11,5 @@ pub mod direct;
 pub mod lab;
 pub mod role;
 pub mod stage;
-pub mod wire;
 
 pub mod making;

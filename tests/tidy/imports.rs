@@ -200,6 +200,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "console",
             "gateway",
             "launcher",
+            "local-socket",
             "push",
             "report",
             "token",

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bench::shared::processes::Processes;
 use bench::shared::role::Role;
 use bench::shared::stage::Stage;
-use bench::shared::wire;
+use launcher::LauncherClient;
 use protocol::Host;
 
 /// Interval between two reads of the launcher's counters.
@@ -90,14 +90,14 @@ impl<'stage> Whole<'stage> {
         checks: usize,
         begin: impl Future<Output = Result<()>>,
     ) -> Result<()> {
-        let launcher = self.stage.launcher_socket();
-        let before = wire::launcher_status(&launcher).await?.launches_total;
+        let launcher = LauncherClient::socket(self.stage.launcher_socket());
+        let before = launcher.status().await?.launches_total;
         let wanted = before + u64::try_from(checks)?;
         begin.await?;
         let began = Instant::now();
         let wait_max = CHECK_WAIT_MAX * u32::try_from(checks)?;
         loop {
-            let status = wire::launcher_status(&launcher).await?;
+            let status = launcher.status().await?;
             if status.launches_total >= wanted && status.running == 0 {
                 return Ok(());
             }

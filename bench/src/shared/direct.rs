@@ -13,14 +13,13 @@ use bollard::query_parameters::{
     StartContainerOptions, WaitContainerOptionsBuilder,
 };
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use gateway::{Egress, GatewayClient, Opened};
 use launcher::engine::EngineKind;
 use launcher::engine::create::create_body;
 use launcher::spec::Spec;
-use protocol::Host;
 use protocol::order::AskPeers;
+use protocol::{CheckId, CheckOrder, Host};
 use tokio::sync::mpsc;
-
-use super::wire::{self, Ready};
 
 /// Connections kept ready: more than are used while the gateway opens one, and few enough that none
 /// expires.
@@ -36,6 +35,38 @@ pub struct Direct {
     pub(super) gateway_socket: PathBuf,
 }
 
+/// An open way to one host through the gateway. Dropping it closes it.
+#[derive(Debug)]
+pub struct Ready {
+    check: CheckId,
+    host: Host,
+    _egress: Egress,
+}
+
+impl Ready {
+    /// Requests a way to `host` from the gateway, with the orchestrator's order.
+    async fn open(gateway: &GatewayClient, host: Host, peers: AskPeers) -> Result<Self> {
+        let check = CheckId::from_random(rand::random());
+        let order = CheckOrder {
+            contact: super::stage::CONTACT.to_owned(),
+            peers,
+            list: None,
+            walk: None,
+            delivery: None,
+        };
+        let (group, wish) = (host.to_string(), protocol::egress::Wish::default());
+        let opened = gateway.open(check.clone(), host.clone(), group, order, wish);
+        match opened.await? {
+            Opened::Ready(egress) => Ok(Self {
+                check,
+                host,
+                _egress: egress,
+            }),
+            other => bail!("{host}: the gateway answered {other:?} where it should be ready"),
+        }
+    }
+}
+
 impl Direct {
     /// Lets the gateway open connections to `hosts`. Returns them once the first ones, or as many
     /// as can be expected, are ready. The first and every n-th after it requests its host's peers.
@@ -45,7 +76,7 @@ impl Direct {
         peers_every: usize,
     ) -> mpsc::Receiver<Result<Ready>> {
         let (sender, ready) = mpsc::channel(READY);
-        let gateway = self.gateway_socket.clone();
+        let gateway = GatewayClient::new(self.gateway_socket.clone());
         let wanted = hosts.size_hint().0.min(READY);
         tokio::spawn(async move {
             for (number, host) in hosts.enumerate() {
@@ -54,7 +85,7 @@ impl Direct {
                 } else {
                     AskPeers::Skip
                 };
-                let way = wire::open(&gateway, host, peers).await;
+                let way = Ready::open(&gateway, host, peers).await;
                 if sender.send(way).await.is_err() {
                     return;
                 }

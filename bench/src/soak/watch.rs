@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use bench::shared::measure::{Cost, Start};
 use bench::shared::processes::Processes;
-use bench::shared::wire;
+use launcher::LauncherClient;
 use orchestrator::daemon::LiveState;
 use orchestrator::serve::control::{self, Answer, Request};
 
@@ -124,7 +124,7 @@ impl Watch {
     }
 
     async fn look(&self) -> Result<Look> {
-        let status = wire::launcher_status(&self.launcher).await?;
+        let status = LauncherClient::socket(&self.launcher).status().await?;
         let asked = Instant::now();
         let socket = self.data.join("control.sock");
         let mut conversation = control::ask(&socket, &Request::Live {})

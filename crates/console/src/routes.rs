@@ -27,6 +27,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
+use local_socket::WireError;
 use local_socket::guard::Refused;
 use tokio::sync::Semaphore;
 
@@ -34,7 +35,7 @@ use crate::form::{self, Fields};
 use crate::login::{Logins, Visitor};
 use crate::pages::{self, Page};
 use crate::reply::{asset, html, see_other};
-use crate::wire::{self, Answer, Census, WireError};
+use crate::wire::{self, Answer, Census};
 
 pub(crate) struct Shared {
     pub(crate) logins: Logins,
@@ -121,7 +122,7 @@ impl Shared {
                 Err(pages::of_visitor(visitor, "Not possible", &why, status).into())
             }
             Ok(answer) => Ok(answer),
-            Err(error @ WireError::Message(_)) => Err(out_of_turn(visitor, &error)),
+            Err(error @ WireError::NotUnderstood(_)) => Err(out_of_turn(visitor, &error)),
             Err(error) => {
                 tracing::error!(error = %with_causes(&error), "no answer from the daemon: check that it runs and that its setting `console_socket` is true");
                 let text = "See that its daemon runs and that its setting `console_socket` is true, then load the page again.";

@@ -5,20 +5,11 @@
 //! before they parse it, and the daemon validates every field again. A compromised console can
 //! decide in the name of any moderator, and do nothing more.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use local_socket::{AskError, Connection, LineError, LineLimits};
+use local_socket::{Ask, Client};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
-use tokio::net::UnixStream;
-
-/// Longest request in bytes: [`DOMAINS_MAX`] names of 253 bytes, and a reason.
-pub const REQUEST_BYTES_MAX: usize = 64 * 1024;
-
-/// Longest answer in bytes: a page of [`ROWS_MAX`] rows, each with a few texts of up to 1 KiB.
-pub const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
 pub const DOMAINS_MAX: usize = 100;
 
@@ -294,17 +285,15 @@ pub struct Decision {
     pub can_be_undone: bool,
 }
 
-#[derive(Debug, Error)]
-pub enum WireError {
-    #[error(transparent)]
-    Line(#[from] LineError),
-    #[error(transparent)]
-    Ask(#[from] AskError),
-    #[error("not a message of this wire, of another version perhaps")]
-    Message(#[from] serde_json::Error),
-}
+impl Ask for Request {
+    type Answer = Answer;
 
-impl Request {
+    /// [`DOMAINS_MAX`] names of 253 bytes, and a reason.
+    const BYTES_MAX: usize = 64 * 1024;
+
+    /// A page of [`ROWS_MAX`] rows, each with a few texts of up to 1 KiB.
+    const ANSWER_BYTES_MAX: usize = 1024 * 1024;
+
     fn answer_time_max(&self) -> Duration {
         match self {
             Self::Act(_) => WORK_TIME_MAX,
@@ -318,63 +307,18 @@ impl Request {
             | Self::Decisions { .. } => READ_TIME_MAX,
         }
     }
-}
 
-#[derive(Debug, Clone)]
-pub struct Census {
-    socket: PathBuf,
-}
-
-impl Census {
-    pub fn new(socket: PathBuf) -> Self {
-        Self { socket }
+    fn parse<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
+        serde_json::from_slice(line)
     }
 
-    pub async fn ask(&self, request: &Request) -> Result<Answer, WireError> {
-        let line = serde_json::to_vec(request)?;
-        let limits = LineLimits {
-            bytes_max: ANSWER_BYTES_MAX,
-            time_max: request.answer_time_max(),
-        };
-        let (_connection, line) = local_socket::ask(&self.socket, line, limits).await?;
-        Ok(serde_json::from_slice(&line)?)
+    fn failed(why: String) -> Answer {
+        Answer::Failed(why)
     }
 }
 
-/// The daemon's side: reads a request, calls `answer`, and writes the answer.
-pub async fn serve<Answering>(
-    stream: UnixStream,
-    time_max: Duration,
-    answer: impl FnOnce(Request) -> Answering,
-) -> Result<(), WireError>
-where
-    Answering: Future<Output = Answer>,
-{
-    let Connection {
-        mut reader,
-        mut writer,
-    } = Connection::from(stream);
-    let limits = LineLimits {
-        bytes_max: REQUEST_BYTES_MAX,
-        time_max,
-    };
-    let line = local_socket::read_line(&mut reader, limits).await?;
-    let answer = match parse::<Request>(&line) {
-        Ok(request) => answer(request).await,
-        Err(error) => Answer::Failed(format!("not a request: {error}")),
-    };
-    let line = serde_json::to_vec(&answer)?;
-    let line = if line.len() > ANSWER_BYTES_MAX {
-        serde_json::to_vec(&Answer::Failed("the answer is too long".to_owned()))?
-    } else {
-        line
-    };
-    Ok(local_socket::write_line(&mut writer, line, time_max).await?)
-}
-
-pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(line)
-}
+/// The daemon's socket for the console.
+pub type Census = Client<Request>;
 
 #[cfg(test)]
 mod tests {
@@ -400,7 +344,7 @@ mod tests {
             r#"{"act":{"moderator":"ada","order":{"decide_host":{"host":"a.example","decision":"take_out","reason":"r"}}}}"#,
         ];
         for line in good {
-            let request = parse::<Request>(line.as_bytes()).unwrap();
+            let request = Request::parse::<Request>(line.as_bytes()).unwrap();
             assert_eq!(serde_json::to_string(&request).unwrap(), line);
         }
         for line in [
@@ -418,7 +362,10 @@ mod tests {
             r#"{"act":{"moderator":"ada","order":{"decide":{"domains":[],"verb":{"limit":-1},"reason":"r"}}}}"#,
             r#"{"groups":{"which":"all","skip":0}}"#,
         ] {
-            assert!(parse::<Request>(line.as_bytes()).is_err(), "{line}");
+            assert!(
+                Request::parse::<Request>(line.as_bytes()).is_err(),
+                "{line}"
+            );
         }
     }
 }

@@ -8,26 +8,16 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use local_socket::{AskError, Connection};
+use local_socket::{Client, Connection, WireError};
 use protocol::{CheckId, CheckOrder, DeadReason, Host};
 use thiserror::Error;
 
 use crate::wire::control::{Account, Answer, Deferral, Family, Request, Status, Texts, Wish};
-use crate::wire::lines::{self, LineError};
 use crate::wire::text_name::TextName;
-
-/// Longest wait for the answer to `open`: the gateway's times for DNS, a dial slot and dialling,
-/// with room for settings that stretch them.
-pub const OPEN_TIME_MAX: Duration = Duration::from_secs(60);
-
-/// Longest wait for any other answer, which the gateway has ready.
-pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A client of the gateway's control socket.
 #[derive(Debug, Clone)]
-pub struct GatewayClient {
-    path: PathBuf,
-}
+pub struct GatewayClient(Client<Request>);
 
 /// The result of an `open`.
 #[derive(Debug)]
@@ -87,36 +77,24 @@ pub enum ClientError {
     #[error(
         "the gateway closed the connection: if it is not running, start it; its log says why it ended"
     )]
-    BrokenOff(#[source] LineError),
+    BrokenOff(#[source] WireError),
     #[error("the gateway did not answer in time: if it hangs, restart it")]
     Timeout,
     /// The answer was not understood, or does not belong to this request.
     #[error("the gateway's answer was not understood")]
-    Protocol(#[source] Option<LineError>),
+    Protocol(#[source] Option<WireError>),
     /// The gateway did not understand us, or the check's id is in use.
     #[error("the gateway refused the request: {0}")]
     Refused(String),
 }
 
-impl From<LineError> for ClientError {
-    fn from(error: LineError) -> Self {
-        use local_socket::LineError as Line;
+impl From<WireError> for ClientError {
+    fn from(error: WireError) -> Self {
         match error {
-            LineError::Line(Line::Late(_)) => Self::Timeout,
-            LineError::Line(Line::Io(_) | Line::Ended) => Self::BrokenOff(error),
-            LineError::Line(Line::TooLong(_)) | LineError::NotUnderstood(_) => {
-                Self::Protocol(Some(error))
-            }
-        }
-    }
-}
-
-impl From<AskError> for ClientError {
-    fn from(error: AskError) -> Self {
-        match error {
-            AskError::Connect(error) => Self::NotThere(error),
-            AskError::Line(error) => LineError::from(error).into(),
-            AskError::Late(_) => Self::Timeout,
+            WireError::Connect { error, .. } => Self::NotThere(error),
+            WireError::Late(_) => Self::Timeout,
+            WireError::Io(_) | WireError::Ended => Self::BrokenOff(error),
+            WireError::TooLong(_) | WireError::NotUnderstood(_) => Self::Protocol(Some(error)),
         }
     }
 }
@@ -124,7 +102,7 @@ impl From<AskError> for ClientError {
 impl GatewayClient {
     /// A client of the control socket at `path`; nothing is connected yet.
     pub fn new(path: PathBuf) -> Self {
-        Self { path }
+        Self(Client::new(path))
     }
 
     /// Opens an egress to `host` for `check`. `group` is the host's registered domain, `order` is
@@ -148,7 +126,7 @@ impl GatewayClient {
             order,
             wish,
         };
-        let (connection, answer) = self.ask(&request, OPEN_TIME_MAX).await?;
+        let (connection, answer) = self.0.open(&request).await?;
         match answer {
             Answer::Ready { address, fresh } => Ok(Opened::Ready(Egress {
                 address,
@@ -183,8 +161,7 @@ impl GatewayClient {
 
     /// The gateway's version and state.
     pub async fn status(&self) -> Result<Status, ClientError> {
-        let (_, answer) = self.ask(&Request::Status {}, ANSWER_TIME_MAX).await?;
-        match answer {
+        match self.0.ask(&Request::Status {}).await? {
             Answer::Status(status) => Ok(status),
             Answer::Refused { message } => Err(ClientError::Refused(message)),
             Answer::Ready { .. }
@@ -199,8 +176,7 @@ impl GatewayClient {
     /// Looks up the TXT records of `name`, which lies below the registered domain `group`.
     pub async fn texts(&self, name: TextName, group: String) -> Result<Looked, ClientError> {
         let request = Request::Txt { name, group };
-        let (_, answer) = self.ask(&request, OPEN_TIME_MAX).await?;
-        match answer {
+        match self.0.ask(&request).await? {
             Answer::Txt(texts) => Ok(Looked::Answered(texts)),
             Answer::Deferred {
                 why,
@@ -216,17 +192,6 @@ impl GatewayClient {
             | Answer::Account(_)
             | Answer::Status(_) => Err(ClientError::Protocol(None)),
         }
-    }
-
-    async fn ask(
-        &self,
-        request: &Request,
-        patience: Duration,
-    ) -> Result<(Connection, Answer), ClientError> {
-        let line = lines::to_line(request)?;
-        let (connection, answer) =
-            local_socket::ask(&self.path, line, lines::limits(patience)).await?;
-        Ok((connection, lines::parse(&answer)?))
     }
 }
 
@@ -245,14 +210,7 @@ impl Egress {
     /// # Errors
     /// When the gateway gives no usable answer: there is no account then, which is a fault.
     pub async fn close(mut self, proven: bool) -> Result<Account, ClientError> {
-        let Connection { reader, writer } = &mut self.connection;
-        let talk = async {
-            lines::write(writer, &Request::Close { proven }, ANSWER_TIME_MAX).await?;
-            lines::read(reader, ANSWER_TIME_MAX).await
-        };
-        // One deadline for both.
-        let answer = tokio::time::timeout(ANSWER_TIME_MAX, talk).await;
-        match answer.map_err(|_elapsed| ClientError::Timeout)?? {
+        match self.connection.ask(&Request::Close { proven }).await? {
             Answer::Account(account) => Ok(account),
             Answer::Refused { message } => Err(ClientError::Refused(message)),
             Answer::Ready { .. }

@@ -2,21 +2,17 @@
 
 use std::time::Duration;
 
+use local_socket::WireError;
 use protocol::Host;
 use tokio::io::AsyncBufRead;
 
 use crate::net::names_file::{Entry, Names};
-use crate::wire::control::{Answer, Request};
-use crate::wire::lines::{self, LineError};
+use crate::service::server::read;
+use crate::wire::control::{REQUEST_LINE_BYTES_MAX, Request};
 
 /// The next request of a control connection.
-pub async fn request<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Request, LineError> {
-    lines::read_request(reader, Duration::MAX).await
-}
-
-/// The next answer, as the orchestrator reads it.
-pub async fn answer<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Answer, LineError> {
-    lines::read(reader, Duration::MAX).await
+pub async fn request<R: AsyncBufRead + Unpin>(reader: &mut R) -> Result<Request, WireError> {
+    read(reader, REQUEST_LINE_BYTES_MAX, Duration::MAX).await
 }
 
 /// The entry for a host in a names file with these bytes.

@@ -34,5 +34,4 @@ pub use service::error::GatewayError;
 pub use service::server::{serve, serve_over};
 pub use settings::{BudgetLimits, Paces, Settings, SettingsError};
 pub use wire::control;
-pub use wire::lines::LineError;
 pub use wire::text_name::{TextName, TextNameError};

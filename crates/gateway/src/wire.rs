@@ -3,5 +3,3 @@
 pub mod control;
 
 pub mod text_name;
-
-pub(crate) mod lines;

@@ -8,21 +8,12 @@
 //! a line's length before they parse it.
 
 use std::fmt;
-use std::io;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use local_socket::{AskError, LineLimits};
+use local_socket::{Ask, Client};
 use protocol::Host;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite, BufReader};
-
-/// Longest line in either direction: ten lines of a proof, which has
-/// [`protocol::limits::PROOF_TEXT_BYTES_MAX`] bytes of up to two bytes each, and the JSON around
-/// them. All other content is two names, a hash and a sentence.
-pub const LINE_BYTES_MAX: usize = 16 * 1024;
 
 /// Longest wait for the daemon's answer: it has to write to its disk.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -58,7 +49,16 @@ pub enum Request {
     ReadProof { host: Host },
 }
 
-impl Request {
+impl Ask for Request {
+    type Answer = Answer;
+
+    /// Ten lines of a proof, which has [`protocol::limits::PROOF_TEXT_BYTES_MAX`] bytes of up to
+    /// two bytes each, and the JSON around them. All other content is two names, a hash and a
+    /// sentence.
+    const ANSWER_BYTES_MAX: usize = 16 * 1024;
+
+    const BYTES_MAX: usize = Self::ANSWER_BYTES_MAX;
+
     fn answer_time_max(&self) -> Duration {
         match self {
             Self::ReadProof { .. } => READING_ANSWER_TIME_MAX,
@@ -67,7 +67,18 @@ impl Request {
             }
         }
     }
+
+    fn parse<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
+        protocol::parse_line(line)
+    }
+
+    fn failed(why: String) -> Answer {
+        Answer::Failed { why }
+    }
 }
+
+/// The daemon's socket for the intake.
+pub type Census = Client<Request>;
 
 /// The domain and the key of a verified token for a submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,80 +166,6 @@ pub enum Answer {
     },
 }
 
-#[derive(Debug, Error)]
-pub enum LineError {
-    #[error(transparent)]
-    Line(#[from] local_socket::LineError),
-    #[error("the line was not understood")]
-    NotUnderstood(#[from] serde_json::Error),
-}
-
-/// Reads one line.
-pub async fn read<T: DeserializeOwned>(
-    from: impl AsyncRead + Unpin,
-    time_max: Duration,
-) -> Result<T, LineError> {
-    let line = local_socket::read_line(&mut BufReader::new(from), limits(time_max)).await?;
-    Ok(protocol::parse_line(&line)?)
-}
-
-/// Writes one line.
-pub async fn write<T: Serialize + Sync>(
-    mut to: impl AsyncWrite + Unpin,
-    value: &T,
-    time_max: Duration,
-) -> Result<(), LineError> {
-    let line = serde_json::to_vec(value)?;
-    Ok(local_socket::write_line(&mut to, line, time_max).await?)
-}
-
-fn limits(time_max: Duration) -> LineLimits {
-    LineLimits {
-        bytes_max: LINE_BYTES_MAX,
-        time_max,
-    }
-}
-
-#[derive(Debug, Clone)]
-pub struct Census {
-    path: PathBuf,
-}
-
-/// The daemon did not answer. A fault of ours.
-#[derive(Debug, Error)]
-pub enum Away {
-    #[error("the daemon can't be reached")]
-    NotThere(#[source] io::Error),
-    #[error("the connection to the daemon broke, or its answer is not valid")]
-    Line(#[from] LineError),
-    #[error("the daemon did not answer in time")]
-    Silent,
-}
-
-impl From<AskError> for Away {
-    fn from(error: AskError) -> Self {
-        match error {
-            AskError::Connect(error) => Self::NotThere(error),
-            AskError::Line(error) => Self::Line(error.into()),
-            AskError::Late(_) => Self::Silent,
-        }
-    }
-}
-
-impl Census {
-    /// A client for the daemon at this socket. It does not connect yet.
-    pub fn new(path: PathBuf) -> Self {
-        Self { path }
-    }
-
-    pub async fn ask(&self, request: &Request) -> Result<Answer, Away> {
-        let line = serde_json::to_vec(request).map_err(LineError::from)?;
-        let limits = limits(request.answer_time_max());
-        let (_connection, answer) = local_socket::ask(&self.path, line, limits).await?;
-        Ok(protocol::parse_line(&answer).map_err(LineError::from)?)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,23 +201,6 @@ mod tests {
                 "{line}"
             );
         }
-    }
-
-    #[tokio::test]
-    async fn a_line_is_bounded_before_it_is_parsed() {
-        let long = format!(
-            "{{\"submission_state\":{{\"host\":\"a.example\"{}}}}}\n",
-            " ".repeat(16 * 1024)
-        );
-        assert!(matches!(
-            read::<Request>(long.as_bytes(), Duration::MAX).await,
-            Err(LineError::Line(local_socket::LineError::TooLong(_)))
-        ));
-        let cut = &br#"{"submission_state":{"host":"a.example"}}"#[..];
-        assert!(matches!(
-            read::<Request>(cut, Duration::MAX).await,
-            Err(LineError::Line(local_socket::LineError::Ended))
-        ));
     }
 
     /// Otherwise a waiting client is disconnected without an answer.

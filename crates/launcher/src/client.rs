@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use local_socket::{LineError, LineLimits};
+use local_socket::{LineLimits, WireError};
 use protocol::{CheckId, Host};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, BufReader};
@@ -171,8 +171,7 @@ impl LauncherClient {
     }
 
     async fn request(&self, request: &Request) -> Result<Box<dyn Carrier>, ClientError> {
-        let line =
-            serde_json::to_vec(request).map_err(|error| ClientError::Garbled(error.to_string()))?;
+        let line = serde_json::to_vec(request).map_err(WireError::from)?;
         let asked = async {
             let mut stream: Box<dyn Carrier> = match &self.way {
                 Way::Socket(path) => Box::new(
@@ -196,17 +195,19 @@ impl LauncherClient {
     async fn ask(&self, request: &Request) -> Result<Answer, ClientError> {
         let mut stream = BufReader::new(self.request(request).await?);
         let line = local_socket::read_line(&mut stream, ANSWER_LIMITS).await?;
-        serde_json::from_slice(&line).map_err(|error| ClientError::Garbled(error.to_string()))
+        Ok(serde_json::from_slice(&line).map_err(WireError::from)?)
     }
 }
 
-impl From<LineError> for ClientError {
-    fn from(error: LineError) -> Self {
+impl From<WireError> for ClientError {
+    fn from(error: WireError) -> Self {
         match error {
-            LineError::Io(error) => Self::Broken(error),
-            LineError::Ended => Self::Broken(io::ErrorKind::UnexpectedEof.into()),
-            LineError::TooLong(_) => Self::Garbled(error.to_string()),
-            LineError::Late(limit) => Self::TimedOut(limit),
+            WireError::Connect { error, .. } => Self::Connect(error),
+            WireError::Io(error) => Self::Broken(error),
+            WireError::Ended => Self::Broken(io::ErrorKind::UnexpectedEof.into()),
+            WireError::TooLong(_) => Self::Garbled(error.to_string()),
+            WireError::Late(limit) => Self::TimedOut(limit),
+            WireError::NotUnderstood(error) => Self::Garbled(error.to_string()),
         }
     }
 }

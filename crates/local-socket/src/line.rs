@@ -1,6 +1,7 @@
 //! One line, bounded in bytes and time before it is parsed.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -15,8 +16,12 @@ pub struct LineLimits {
     pub time_max: Duration,
 }
 
+/// Why a line was not sent, or none was received.
 #[derive(Debug, Error)]
-pub enum LineError {
+pub enum WireError {
+    /// No process listens at the socket, or permission is missing.
+    #[error("can't connect to {}: {error}", path.display())]
+    Connect { path: PathBuf, error: io::Error },
     #[error("the connection broke")]
     Io(#[from] io::Error),
     #[error("the connection ended before the line did")]
@@ -25,6 +30,19 @@ pub enum LineError {
     TooLong(usize),
     #[error("no whole line within {0:?}")]
     Late(Duration),
+    /// The line is of another wire or version. The source quotes it, so the logs of parts that
+    /// distrust the other end leave the source out.
+    #[error("the line was not understood")]
+    NotUnderstood(#[from] serde_json::Error),
+}
+
+/// One deadline over all of `work`.
+pub(crate) async fn within<T>(
+    time_max: Duration,
+    work: impl Future<Output = Result<T, WireError>>,
+) -> Result<T, WireError> {
+    let done = timeout(time_max, work).await;
+    done.unwrap_or(Err(WireError::Late(time_max)))
 }
 
 /// Reads a line and returns it without its newline. The bytes after it stay in `reader`.
@@ -32,17 +50,15 @@ pub enum LineError {
 /// Not cancel safe: a partly read line is lost.
 ///
 /// # Errors
-/// See [`LineError`]. The connection can't be used after an error.
-pub async fn read_line<R>(reader: &mut R, limits: LineLimits) -> Result<Vec<u8>, LineError>
+/// See [`WireError`]. The connection can't be used after an error.
+pub async fn read_line<R>(reader: &mut R, limits: LineLimits) -> Result<Vec<u8>, WireError>
 where
     R: AsyncBufRead + Unpin,
 {
-    timeout(limits.time_max, whole_line(reader, limits.bytes_max))
-        .await
-        .unwrap_or(Err(LineError::Late(limits.time_max)))
+    within(limits.time_max, whole_line(reader, limits.bytes_max)).await
 }
 
-async fn whole_line<R>(reader: &mut R, bytes_max: usize) -> Result<Vec<u8>, LineError>
+async fn whole_line<R>(reader: &mut R, bytes_max: usize) -> Result<Vec<u8>, WireError>
 where
     R: AsyncBufRead + Unpin,
 {
@@ -50,12 +66,12 @@ where
     loop {
         let bytes = reader.fill_buf().await?;
         if bytes.is_empty() {
-            return Err(LineError::Ended);
+            return Err(WireError::Ended);
         }
         let end = bytes.iter().position(|&byte| byte == b'\n');
         let taken = end.unwrap_or(bytes.len());
         if line.len().saturating_add(taken) > bytes_max {
-            return Err(LineError::TooLong(bytes_max));
+            return Err(WireError::TooLong(bytes_max));
         }
         line.extend(bytes.iter().take(taken));
         reader.consume(taken.saturating_add(usize::from(end.is_some())));
@@ -70,19 +86,16 @@ pub async fn write_line<W>(
     writer: &mut W,
     mut line: Vec<u8>,
     time_max: Duration,
-) -> Result<(), LineError>
+) -> Result<(), WireError>
 where
     W: AsyncWrite + Unpin,
 {
     line.push(b'\n');
     let written = async {
         writer.write_all(&line).await?;
-        writer.flush().await
+        Ok(writer.flush().await?)
     };
-    match timeout(time_max, written).await {
-        Ok(written) => Ok(written?),
-        Err(_elapsed) => Err(LineError::Late(time_max)),
-    }
+    within(time_max, written).await
 }
 
 /// Resolves when the other end closes the connection, and never if it has sent something instead.
@@ -143,7 +156,7 @@ mod tests {
         });
         let began = Instant::now();
         let line = read_line(&mut BufReader::new(far), LIMITS).await;
-        assert!(matches!(line, Err(LineError::Late(_))), "{line:?}");
+        assert!(matches!(line, Err(WireError::Late(_))), "{line:?}");
         assert_eq!(began.elapsed(), LIMITS.time_max);
         trickle.abort();
     }
@@ -153,7 +166,7 @@ mod tests {
         let (mut near, _far) = tokio::io::duplex(4);
         let began = Instant::now();
         let written = write_line(&mut near, b"12345678".to_vec(), LIMITS.time_max).await;
-        assert!(matches!(written, Err(LineError::Late(_))), "{written:?}");
+        assert!(matches!(written, Err(WireError::Late(_))), "{written:?}");
         assert_eq!(began.elapsed(), LIMITS.time_max);
     }
 }

@@ -52,8 +52,8 @@ impl Talk for ConsoleHandler {
     const CONNECTIONS_MAX: usize = 16;
 
     async fn talk(self, stream: UnixStream) -> anyhow::Result<()> {
-        let answer = async |request| self.answer(request).await;
-        Ok(wire::serve(stream, LINE_WITHIN, answer).await?)
+        let answer = |request| self.answer(request);
+        Ok(local_socket::answer_one(stream, LINE_WITHIN, answer).await?)
     }
 }
 

@@ -13,7 +13,7 @@ use admission::KeyHash;
 use census::source::Memory;
 use census::time::Calendar;
 use dump::Force;
-use local_socket::{Connection, LineError, LineLimits, Listener};
+use local_socket::{Connection, LineLimits, Listener};
 use protocol::Host;
 use store::{StoreError, Writer};
 use tokio::net::UnixStream;
@@ -403,21 +403,16 @@ async fn converse(stream: UnixStream, handler: &Handler) -> anyhow::Result<()> {
         mut reader,
         mut writer,
     } = Connection::from(stream);
-    let request = match local_socket::read_line(&mut reader, REQUEST_LIMITS).await {
-        Ok(line) => serde_json::from_slice(&line).map_err(|error| error.to_string()),
-        Err(error @ LineError::TooLong(_)) => Err(error.to_string()),
-        Err(error @ (LineError::Io(_) | LineError::Ended | LineError::Late(_))) => {
-            return Err(error.into());
-        }
-    };
+    let line = local_socket::read_line(&mut reader, REQUEST_LIMITS).await;
+    let request = line.and_then(|line| Ok(serde_json::from_slice(&line)?));
     let (answers, mut outgoing) = mpsc::channel(64);
     let serve = async {
         match request {
             Ok(request) => handler.handle(request, &answers).await,
-            Err(error) => answers
-                .send(Answer::Failed(format!("not a request: {error}")))
-                .await
-                .unwrap_or_default(),
+            Err(error) => {
+                let why = format!("not a request: {:#}", anyhow::Error::from(error));
+                answers.send(Answer::Failed(why)).await.ok();
+            }
         }
         drop(answers);
     };

@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ::intake::wire::{self, Answer, Request, Vouched};
+use ::intake::wire::{Answer, Request, Vouched};
 use admission::KeyHash;
 use census::state::{OptedOutBy, Record};
 use protocol::Host;
@@ -27,11 +27,8 @@ mod opt_out_limit;
 mod proof_limit;
 pub mod proofs;
 
-/// Time limit for a request, which the intake writes at once.
-const REQUEST_WITHIN: Duration = Duration::from_secs(5);
-
-/// Time limit for the intake to read its answer, for which it is waiting.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Time limit for a line: the intake writes its request at once, and waits for the answer.
+const LINE_WITHIN: Duration = Duration::from_secs(5);
 
 pub type IntakeServer = Server<IntakeHandler>;
 
@@ -48,14 +45,8 @@ impl Talk for IntakeHandler {
     const CONNECTIONS_MAX: usize = 64;
 
     async fn talk(self, stream: UnixStream) -> anyhow::Result<()> {
-        let (from, to) = stream.into_split();
-        let answer = match wire::read(from, REQUEST_WITHIN).await {
-            Ok(request) => self.answer(request).await,
-            Err(error) => Answer::Failed {
-                why: error.to_string(),
-            },
-        };
-        Ok(wire::write(to, &answer, ANSWER_WITHIN).await?)
+        let answer = |request| self.answer(request);
+        Ok(local_socket::answer_one(stream, LINE_WITHIN, answer).await?)
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::push::elsewhere::PushServices;
-use ::push::elsewhere::wire::{self, Answer, Request};
+use ::push::elsewhere::wire::{Answer, Request};
 use protocol::order::AskPeers;
 use protocol::{CheckOrder, DeliveryOrder, Host};
 use report::delivery::{Delivery, DeliveryReport, conclude};
@@ -22,11 +22,8 @@ use crate::names::reading::{self, Errand, Ran, Ways, Went};
 use crate::serve::socket::{Server, Talk};
 use crate::services::Services;
 
-/// The push process writes its request at once.
-const REQUEST_WITHIN: Duration = Duration::from_secs(5);
-
-/// The push process waits for its answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// Time limit for a line: the push process writes its request at once, and waits for the answer.
+const LINE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Shortest interval between the starts of two deliveries: each starts a container.
 const EVERY: Duration = Duration::from_secs(2);
@@ -50,12 +47,8 @@ impl Talk for Arc<PushHandler> {
     const CONNECTIONS_MAX: usize = 4;
 
     async fn talk(self, stream: UnixStream) -> anyhow::Result<()> {
-        let (from, to) = stream.into_split();
-        let answer = match wire::read(from, REQUEST_WITHIN).await {
-            Ok(request) => self.answer(request).await,
-            Err(error) => not_now(error.to_string(), AGAIN_AFTER),
-        };
-        Ok(wire::write(to, &answer, ANSWER_WITHIN).await?)
+        let answer = |request| self.answer(request);
+        Ok(local_socket::answer_one(stream, LINE_WITHIN, answer).await?)
     }
 }
 

@@ -20,7 +20,7 @@ use orchestrator::services::Services;
 use orchestrator::services::clock::{Clock, Random, SystemClock};
 use protocol::Host;
 use store::Store;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -223,7 +223,7 @@ impl Stage {
         stream.write_all(line).await.ok();
         stream.write_all(b"\n").await.ok();
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.ok();
+        BufReader::new(stream).read_line(&mut answer).await.ok();
         answer
     }
 

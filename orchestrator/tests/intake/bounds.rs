@@ -3,9 +3,9 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use intake::wire::{self, Answer, Census, Request};
+use intake::wire::{Answer, Census, Request};
 use token::Purpose;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -135,11 +135,9 @@ async fn the_daemons_socket_for_the_intake_takes_nothing_but_its_four_requests()
         let stream = UnixStream::connect(&stage.census).await.unwrap();
         let (from, mut to) = stream.into_split();
         to.write_all(format!("{line}\n").as_bytes()).await.unwrap();
-        let answer: Answer = wire::read(from, wire::ANSWER_TIME_MAX).await.unwrap();
-        assert!(
-            matches!(answer, Answer::Failed { .. }),
-            "{line}: {answer:?}"
-        );
+        let mut answer = String::new();
+        BufReader::new(from).read_line(&mut answer).await.unwrap();
+        assert!(answer.starts_with(r#"{"failed":"#), "{line}: {answer}");
     }
     assert_eq!(stage.state("a.example"), None);
     let census = Census::new(stage.census.clone());

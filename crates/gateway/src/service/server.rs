@@ -8,10 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use local_socket::{Connection, Limits, Listener};
-use tokio::io::BufReader;
+use local_socket::{Ask as _, Connection, Limits, LineLimits, Listener, WireError};
+use tokio::io::AsyncBufRead;
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio_util::sync::CancellationToken;
 
 use crate::net::family::{Routes, SystemRoutes};
@@ -20,8 +19,7 @@ use crate::service::open::{self, Opened, Wanted};
 use crate::service::state::Shared;
 use crate::service::text;
 use crate::settings::Settings;
-use crate::wire::control::{Answer, Deferral, Request};
-use crate::wire::lines::{self, LineError};
+use crate::wire::control::{Answer, CONTROL_LINE_BYTES_MAX, Deferral, Request};
 
 /// Control connections in addition to `open_max`: requests for the status, and those that are
 /// rejected because all slots are taken.
@@ -154,55 +152,49 @@ fn warn_lab_mode(settings: &Settings) {
 
 /// Handles one control connection, and logs it if it ends badly.
 async fn converse(shared: Arc<Shared>, stream: UnixStream, asked: Asked) {
-    let Connection {
-        mut reader,
-        mut writer,
-    } = Connection::from(stream);
-    let ended = answer_first(&shared, asked, &mut reader, &mut writer).await;
-    if let Err(error) = ended
-        && !error.is_end()
-    {
-        tracing::error!(%error, "a control request was refused");
-        let message = error.to_string();
-        say(&mut writer, &Answer::Refused { message }).await.ok();
+    let mut connection = Connection::from(stream);
+    match answer_first(&shared, asked, &mut connection).await {
+        Err(error @ (WireError::TooLong(_) | WireError::NotUnderstood(_))) => {
+            tracing::error!(%error, "a control request was refused");
+            refuse(&mut connection, &error.to_string()).await.ok();
+        }
+        // It ended well, or the other end is gone or silent.
+        Ok(())
+        | Err(
+            WireError::Connect { .. } | WireError::Io(_) | WireError::Ended | WireError::Late(_),
+        ) => {}
     }
 }
 
 async fn answer_first(
     shared: &Arc<Shared>,
     asked: Asked,
-    reader: &mut BufReader<OwnedReadHalf>,
-    writer: &mut OwnedWriteHalf,
-) -> Result<(), LineError> {
-    let first = match asked {
-        Asked::Anything => lines::read_request(reader, FIRST_LINE_TIME_MAX).await,
-        Asked::Texts => lines::read(reader, FIRST_LINE_TIME_MAX).await,
+    connection: &mut Connection,
+) -> Result<(), WireError> {
+    let bytes_max = match asked {
+        Asked::Anything => Request::BYTES_MAX,
+        Asked::Texts => CONTROL_LINE_BYTES_MAX,
     };
-    let request = match first {
-        Err(LineError::Line(local_socket::LineError::Late(_))) => {
-            let message = "no request in time".to_owned();
-            return say(writer, &Answer::Refused { message }).await;
-        }
+    let request = match read(&mut connection.reader, bytes_max, FIRST_LINE_TIME_MAX).await {
+        Err(WireError::Late(_)) => return refuse(connection, "no request in time").await,
         first => first?,
     };
     match (request, asked) {
         (Request::Txt { name, group }, Asked::Anything | Asked::Texts) => {
             let answer = tokio::select! {
                 answer = text::look_up(shared, &name, &group) => answer,
-                () = local_socket::gone(reader) => return Ok(()),
+                () = local_socket::gone(&mut connection.reader) => return Ok(()),
             };
-            say(writer, &answer).await
+            say(connection, &answer).await
         }
         (Request::Status {} | Request::Close { .. } | Request::Open { .. }, Asked::Texts) => {
-            let message = "this socket only looks up TXT records".to_owned();
-            say(writer, &Answer::Refused { message }).await
+            refuse(connection, "this socket only looks up TXT records").await
         }
         (Request::Status {}, Asked::Anything) => {
-            say(writer, &Answer::Status(shared.status())).await
+            say(connection, &Answer::Status(shared.status())).await
         }
         (Request::Close { .. }, Asked::Anything) => {
-            let message = "nothing is open on this connection".to_owned();
-            say(writer, &Answer::Refused { message }).await
+            refuse(connection, "nothing is open on this connection").await
         }
         (
             Request::Open {
@@ -221,7 +213,7 @@ async fn answer_first(
                 order,
                 wish,
             };
-            Box::pin(hold_open(shared, wanted, reader, writer)).await
+            Box::pin(hold_open(shared, wanted, connection)).await
         }
     }
 }
@@ -230,31 +222,30 @@ async fn answer_first(
 async fn hold_open(
     shared: &Arc<Shared>,
     wanted: Wanted,
-    reader: &mut BufReader<OwnedReadHalf>,
-    writer: &mut OwnedWriteHalf,
-) -> Result<(), LineError> {
+    connection: &mut Connection,
+) -> Result<(), WireError> {
     shared.opens_total.fetch_add(1, Ordering::Relaxed);
     let Ok(_slot) = Arc::clone(&shared.slots).try_acquire_owned() else {
         let full = open::deferred(Deferral::Full, FULL_RETRY);
-        return say(writer, &full).await;
+        return say(connection, &full).await;
     };
     let opened = tokio::select! {
         opened = open::open(shared, &wanted) => opened,
-        () = local_socket::gone(reader) => return Ok(()),
+        () = local_socket::gone(&mut connection.reader) => return Ok(()),
     };
     let (egress, answer) = match opened {
         Opened::Ready(egress, answer) => (egress, answer),
-        Opened::Not(answer) => return say(writer, &answer).await,
+        Opened::Not(answer) => return say(connection, &answer).await,
     };
     let pinned = egress.pinned();
-    say(writer, &answer).await?;
+    say(connection, &answer).await?;
     let budget = shared.settings.budget;
     let patience = budget
         .unused_max
         .saturating_add(budget.time_max)
         .saturating_add(CLOSE_GRACE);
-    let request = match lines::read(reader, patience).await {
-        Err(LineError::Line(local_socket::LineError::Late(_))) => {
+    let request = match read(&mut connection.reader, CONTROL_LINE_BYTES_MAX, patience).await {
+        Err(WireError::Late(_)) => {
             tracing::error!(host = %wanted.host, check.id = %wanted.check, "an egress was never closed");
             return Ok(());
         }
@@ -268,15 +259,34 @@ async fn hold_open(
             } else {
                 shared.resolver.forget(&wanted.host);
             }
-            say(writer, &Answer::Account(account)).await
+            say(connection, &Answer::Account(account)).await
         }
         Request::Open { .. } | Request::Status {} | Request::Txt { .. } => {
-            let message = "only `close` may follow `open`".to_owned();
-            say(writer, &Answer::Refused { message }).await
+            refuse(connection, "only `close` may follow `open`").await
         }
     }
 }
 
-async fn say(writer: &mut OwnedWriteHalf, answer: &Answer) -> Result<(), LineError> {
-    lines::write(writer, answer, ANSWER_TIME_MAX).await
+/// Reads a line as a request.
+pub(crate) async fn read<R: AsyncBufRead + Unpin>(
+    reader: &mut R,
+    bytes_max: usize,
+    time_max: Duration,
+) -> Result<Request, WireError> {
+    let limits = LineLimits {
+        bytes_max,
+        time_max,
+    };
+    Ok(Request::parse(
+        &local_socket::read_line(reader, limits).await?,
+    )?)
+}
+
+async fn say(connection: &mut Connection, answer: &Answer) -> Result<(), WireError> {
+    let line = serde_json::to_vec(answer)?;
+    local_socket::write_line(&mut connection.writer, line, ANSWER_TIME_MAX).await
+}
+
+async fn refuse(connection: &mut Connection, why: &str) -> Result<(), WireError> {
+    say(connection, &Request::failed(why.to_owned())).await
 }

@@ -9,9 +9,12 @@
 //! connection to `gateway.sock` may be longer, because of its order ([`REQUEST_LINE_BYTES_MAX`]).
 
 use std::net::IpAddr;
+use std::time::Duration;
 
+use local_socket::Ask;
 pub(crate) use protocol::egress::{Account, Budget, Deferral, FailedSide, Family, Wish};
 use protocol::{CheckId, CheckOrder, DeadReason, Host, limits};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::text_name::TextName;
@@ -55,6 +58,33 @@ pub enum Request {
         /// The registered domain that the name lies below, by which these look-ups are paced.
         group: String,
     },
+}
+
+impl Ask for Request {
+    type Answer = Answer;
+
+    /// That of the first line at `gateway.sock`.
+    const BYTES_MAX: usize = REQUEST_LINE_BYTES_MAX;
+
+    const ANSWER_BYTES_MAX: usize = CONTROL_LINE_BYTES_MAX;
+
+    fn answer_time_max(&self) -> Duration {
+        match self {
+            // The gateway's times for DNS, a dial slot and dialling, with room for settings that
+            // stretch them.
+            Self::Open { .. } | Self::Txt { .. } => Duration::from_secs(60),
+            // The gateway has the answer ready.
+            Self::Close { .. } | Self::Status {} => Duration::from_secs(10),
+        }
+    }
+
+    fn parse<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
+        protocol::parse_line(line)
+    }
+
+    fn failed(message: String) -> Answer {
+        Answer::Refused { message }
+    }
 }
 
 /// An answer of the gateway.

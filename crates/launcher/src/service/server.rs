@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use local_socket::{BindError, Limits, LineError, LineLimits, Listener};
+use local_socket::{BindError, Limits, LineLimits, Listener, WireError};
 use protocol::CheckId;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
@@ -232,7 +232,7 @@ impl<E: Engine> Launcher<E> {
         let limit = self.shared.settings.call_timeout;
         let written = async {
             local_socket::write_line(&mut writer, line, limit).await?;
-            Ok::<(), LineError>(writer.shutdown().await?)
+            Ok::<(), WireError>(writer.shutdown().await?)
         };
         if !matches!(tokio::time::timeout(limit, written).await, Ok(Ok(()))) {
             tracing::debug!("a client did not read its answer");
@@ -279,10 +279,8 @@ pub(crate) async fn request_line<R: AsyncRead + Unpin>(
     let mut buffered = BufReader::new(reader);
     match local_socket::read_line(&mut buffered, limits).await {
         Ok(line) if buffered.buffer().is_empty() => Ok(line),
-        Err(LineError::Late(_)) => Err("no request came"),
-        Ok(_) | Err(LineError::Io(_) | LineError::Ended | LineError::TooLong(_)) => {
-            Err("one line of at most 1 KiB was expected")
-        }
+        Err(WireError::Late(_)) => Err("no request came"),
+        Ok(_) | Err(_) => Err("one line of at most 1 KiB was expected"),
     }
 }
 

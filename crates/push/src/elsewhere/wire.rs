@@ -5,25 +5,15 @@
 //! name, within the bounds of their types and at the daemon's and the gateway's paces. It can
 //! request nothing more.
 
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use local_socket::{AskError, LineLimits};
+use local_socket::{Ask, Client, WireError};
 use protocol::{DeliveryOrder, Host, MessageOutcome, limits};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
-use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::Mutex;
-
-/// Longest line either way: the messages of an order, and a host.
-pub const LINE_BYTES_MAX: usize = limits::MESSAGES_BYTES_MAX + 4 * 1024;
-
-/// Longest wait for the answer: the gateway's connection, a container's slot and the container take
-/// some six minutes at most.
-pub const ANSWER_TIME_MAX: Duration = Duration::from_mins(10);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -46,82 +36,54 @@ pub enum Answer {
     NotNow { why: String, retry_after_s: u64 },
 }
 
-#[derive(Debug, Error)]
-pub enum LineError {
-    #[error(transparent)]
-    Line(#[from] local_socket::LineError),
-    #[error("the line was not understood")]
-    NotUnderstood(#[from] serde_json::Error),
-}
+impl Ask for Request {
+    type Answer = Answer;
 
-/// Reads one line.
-pub async fn read<T: DeserializeOwned>(
-    from: impl AsyncRead + Unpin,
-    time_max: Duration,
-) -> Result<T, LineError> {
-    let line = local_socket::read_line(&mut BufReader::new(from), limits(time_max)).await?;
-    Ok(protocol::parse_line(&line)?)
-}
+    /// The messages of an order, and a host.
+    const BYTES_MAX: usize = limits::MESSAGES_BYTES_MAX + 4 * 1024;
 
-pub async fn write<T: Serialize + Sync>(
-    mut to: impl AsyncWrite + Unpin,
-    value: &T,
-    time_max: Duration,
-) -> Result<(), LineError> {
-    let line = serde_json::to_vec(value)?;
-    Ok(local_socket::write_line(&mut to, line, time_max).await?)
-}
+    const ANSWER_BYTES_MAX: usize = Self::BYTES_MAX;
 
-fn limits(time_max: Duration) -> LineLimits {
-    LineLimits {
-        bytes_max: LINE_BYTES_MAX,
-        time_max,
+    /// The gateway's connection, a container's slot and the container take some six minutes at
+    /// most.
+    fn answer_time_max(&self) -> Duration {
+        Duration::from_mins(10)
+    }
+
+    fn parse<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
+        protocol::parse_line(line)
+    }
+
+    /// To be tried again after a minute, as after other failures of the daemon.
+    fn failed(why: String) -> Answer {
+        Answer::NotNow {
+            why,
+            retry_after_s: 60,
+        }
     }
 }
 
+/// The daemon's socket for the push process.
 #[derive(Debug, Clone)]
 pub struct Daemon {
-    path: PathBuf,
+    client: Client<Request>,
     /// The daemon serves one request at a time, and defers another one for a minute.
     turn: Arc<Mutex<()>>,
-}
-
-#[derive(Debug, Error)]
-pub enum Away {
-    #[error(
-        "the daemon's socket {} can't be reached ({source}); is the daemon running, with the setting push_socket?",
-        path.display()
-    )]
-    NotThere { path: PathBuf, source: io::Error },
-    #[error("the daemon's answer could not be read")]
-    Line(#[from] LineError),
-    #[error("the daemon did not answer within {ANSWER_TIME_MAX:?}")]
-    Silent,
 }
 
 impl Daemon {
     /// The daemon at this socket; nothing is connected yet.
     pub fn new(path: PathBuf) -> Self {
         Self {
-            path,
+            client: Client::new(path),
             turn: Arc::default(),
         }
     }
 
     /// Sends a request once earlier ones are answered.
-    pub async fn ask(&self, request: &Request) -> Result<Answer, Away> {
+    pub async fn ask(&self, request: &Request) -> Result<Answer, WireError> {
         let _turn = self.turn.lock().await;
-        let line = serde_json::to_vec(request).map_err(LineError::from)?;
-        let asked = local_socket::ask(&self.path, line, limits(ANSWER_TIME_MAX)).await;
-        let (_connection, answer) = asked.map_err(|error| match error {
-            AskError::Connect(source) => Away::NotThere {
-                path: self.path.clone(),
-                source,
-            },
-            AskError::Line(error) => Away::Line(error.into()),
-            AskError::Late(_) => Away::Silent,
-        })?;
-        Ok(protocol::parse_line(&answer).map_err(LineError::from)?)
+        self.client.ask(request).await
     }
 }
 
@@ -163,8 +125,8 @@ mod tests {
     }
 
     /// Otherwise the daemon would never accept a batch that the push process may make.
-    #[tokio::test]
-    async fn the_largest_request_and_its_answer_fit_their_lines() {
+    #[test]
+    fn the_largest_request_and_its_answer_fit_their_lines() {
         let message = |body| Message {
             path: ListPath::parse(&format!("/{}", "x".repeat(1000))).unwrap(),
             ttl_s: u32::MAX,
@@ -184,12 +146,9 @@ mod tests {
             host: Host::parse(&format!("{}.example", "x".repeat(60))).unwrap(),
             messages: DeliveryOrder::new(messages).unwrap(),
         };
-        let mut line = Vec::new();
-        write(&mut line, &request, Duration::MAX).await.unwrap();
-        assert_eq!(
-            read::<Request>(&line[..], Duration::MAX).await.unwrap(),
-            request
-        );
+        let line = serde_json::to_vec(&request).unwrap();
+        assert!(line.len() <= Request::BYTES_MAX, "{}", line.len());
+        assert_eq!(Request::parse::<Request>(&line).unwrap(), request);
         let answer = Answer::Delivered {
             outcomes: vec![
                 MessageOutcome::Answered {
@@ -199,16 +158,8 @@ mod tests {
                 limits::MESSAGES_MAX
             ],
         };
-        let mut line = Vec::new();
-        write(&mut line, &answer, Duration::MAX).await.unwrap();
-        assert_eq!(
-            read::<Answer>(&line[..], Duration::MAX).await.unwrap(),
-            answer
-        );
-        let long = " ".repeat(LINE_BYTES_MAX + 1);
-        assert!(matches!(
-            read::<Request>(long.as_bytes(), Duration::MAX).await,
-            Err(LineError::Line(local_socket::LineError::TooLong(_)))
-        ));
+        let line = serde_json::to_vec(&answer).unwrap();
+        assert!(line.len() <= Request::ANSWER_BYTES_MAX, "{}", line.len());
+        assert_eq!(Request::parse::<Answer>(&line).unwrap(), answer);
     }
 }

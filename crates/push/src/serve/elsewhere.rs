@@ -338,7 +338,7 @@ impl<'a> Deliveries<'a> {
                 Attempt::NotNow(Duration::from_secs(retry_after_s))
             }
             Err(error) => {
-                self.log(&error);
+                self.log(&format!("no answer from the daemon: {error}; check that it runs, with the setting push_socket"));
                 Attempt::NotNow(FAILURE_WAIT)
             }
         };

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use local_socket::{Ask as _, Connection, LineLimits, read_line, write_line};
 use protocol::{DeliveryOrder, Host, MessageOutcome, UnpostedReason};
-use push::elsewhere::wire::{self, Answer, Request};
+use push::elsewhere::wire::{Answer, Request};
 use push::endpoint::vapid::{Expected, signer};
 use push::storage::sqlite::CONFIRMATION;
 use tokio::net::UnixListener;
@@ -32,9 +33,13 @@ impl Played {
         let (told, requests) = mpsc::channel(1);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (from, to) = stream.into_split();
-                let read: Request = wire::read(from, PATIENCE).await.unwrap();
-                let Request::Deliver { host, messages } = read;
+                let mut connection = Connection::from(stream);
+                let limits = LineLimits {
+                    bytes_max: Request::BYTES_MAX,
+                    time_max: PATIENCE,
+                };
+                let line = read_line(&mut connection.reader, limits).await.unwrap();
+                let Request::Deliver { host, messages } = Request::parse(&line).unwrap();
                 let (answer, answered) = oneshot::channel();
                 let asked = (host.to_string(), messages);
                 if told.send((asked, answer)).await.is_err() {
@@ -42,7 +47,9 @@ impl Played {
                 }
                 // A test that does not answer simulates a killed daemon.
                 if let Ok(answer) = answered.await {
-                    wire::write(to, &answer, PATIENCE).await.ok();
+                    let line = serde_json::to_vec(&answer).unwrap();
+                    let sent = write_line(&mut connection.writer, line, PATIENCE);
+                    sent.await.ok();
                 }
             }
         });

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use local_socket::{Connection, LineError, LineLimits};
+use local_socket::{Connection, LineLimits, WireError};
 
 use super::{Answer, Request};
 
@@ -31,7 +31,7 @@ pub struct Conversation(Connection);
 pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<Option<Conversation>> {
     let mut connection = match Connection::open(path).await {
         Ok(connection) => connection,
-        Err(error)
+        Err(WireError::Connect { error, .. })
             if matches!(
                 error.kind(),
                 ErrorKind::NotFound | ErrorKind::ConnectionRefused
@@ -39,14 +39,7 @@ pub async fn ask(path: &Path, request: &Request) -> anyhow::Result<Option<Conver
         {
             return Ok(None);
         }
-        Err(error) => {
-            return Err(error).with_context(|| {
-                format!(
-                    "cannot reach the daemon at {}; run this as the daemon's user",
-                    path.display()
-                )
-            });
-        }
+        other => other.context("cannot reach the daemon; run this as the daemon's user")?,
     };
     let line = serde_json::to_vec(request)?;
     local_socket::write_line(&mut connection.writer, line, TAKEN_WITHIN).await?;
@@ -57,7 +50,7 @@ impl Conversation {
     /// The next line of the answer.
     pub async fn next(&mut self) -> anyhow::Result<Answer> {
         let line = match local_socket::read_line(&mut self.0.reader, ANSWER_LIMITS).await {
-            Err(LineError::Ended) => anyhow::bail!("the daemon closed the connection"),
+            Err(WireError::Ended) => anyhow::bail!("the daemon closed the connection"),
             line => line?,
         };
         Ok(serde_json::from_slice(&line)?)

@@ -202,7 +202,8 @@ fn why(unread: &Unread) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ::intake::wire;
+    use ::intake::wire::Request;
+    use local_socket::Ask as _;
     use protocol::DeadReason;
     use protocol::limits::PROOF_TEXT_BYTES_MAX;
 
@@ -229,18 +230,14 @@ mod tests {
     }
 
     /// Even the output of a checker that was taken over must fit.
-    #[tokio::test]
-    async fn the_largest_proof_fits_its_line_of_the_wire() {
+    #[test]
+    fn the_largest_proof_fits_its_line_of_the_wire() {
         for line in ["\"".repeat(1023), "\t".repeat(1023), "\\".repeat(1023)] {
             let text = format!("{line}\n").repeat(4);
             assert_eq!(text.len(), PROOF_TEXT_BYTES_MAX);
             let answer = proof(&text);
-            let mut written = Vec::new();
-            wire::write(&mut written, &answer, Duration::MAX)
-                .await
-                .unwrap();
-            let read: Answer = wire::read(&written[..], Duration::MAX).await.unwrap();
-            assert_eq!(read, answer);
+            let line = serde_json::to_vec(&answer).unwrap();
+            assert!(line.len() <= Request::ANSWER_BYTES_MAX, "{}", line.len());
         }
     }
 

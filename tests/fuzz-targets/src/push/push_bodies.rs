@@ -2,6 +2,7 @@
 //! daemon: an accepted one is complete, and its own form is accepted as well.
 
 use data_encoding::BASE64URL_NOPAD;
+use local_socket::Ask as _;
 use push::elsewhere::Endpoint;
 use push::elsewhere::wire::{Answer, Request};
 use push::serve::fuzzing::{registration, subscription};
@@ -33,10 +34,10 @@ pub fn check(body: &[u8]) {
     {
         assert_eq!(format!("https://{host}{}", path.as_str()), text);
     }
-    if let Ok(request) = protocol::parse_line::<Request>(body) {
+    if let Ok(request) = Request::parse::<Request>(body) {
         survives_the_way(&request);
     }
-    if let Ok(answer) = protocol::parse_line::<Answer>(body) {
+    if let Ok(answer) = Request::parse::<Answer>(body) {
         survives_the_way(&answer);
     }
 }
