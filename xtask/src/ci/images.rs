@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::bail;
 
 use super::lab::NAME;
-use super::step::Context;
+use super::step::{Context, PROFILE};
 use crate::step::{Outcome, output, passes, say, target_folder};
 
 /// Largest images, in bytes. Every check starts a checker, and it contains everything that a
@@ -20,12 +20,6 @@ const IMAGE_BYTES_MAX: [(&str, u64); 2] = [
 pub(super) fn bases(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let mut build = Command::new(context.root.join("deploy/build"));
     passes(build.arg("--bases").current_dir(context.root))?;
-    Ok(Outcome::Passed)
-}
-
-/// Builds from the checkout of a hardened machine, so that no image depends on modes or line ends.
-pub(super) fn build(context: &Context<'_>) -> anyhow::Result<Outcome> {
-    build_lab(context, &strict_checkout(context.root)?, NAME, "ci")?;
     Ok(Outcome::Passed)
 }
 
@@ -48,40 +42,27 @@ fn strict_checkout(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(checkout)
 }
 
-/// Builds with the operators' profile, which finds what only its optimisations break or enlarge.
-pub(super) fn release(context: &Context<'_>) -> anyhow::Result<Outcome> {
-    let images = build_lab(context, context.root, "cirelease", "release")?;
-    let engine = context.engine()?;
-    passes(engine.command().args(["image", "rm"]).args(images))?;
-    Ok(Outcome::Passed)
-}
-
-/// Builds the images of a lab from a checkout, and returns their names.
-fn build_lab(
-    context: &Context<'_>,
-    checkout: &Path,
-    lab: &str,
-    profile: &str,
-) -> anyhow::Result<Vec<String>> {
+/// Builds the lab's images from the checkout of a hardened machine, so that no image depends on
+/// modes or line ends.
+pub(super) fn build(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    let checkout = strict_checkout(context.root)?;
     let mut build = Command::new(checkout.join("deploy/build"));
     passes(
         build
             .arg("--lab")
-            .env("FEDICENSUS_LAB_NAME", lab)
-            .env("FEDICENSUS_PROFILE", profile)
-            .current_dir(checkout),
+            .env("FEDICENSUS_LAB_NAME", NAME)
+            .env(PROFILE, context.profile())
+            .current_dir(&checkout),
     )?;
     let engine = context.engine()?;
-    let mut images = Vec::new();
     for (name, most) in IMAGE_BYTES_MAX {
-        let image = format!("{name}:fedicensus-{lab}");
+        let image = format!("{name}:fedicensus-{NAME}");
         let arguments = ["image", "inspect", "--format", "{{.Size}}", &image];
         let size: u64 = output(engine.command().args(arguments))?.trim().parse()?;
         say(&format!("{image}: {:.1} MB", size as f64 / 1e6))?;
         if size > most {
             bail!("{image} has {size} bytes; at most {most} are allowed");
         }
-        images.push(image);
     }
-    Ok(images)
+    Ok(Outcome::Passed)
 }

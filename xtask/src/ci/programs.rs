@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use super::extent::TESTS_AT_ONCE;
-use super::step::Context;
+use super::step::{Context, PROFILE};
 use crate::fuzz::seed_of_commit;
 use crate::step::{Outcome, output, passes, target_folder};
 use crate::{browser, deny, fuzz};
@@ -54,6 +54,9 @@ pub(super) fn fmt(context: &Context<'_>) -> anyhow::Result<Outcome> {
 }
 
 pub(super) fn clippy(context: &Context<'_>) -> anyhow::Result<Outcome> {
+    // The fuzz targets have a lock file of their own, which nothing else here reads.
+    let lock = "tree --locked --depth 0 --manifest-path tests/fuzz/Cargo.toml";
+    passes(&mut context.cargo(lock))?;
     // `--all-targets` leaves out what `cargo test` leaves out.
     let targets = "clippy --workspace --all-targets --test scenarios --locked -- -D warnings";
     passed(&mut context.cargo(targets))
@@ -96,6 +99,7 @@ pub(super) fn rootless(context: &Context<'_>) -> anyhow::Result<Outcome> {
         .arg(&state)
         .args(ROOTLESS_STEPS)
         .env("FEDICENSUS_SAMPLE", personas)
+        .env(PROFILE, context.profile())
         .current_dir(context.root);
     let outcome = passed(&mut run);
     let tables = target.join("tables");
@@ -136,7 +140,9 @@ pub(super) fn scripts(context: &Context<'_>) -> anyhow::Result<Outcome> {
 }
 
 pub(super) fn script(context: &Context<'_>, path: &str) -> anyhow::Result<Outcome> {
-    passed(Command::new(context.root.join(path)).current_dir(context.root))
+    let mut script = Command::new(context.root.join(path));
+    script.env(PROFILE, context.profile());
+    passed(script.current_dir(context.root))
 }
 
 /// Forbids skipping the tests that only root can run, if this is root; returns whether it is.

@@ -14,6 +14,9 @@ use super::extent::Tier;
 use crate::engine::Engine;
 use crate::step::{Outcome, say};
 
+/// The variable that selects [`Context::profile`].
+pub(super) const PROFILE: &str = "FEDICENSUS_PROFILE";
+
 /// How often the output of a step is copied to the terminal.
 const COPY_EVERY: Duration = Duration::from_millis(200);
 
@@ -136,6 +139,12 @@ impl Step {
 }
 
 impl Context<'_> {
+    /// The images' profile of cargo. The operators' takes twice as long to compile, and finds what
+    /// only its optimisations break or enlarge.
+    pub(crate) fn profile(&self) -> &'static str {
+        if self.is_full() { "release" } else { "ci" }
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.tier == Tier::Full
     }

@@ -40,13 +40,13 @@ pub(crate) const STEPS: &[Step] = &[
         stories::over_processes,
     )
     .concurrent(),
-    Step::quick("images", "the images, and their sizes", images::build)
+    Step::quick(
+        "images",
+        "the images, and their sizes; --full: as operators build them",
+        images::build,
+    )
         .with_engine()
         .needs(&["bases"]),
-    Step::full("release", "the images as operators build them, and their sizes", images::release)
-        .with_engine()
-        .needs(&["images"])
-        .after(&["scenarios"]),
     Step::quick(
         "containers",
         "scenarios over containers: adversaries, kills, limits; --full: all that containers matter to",
