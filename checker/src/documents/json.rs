@@ -242,6 +242,37 @@ macro_rules! members {
 }
 pub(crate) use members;
 
+/// The rest of a visitor that accepts any value: what scalars give, with or without texts.
+macro_rules! other_scalars {
+    ($value:expr) => {
+        fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+            Ok($value)
+        }
+        $crate::documents::json::other_scalars!(no text, $value);
+    };
+    (no text, $value:expr) => {
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("any value")
+        }
+        fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+            Ok($value)
+        }
+        fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+            Ok($value)
+        }
+        fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+            Ok($value)
+        }
+        fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+            Ok($value)
+        }
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok($value)
+        }
+    };
+}
+pub(crate) use other_scalars;
+
 /// Whether [`Members::member`] read the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
@@ -284,9 +315,7 @@ struct ObjectVisitor<T>(PhantomData<T>);
 impl<'de, T: Members> Visitor<'de> for ObjectVisitor<T> {
     type Value = Object<T>;
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
+    other_scalars!(Object(None));
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
         let mut members = T::default();
         read_members(&mut members, map)?;
@@ -294,24 +323,6 @@ impl<'de, T: Members> Visitor<'de> for ObjectVisitor<T> {
     }
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Object<T>, A::Error> {
         pass_over_array(seq).map(|()| Object(None))
-    }
-    fn visit_str<E>(self, _: &str) -> Result<Object<T>, E> {
-        Ok(Object(None))
-    }
-    fn visit_bool<E>(self, _: bool) -> Result<Object<T>, E> {
-        Ok(Object(None))
-    }
-    fn visit_i64<E>(self, _: i64) -> Result<Object<T>, E> {
-        Ok(Object(None))
-    }
-    fn visit_u64<E>(self, _: u64) -> Result<Object<T>, E> {
-        Ok(Object(None))
-    }
-    fn visit_f64<E>(self, _: f64) -> Result<Object<T>, E> {
-        Ok(Object(None))
-    }
-    fn visit_unit<E>(self) -> Result<Object<T>, E> {
-        Ok(Object(None))
     }
 }
 
@@ -337,9 +348,7 @@ struct ListVisitor<T, const MAX: usize>(PhantomData<T>);
 impl<'de, T: Members, const MAX: usize> Visitor<'de> for ListVisitor<T, MAX> {
     type Value = List<T, MAX>;
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
+    other_scalars!(List(None));
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<List<T, MAX>, A::Error> {
         let mut list = Vec::new();
         while list.len() < MAX {
@@ -352,24 +361,6 @@ impl<'de, T: Members, const MAX: usize> Visitor<'de> for ListVisitor<T, MAX> {
     }
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<List<T, MAX>, A::Error> {
         pass_over_object(map).map(|()| List(None))
-    }
-    fn visit_str<E>(self, _: &str) -> Result<List<T, MAX>, E> {
-        Ok(List(None))
-    }
-    fn visit_bool<E>(self, _: bool) -> Result<List<T, MAX>, E> {
-        Ok(List(None))
-    }
-    fn visit_i64<E>(self, _: i64) -> Result<List<T, MAX>, E> {
-        Ok(List(None))
-    }
-    fn visit_u64<E>(self, _: u64) -> Result<List<T, MAX>, E> {
-        Ok(List(None))
-    }
-    fn visit_f64<E>(self, _: f64) -> Result<List<T, MAX>, E> {
-        Ok(List(None))
-    }
-    fn visit_unit<E>(self) -> Result<List<T, MAX>, E> {
-        Ok(List(None))
     }
 }
 

@@ -10,11 +10,10 @@ use protocol::limits::SOFTWARE_BYTES_MAX;
 use protocol::{Instance, Private};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
-use std::fmt;
 
 use crate::documents::json::{
-    JsonError, Members, Object, Scalar, Taken, members, parse_document, pass_over_array,
-    read_members,
+    JsonError, Members, Object, Scalar, Taken, members, other_scalars, parse_document,
+    pass_over_array, read_members,
 };
 use variant::variant;
 
@@ -170,9 +169,7 @@ struct LinksVisitor;
 impl<'de> Visitor<'de> for LinksVisitor {
     type Value = Links;
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
+    other_scalars!(Links::default());
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Links, A::Error> {
         let mut links = Links::default();
         while let Some(Object(link)) = seq.next_element::<Object<Link>>()? {
@@ -188,24 +185,6 @@ impl<'de> Visitor<'de> for LinksVisitor {
         let mut links = Links::default();
         links.consider(link);
         Ok(links)
-    }
-    fn visit_str<E>(self, _: &str) -> Result<Links, E> {
-        Ok(Links::default())
-    }
-    fn visit_bool<E>(self, _: bool) -> Result<Links, E> {
-        Ok(Links::default())
-    }
-    fn visit_i64<E>(self, _: i64) -> Result<Links, E> {
-        Ok(Links::default())
-    }
-    fn visit_u64<E>(self, _: u64) -> Result<Links, E> {
-        Ok(Links::default())
-    }
-    fn visit_f64<E>(self, _: f64) -> Result<Links, E> {
-        Ok(Links::default())
-    }
-    fn visit_unit<E>(self) -> Result<Links, E> {
-        Ok(Links::default())
     }
 }
 
@@ -284,9 +263,7 @@ struct ProtocolsVisitor;
 impl<'de> Visitor<'de> for ProtocolsVisitor {
     type Value = Protocols;
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
+    other_scalars!(no text, Protocols::default());
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Protocols, A::Error> {
         while let Some(name) = seq.next_element::<Scalar>()? {
             let name = name.into_text().unwrap_or_default();
@@ -306,21 +283,6 @@ impl<'de> Visitor<'de> for ProtocolsVisitor {
         Ok(Protocols {
             activitypub: name.eq_ignore_ascii_case("activitypub"),
         })
-    }
-    fn visit_bool<E>(self, _: bool) -> Result<Protocols, E> {
-        Ok(Protocols::default())
-    }
-    fn visit_i64<E>(self, _: i64) -> Result<Protocols, E> {
-        Ok(Protocols::default())
-    }
-    fn visit_u64<E>(self, _: u64) -> Result<Protocols, E> {
-        Ok(Protocols::default())
-    }
-    fn visit_f64<E>(self, _: f64) -> Result<Protocols, E> {
-        Ok(Protocols::default())
-    }
-    fn visit_unit<E>(self) -> Result<Protocols, E> {
-        Ok(Protocols::default())
     }
 }
 

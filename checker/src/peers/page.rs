@@ -12,7 +12,7 @@ use serde::de::{
 };
 
 use super::sink::Sink;
-use crate::documents::json::{Scalar, pass_over_array};
+use crate::documents::json::{Scalar, other_scalars, pass_over_array};
 
 /// Longest cursor that is kept, because it goes back into an address.
 const CURSOR_BYTES_MAX: usize = 512;
@@ -190,10 +190,7 @@ impl<'de> DeserializeSeed<'de> for Element {
 impl<'de> Visitor<'de> for Element {
     type Value = Found;
 
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
+    other_scalars!(no text, Found::default());
     fn visit_str<E>(self, name: &str) -> Result<Found, E> {
         Ok(Found {
             name: Some(name.to_owned()),
@@ -229,21 +226,6 @@ impl<'de> Visitor<'de> for Element {
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Found, A::Error> {
         pass_over_array(seq).map(|()| Found::default())
-    }
-    fn visit_unit<E>(self) -> Result<Found, E> {
-        Ok(Found::default())
-    }
-    fn visit_bool<E>(self, _: bool) -> Result<Found, E> {
-        Ok(Found::default())
-    }
-    fn visit_i64<E>(self, _: i64) -> Result<Found, E> {
-        Ok(Found::default())
-    }
-    fn visit_u64<E>(self, _: u64) -> Result<Found, E> {
-        Ok(Found::default())
-    }
-    fn visit_f64<E>(self, _: f64) -> Result<Found, E> {
-        Ok(Found::default())
     }
 }
 

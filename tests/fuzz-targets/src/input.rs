@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll};
 
+use protocol::container::End;
+use protocol::egress::{Account, FailedSide};
 use protocol::limits::PROTOCOL_VERSION;
 use protocol::{Event, Host};
 use serde::Serialize;
@@ -16,6 +18,25 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The host that every target checks.
 pub(crate) static OWN: LazyLock<Host> =
     LazyLock::new(|| Host::parse("own.example").expect("a name"));
+
+/// How the container of every run ends.
+pub(crate) const END: End = End {
+    exit_code: 0,
+    out_of_memory: false,
+    killed: None,
+    millis: 1,
+};
+
+/// The gateway's account of every run.
+pub(crate) const ACCOUNT: Account = Account {
+    connections: 1,
+    bytes_up: 1,
+    bytes_down: 1,
+    sni_refused: 0,
+    failed: FailedSide::None,
+    budget_hit: None,
+    up: true,
+};
 
 /// The input, with this version's `hello` in its first line if that is empty, so that no seed names
 /// a version.

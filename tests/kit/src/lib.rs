@@ -9,6 +9,8 @@
 
 use census::state::{Record, State, Verdict};
 use census::time::Timestamp;
+use protocol::container::End;
+use protocol::egress::{Account, FailedSide};
 use protocol::{DeadReason, Host, Instance, Private};
 
 /// The first line of a sound output.
@@ -80,4 +82,27 @@ pub fn record(state: State) -> Record {
         state,
         ..Record::discovered(labelled("a"), NOW, NOW)
     }
+}
+
+/// The gateway's account of a check without failures.
+pub fn account() -> Account {
+    Account {
+        connections: 1,
+        bytes_up: 1,
+        bytes_down: 1,
+        sni_refused: 0,
+        failed: FailedSide::None,
+        budget_hit: None,
+        up: true,
+    }
+}
+
+/// How a container ended that nobody killed.
+pub fn end(exit_code: i64) -> Option<End> {
+    Some(End {
+        exit_code,
+        out_of_memory: false,
+        killed: None,
+        millis: 1,
+    })
 }

@@ -1,5 +1,5 @@
 use super::*;
-use kit::{HELLO, labelled};
+use kit::{HELLO, account, end, labelled};
 use proptest::prelude::*;
 use protocol::Private;
 use protocol::limits::PROTOCOL_VERSION;
@@ -26,27 +26,6 @@ fn feed(lines: &[&str]) -> (Report, Vec<Host>) {
     (report, candidates)
 }
 
-fn account() -> Account {
-    Account {
-        connections: 1,
-        bytes_up: 1,
-        bytes_down: 1,
-        sni_refused: 0,
-        failed: FailedSide::None,
-        budget_hit: None,
-        up: true,
-    }
-}
-
-fn ended(exit_code: i64) -> Option<End> {
-    Some(End {
-        exit_code,
-        out_of_memory: false,
-        killed: None,
-        millis: 10,
-    })
-}
-
 fn reason(lines: &[&str], end: Option<End>) -> DeadReason {
     match conclude(&feed(lines).0, end, &account(), "") {
         Ok(Verdict::Dead { reason, .. }) => reason,
@@ -67,7 +46,7 @@ fn a_whole_report_is_a_verdict_and_its_names_are_candidates_without_the_host_its
             outcome: PeersOutcome::Complete
         }
     );
-    let verdict = conclude(&report, ended(0), &account(), "").unwrap();
+    let verdict = conclude(&report, end(0), &account(), "").unwrap();
     assert_eq!(verdict.to_string(), "alive mastodon 4.3.0");
 }
 
@@ -80,7 +59,7 @@ fn what_alive_says_of_registrations_is_in_the_verdict() {
     ] {
         let alive = format!(r#"{{"alive":{{"software":"a","private":"no"{member}}}}}"#);
         let (report, _) = feed(&[HELLO, &alive, PEERS_END, DONE]);
-        let verdict = conclude(&report, ended(0), &account(), "").unwrap();
+        let verdict = conclude(&report, end(0), &account(), "").unwrap();
         let instance = Instance {
             software: Some("a".to_owned()),
             private: Private::No,
@@ -99,7 +78,7 @@ fn a_version_never_reaches_a_terminal_as_it_was_sent() {
         PEERS_END,
         DONE,
     ]);
-    let verdict = conclude(&report, ended(0), &account(), "").unwrap();
+    let verdict = conclude(&report, end(0), &account(), "").unwrap();
     assert_eq!(verdict.to_string(), "alive <b> 4\\x1b[2J");
 }
 
@@ -150,7 +129,7 @@ fn after_hello_whatever_breaks_is_the_hosts() {
         millis: 1,
     });
     assert_eq!(reason(&[HELLO, "rubbish"], None), DeadReason::Protocol);
-    assert_eq!(reason(&[HELLO], ended(101)), DeadReason::Crashed);
+    assert_eq!(reason(&[HELLO], end(101)), DeadReason::Crashed);
     assert_eq!(reason(&[HELLO], memory), DeadReason::Memory);
     assert_eq!(reason(&[HELLO], deadline), DeadReason::Deadline);
 }
@@ -165,20 +144,19 @@ fn a_finding_that_was_lost_on_the_way_is_not_the_hosts() {
         killed: Some(Killed::Deadline),
         millis: 65_000,
     });
-    for end in [ended(0), stalled] {
+    for end in [end(0), stalled] {
         let concluded = conclude(&feed(&[HELLO]).0, end, &account(), "");
         assert!(
             matches!(concluded, Err(ReportFault::OutputLost)),
             "{concluded:?}"
         );
     }
-    assert_eq!(reason(&[HELLO, "rubbish"], ended(0)), DeadReason::Protocol);
+    assert_eq!(reason(&[HELLO, "rubbish"], end(0)), DeadReason::Protocol);
 }
 
 #[test]
 fn before_hello_it_is_ours() {
-    let fault =
-        conclude(&feed(&[]).0, ended(127), &account(), "no such file").expect_err("a fault");
+    let fault = conclude(&feed(&[]).0, end(127), &account(), "no such file").expect_err("a fault");
     assert!(
         matches!(fault, ReportFault::NoHello { exit_code: 127, .. }),
         "{fault}"
@@ -192,7 +170,7 @@ fn before_hello_it_is_ours() {
 fn a_checker_of_another_protocol_says_nothing_about_its_host() {
     for protocol in [PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1] {
         let hello = format!(r#"{{"hello":{{"protocol":{protocol},"checker":"9"}}}}"#);
-        for (finding, end) in [(ALIVE, ended(0)), (TIMEOUT, ended(0)), (TIMEOUT, None)] {
+        for (finding, end) in [(ALIVE, end(0)), (TIMEOUT, end(0)), (TIMEOUT, None)] {
             let (report, _) = feed(&[&hello, finding, DONE]);
             let fault = conclude(&report, end, &account(), "").expect_err("a fault");
             assert!(matches!(fault, ReportFault::NoHello { .. }), "{fault}");
@@ -226,11 +204,11 @@ fn the_gateways_account_tells_us_from_them() {
         ..account()
     };
     assert!(matches!(
-        conclude(&dead, ended(0), &never_connected, ""),
+        conclude(&dead, end(0), &never_connected, ""),
         Err(ReportFault::NoConnection)
     ));
     assert!(matches!(
-        conclude(&alive, ended(0), &never_connected, ""),
+        conclude(&alive, end(0), &never_connected, ""),
         Err(ReportFault::NoConnection)
     ));
     let talked_otherwise = Account {
@@ -238,7 +216,7 @@ fn the_gateways_account_tells_us_from_them() {
         ..never_connected
     };
     assert!(matches!(
-        conclude(&alive, ended(0), &talked_otherwise, ""),
+        conclude(&alive, end(0), &talked_otherwise, ""),
         Ok(Verdict::Dead {
             reason: DeadReason::Protocol,
             ..
@@ -249,7 +227,7 @@ fn the_gateways_account_tells_us_from_them() {
         ..never_connected.clone()
     };
     assert!(matches!(
-        conclude(&dead, ended(0), &hung_up, ""),
+        conclude(&dead, end(0), &hung_up, ""),
         Ok(Verdict::Dead {
             reason: DeadReason::Unreachable,
             ..
@@ -260,16 +238,16 @@ fn the_gateways_account_tells_us_from_them() {
         ..account()
     };
     assert!(matches!(
-        conclude(&dead, ended(0), &network_lost, ""),
+        conclude(&dead, end(0), &network_lost, ""),
         Err(ReportFault::NetworkLost)
     ));
-    assert!(conclude(&alive, ended(0), &network_lost, "").is_ok());
+    assert!(conclude(&alive, end(0), &network_lost, "").is_ok());
     let over_budget = Account {
         budget_hit: Some(Budget::Bytes),
         ..account()
     };
     assert!(matches!(
-        conclude(&dead, ended(0), &over_budget, ""),
+        conclude(&dead, end(0), &over_budget, ""),
         Ok(Verdict::Dead {
             reason: DeadReason::Budget,
             ..
@@ -282,7 +260,7 @@ fn a_move_to_itself_is_none() {
     assert_eq!(
         reason(
             &[HELLO, r#"{"moved":{"to":"HOST.example."}}"#, DONE],
-            ended(0)
+            end(0)
         ),
         DeadReason::RedirectToSelf
     );
@@ -308,10 +286,10 @@ proptest! {
         let lines: Vec<&str> = picks.iter().map(|&pick| [HELLO, ALIVE, PEERS, PEERS_END, TIMEOUT, DONE, "{}", noise.as_str()][pick]).collect();
         let (report, candidates) = feed(&lines);
         prop_assert!(candidates.is_empty() || report.is_alive());
-        let verdict = conclude(&report, ended(1), &account(), "");
+        let verdict = conclude(&report, end(1), &account(), "");
         prop_assert_eq!(lines.first() == Some(&HELLO), verdict.is_ok());
         // With only a hello, the output of a checker that exited with 0 was cut off.
-        let verdict = conclude(&report, ended(0), &account(), "");
+        let verdict = conclude(&report, end(0), &account(), "");
         prop_assert_eq!(lines.first() == Some(&HELLO) && lines.len() > 1, verdict.is_ok());
     }
 }
@@ -319,14 +297,14 @@ proptest! {
 #[test]
 fn no_target_that_a_checker_tells_reaches_a_terminal_unescaped() {
     let dead = r#"{"dead":{"reason":"bad_redirect","to":"\u001b[2J\u0007<b>é"}}"#;
-    let verdict = conclude(&feed(&[HELLO, dead, DONE]).0, ended(0), &account(), "").unwrap();
+    let verdict = conclude(&feed(&[HELLO, dead, DONE]).0, end(0), &account(), "").unwrap();
     let Verdict::Dead { to: Some(to), .. } = verdict else {
         panic!("{verdict:?}");
     };
     assert_eq!(to, r"\x1b[2J\x07<b>\xc3\xa9");
     // Escaped text stays unchanged.
     let dead = r#"{"dead":{"reason":"bad_redirect","to":"ftp://x\\x1b…"}}"#;
-    let verdict = conclude(&feed(&[HELLO, dead, DONE]).0, ended(0), &account(), "").unwrap();
+    let verdict = conclude(&feed(&[HELLO, dead, DONE]).0, end(0), &account(), "").unwrap();
     let Verdict::Dead { to: Some(to), .. } = verdict else {
         panic!("{verdict:?}");
     };

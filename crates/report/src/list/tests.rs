@@ -1,4 +1,4 @@
-use kit::HELLO;
+use kit::{HELLO, account, end};
 
 use super::*;
 use crate::check::Report;
@@ -49,27 +49,6 @@ fn feed(format: ListFormat, lines: &[&str]) -> ListReport {
         }
     }
     report
-}
-
-fn account() -> Account {
-    Account {
-        connections: 1,
-        bytes_up: 1,
-        bytes_down: 1,
-        sni_refused: 0,
-        failed: FailedSide::None,
-        budget_hit: None,
-        up: true,
-    }
-}
-
-fn end(exit_code: i64) -> Option<End> {
-    Some(End {
-        exit_code,
-        out_of_memory: false,
-        killed: None,
-        millis: 1,
-    })
 }
 
 fn read(format: ListFormat, lines: &[&str]) -> Result<Outcome, ReportFault> {

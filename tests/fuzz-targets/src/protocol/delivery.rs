@@ -8,7 +8,7 @@ use protocol::{DeliveryOrder, Event, ListPath, MessageOutcome, limits};
 use report::delivery::{Delivery, DeliveryReport, conclude};
 use report::{Breach, Lines, RunReport};
 
-use crate::input::{pieces, survives_the_way, with_hello};
+use crate::input::{ACCOUNT, END, pieces, survives_the_way, with_hello};
 
 /// Number of messages in the seeds' order.
 const MESSAGES: usize = 3;
@@ -52,22 +52,7 @@ fn hear(pieces: &[&[u8]]) -> String {
     }
     assert!(accepted.len() <= MESSAGES + 2);
     let has_breach = report.breach().is_some();
-    let end = protocol::container::End {
-        exit_code: 0,
-        out_of_memory: false,
-        killed: None,
-        millis: 1,
-    };
-    let account = protocol::egress::Account {
-        connections: 1,
-        bytes_up: 1,
-        bytes_down: 1,
-        sni_refused: 0,
-        failed: protocol::egress::FailedSide::None,
-        budget_hit: None,
-        up: true,
-    };
-    let delivery = conclude(report, (!has_breach).then_some(end), &account, "");
+    let delivery = conclude(report, (!has_breach).then_some(END), &ACCOUNT, "");
     if let Ok(Delivery::Ended(outcomes)) = &delivery {
         assert!(!has_breach);
         assert_eq!(outcomes.len(), MESSAGES);

@@ -1,7 +1,9 @@
 //! A container's stdout becomes lines, events, a report and a verdict, for any cuts and any
 //! content.
 
-use crate::input::{OWN, is_canonical, is_printable, pieces, survives_the_way, with_hello};
+use crate::input::{
+    ACCOUNT, END, OWN, is_canonical, is_printable, pieces, survives_the_way, with_hello,
+};
 use protocol::limits::{LINE_BYTES_MAX, PEERS_PER_LINE_MAX};
 use protocol::{DeadReason, Event, Host};
 use report::Lines;
@@ -80,23 +82,8 @@ fn in_order(accepted: &[Event]) {
 }
 
 fn judged(report: &Report) -> String {
-    let end = protocol::container::End {
-        exit_code: 0,
-        out_of_memory: false,
-        killed: None,
-        millis: 1,
-    };
-    let account = protocol::egress::Account {
-        connections: 1,
-        bytes_up: 1,
-        bytes_down: 1,
-        sni_refused: 0,
-        failed: protocol::egress::FailedSide::None,
-        budget_hit: None,
-        up: true,
-    };
-    let end = report.breach().is_none().then_some(end);
-    let verdict = conclude(report, end, &account, "");
+    let end = report.breach().is_none().then_some(END);
+    let verdict = conclude(report, end, &ACCOUNT, "");
     use census::state::Verdict;
     match &verdict {
         Ok(Verdict::Alive(instance)) => {
