@@ -4,7 +4,7 @@
 //! always a fault of ours.
 
 use protocol::order::AskPeers;
-use protocol::{DeadReason, Event, Instance, PeersOutcome, Private, Wall, limits};
+use protocol::{DeadReason, Event, Instance, PeersOutcome, Private, Wall};
 
 use crate::documents::nodeinfo::{self, About, NodeinfoError};
 use crate::documents::optout;
@@ -14,19 +14,13 @@ use crate::fetch::{self, Accept, Answer, Failure, Fetcher, Target, TlsFailure};
 use crate::peers;
 use url::Url;
 
-/// Version of this checker, as `hello` announces it.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
 /// Runs one check and prints its events, `hello` first and `done` last.
 pub async fn run(
     fetcher: &mut Fetcher,
     mut emitter: Emitter,
     ask_peers: AskPeers,
 ) -> Result<(), Fault> {
-    emitter.emit(&Event::Hello {
-        protocol: limits::PROTOCOL_VERSION,
-        checker: VERSION.to_owned(),
-    })?;
+    emitter.hello()?;
     match look(fetcher).await {
         Ok(about) => {
             let private = private(fetcher, &about).await;
@@ -47,12 +41,7 @@ pub async fn run(
         }
         Err(finding) => emitter.emit(&finding)?,
     }
-    emitter.emit(&Event::Done {
-        requests: fetcher.requests(),
-        bytes: fetcher.bytes(),
-        millis: fetcher.millis(),
-    })?;
-    Ok(())
+    Ok(emitter.done(fetcher)?)
 }
 
 /// What NodeInfo says about the host, or the finding that ends the check.

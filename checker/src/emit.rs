@@ -10,6 +10,8 @@ use std::io::{self, Write};
 use protocol::Event;
 use protocol::limits;
 
+use crate::fetch::Fetcher;
+
 /// Bytes kept free for the two last lines, `peers_end` and `done`, whatever the peers take.
 const RESERVE_BYTES: u64 = 1024;
 
@@ -20,6 +22,9 @@ pub struct Emitter {
     bytes_max: u64,
     ended: bool,
 }
+
+/// Version of this checker, as `hello` announces it.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Why an event was not printed.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +72,23 @@ impl Emitter {
             .saturating_add(line)
             .saturating_add(RESERVE_BYTES)
             <= self.bytes_max
+    }
+
+    /// Prints the first event.
+    pub(crate) fn hello(&mut self) -> Result<(), EmitError> {
+        self.emit(&Event::Hello {
+            protocol: limits::PROTOCOL_VERSION,
+            checker: VERSION.to_owned(),
+        })
+    }
+
+    /// Prints the last event.
+    pub(crate) fn done(&mut self, fetcher: &Fetcher) -> Result<(), EmitError> {
+        self.emit(&Event::Done {
+            requests: fetcher.requests(),
+            bytes: fetcher.bytes(),
+            millis: fetcher.millis(),
+        })
     }
 
     /// Prints one event and flushes it.

@@ -16,7 +16,7 @@ mod verbatim;
 
 use protocol::{Event, ListFormat, ListOrder, ListOutcome, UnlistedReason, limits};
 
-use crate::check::{NoRules, Refusal, VERSION, robots};
+use crate::check::{NoRules, Refusal, robots};
 use crate::emit::{Emitter, Fault};
 use crate::fetch::{Accept, Body, Failure, Fetcher};
 use crate::peers::feed::{Streamed, stream};
@@ -31,21 +31,13 @@ pub async fn run(
     mut emitter: Emitter,
     order: &ListOrder,
 ) -> Result<(), Fault> {
-    emitter.emit(&Event::Hello {
-        protocol: limits::PROTOCOL_VERSION,
-        checker: VERSION.to_owned(),
-    })?;
+    emitter.hello()?;
     let (mut emitter, end) = match open(fetcher, order).await {
         Ok(body) => read(body, emitter, fetcher, order).await?,
         Err(unlisted) => (emitter, unlisted),
     };
     emitter.emit(&end)?;
-    emitter.emit(&Event::Done {
-        requests: fetcher.requests(),
-        bytes: fetcher.bytes(),
-        millis: fetcher.millis(),
-    })?;
-    Ok(())
+    Ok(emitter.done(fetcher)?)
 }
 
 /// The list's body, or why there is none.

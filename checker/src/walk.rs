@@ -18,7 +18,7 @@ mod reading;
 
 use protocol::{DeadReason, Event, Private, WalkOrder, WalkOutcome, limits};
 
-use crate::check::{self, VERSION};
+use crate::check;
 use crate::documents::nodeinfo::About;
 use crate::emit::{Emitter, Fault};
 use crate::fetch::Fetcher;
@@ -36,10 +36,7 @@ pub async fn run(
     mut emitter: Emitter,
     order: WalkOrder,
 ) -> Result<(), Fault> {
-    emitter.emit(&Event::Hello {
-        protocol: limits::PROTOCOL_VERSION,
-        checker: VERSION.to_owned(),
-    })?;
+    emitter.hello()?;
     let mut plan = Plan::new(order.seed);
     let end = match dialect(fetcher).await {
         Ok(dialect) => follow(fetcher, dialect, &mut plan).await,
@@ -63,12 +60,7 @@ pub async fn run(
         posts: plan.posts(),
         retry_after_s: end.retry_after_s,
     })?;
-    emitter.emit(&Event::Done {
-        requests: fetcher.requests(),
-        bytes: fetcher.bytes(),
-        millis: fetcher.millis(),
-    })?;
-    Ok(())
+    Ok(emitter.done(fetcher)?)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

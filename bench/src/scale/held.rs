@@ -6,11 +6,11 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
+use admission::{Limit, Limits, Names, Reserved, Suffixes};
 use anyhow::{Context as _, Result, ensure};
 use census::time::Timestamp;
 use orchestrator::names::gate::NameGate;
-use orchestrator::names::policy::{Files, SuffixPlace};
+use orchestrator::names::policy::Files;
 use protocol::Host;
 use serde::{Deserialize, Serialize};
 use store::Candidate;
@@ -70,17 +70,12 @@ pub(crate) async fn hold(path: &Path, checks: u32, junk: u64) -> Result<()> {
 async fn gate(census: &Census) -> Result<NameGate> {
     let limit = |number| Limit::new(number).context("a limit");
     let files = Files {
-        rules: None,
-        deny: None,
-        allow: None,
-        suffix_list: SuffixPlace::default(),
-        reserved: Reserved::Refuse,
-        test_domain: TestDomain::Refuse,
         limits: Limits {
             source: limit(2000)?,
             shared_suffix: limit(1000)?,
             total: limit(50_000)?,
         },
+        ..Files::default()
     };
     let names = Names {
         suffixes: Suffixes::compiled(),

@@ -11,13 +11,13 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
+use admission::{Limit, Limits, Names, Reserved, Suffixes};
 use anyhow::{Context as _, Result};
 use bench::shared::cost::{Cost, Meter};
 use census::time::{Calendar, Jitter, Timestamp};
 use clap::Args;
 use orchestrator::names::gate::NameGate;
-use orchestrator::names::policy::{Files, SuffixPlace};
+use orchestrator::names::policy::Files;
 use protocol::Host;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
@@ -115,16 +115,12 @@ impl Stage {
         store.wait_for_names();
         let files = Files {
             rules: Some(path.with_file_name("rules")),
-            deny: None,
-            allow: None,
-            suffix_list: SuffixPlace::default(),
-            reserved: Reserved::Refuse,
-            test_domain: TestDomain::Refuse,
             limits: Limits {
                 source: Limit::MAX,
                 shared_suffix: Limit::MAX,
                 total: Limit::MAX,
             },
+            ..Files::default()
         };
         std::fs::write(
             path.with_file_name("rules"),

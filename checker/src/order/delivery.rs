@@ -4,10 +4,9 @@
 //! `unposted` for each message in their order, `done`. Nothing else is requested, not even
 //! robots.txt, and nothing here judges the host.
 
-use protocol::limits::{self, DELIVERY_FAILURES_MAX, RETRY_AFTER_SECONDS_MAX};
+use protocol::limits::{DELIVERY_FAILURES_MAX, RETRY_AFTER_SECONDS_MAX};
 use protocol::{DeliveryOrder, Event, UnpostedReason};
 
-use crate::check::VERSION;
 use crate::emit::{Emitter, Fault};
 use crate::fetch::{Failure, Fetcher, Posted};
 
@@ -20,10 +19,7 @@ pub async fn run(
     mut emitter: Emitter,
     order: &DeliveryOrder,
 ) -> Result<(), Fault> {
-    emitter.emit(&Event::Hello {
-        protocol: limits::PROTOCOL_VERSION,
-        checker: VERSION.to_owned(),
-    })?;
+    emitter.hello()?;
     let mut failures = 0_u32;
     let mut is_stopped = false;
     for (number, message) in (0_u32..).zip(order.messages()) {
@@ -50,12 +46,7 @@ pub async fn run(
         };
         emitter.emit(&event)?;
     }
-    emitter.emit(&Event::Done {
-        requests: fetcher.requests(),
-        bytes: fetcher.bytes(),
-        millis: fetcher.millis(),
-    })?;
-    Ok(())
+    Ok(emitter.done(fetcher)?)
 }
 
 /// Whether the push service wants nothing more for now.

@@ -74,14 +74,7 @@ impl SlotQueue {
 
     /// A check's host could not be opened, and will need no slot.
     pub async fn needs_none(&self, check: CheckNumber) {
-        let (grant, _none) = oneshot::channel();
-        let demand = SlotDemand::None;
-        self.send(Signal::Opened {
-            check,
-            demand,
-            grant,
-        })
-        .await;
+        drop(self.opened(check, SlotDemand::None).await);
     }
 
     /// Waits for a check's slot, which the check keeps until it ends.
@@ -89,15 +82,18 @@ impl SlotQueue {
     /// - `true` if it has one
     /// - `false` if none became free in time, or too many wait
     pub async fn wait(&self, check: CheckNumber) -> bool {
+        self.opened(check, SlotDemand::One).await.await.is_ok()
+    }
+
+    async fn opened(&self, check: CheckNumber, demand: SlotDemand) -> oneshot::Receiver<()> {
         let (grant, granted) = oneshot::channel();
-        let demand = SlotDemand::One;
         self.send(Signal::Opened {
             check,
             demand,
             grant,
         })
         .await;
-        granted.await.is_ok()
+        granted
     }
 
     /// A check's container gave its first output.

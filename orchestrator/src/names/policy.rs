@@ -51,6 +51,21 @@ pub struct Files {
     pub test_domain: TestDomain,
 }
 
+impl Default for Files {
+    /// No files, the ordinary limits, and no name of the lab or of tests.
+    fn default() -> Self {
+        Self {
+            rules: None,
+            deny: None,
+            allow: None,
+            suffix_list: SuffixPlace::default(),
+            reserved: Reserved::Refuse,
+            limits: Limits::ORDINARY,
+            test_domain: TestDomain::Refuse,
+        }
+    }
+}
+
 /// The file that replaces the built-in list of public suffixes if it exists. An operator or a
 /// source puts it there.
 #[derive(Debug, Clone, Default)]

@@ -16,7 +16,7 @@ use gateway::control::{Answer, Request, Texts};
 use intake::Settings;
 use intake::wire::Answer as Told;
 use orchestrator::names::gate::NameGate;
-use orchestrator::names::policy::{Files as PolicyFiles, SuffixPlace};
+use orchestrator::names::policy::Files as PolicyFiles;
 use orchestrator::serve::control::Handler;
 use orchestrator::serve::intake::proofs::{Reading, ReadsProofs, Seen};
 use orchestrator::serve::intake::{IntakeHandler, IntakeServer};
@@ -204,8 +204,6 @@ impl Stage {
         let files = PolicyFiles {
             rules: rules.map(|rules| file("rules", rules)),
             deny: deny.map(|names| file("deny", names)),
-            allow: None,
-            suffix_list: SuffixPlace::default(),
             reserved: names.reserved,
             limits: Limits {
                 source: Limit::MAX,
@@ -213,6 +211,7 @@ impl Stage {
                 total: Limit::MAX,
             },
             test_domain: of_daemon,
+            ..PolicyFiles::default()
         };
         let gate = NameGate::open(store.writer(), names, files).await.unwrap();
         let names = gate.names();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use admission::{Limits, Names, Reserved, Suffixes, TestDomain};
+use admission::{Names, Reserved, Suffixes};
 use anyhow::Context as _;
 use census::state::{Record, State};
 use census::time::{Calendar, DOUBLINGS_MAX, Jitter, Timestamp};
@@ -13,7 +13,7 @@ use gateway::GatewayClient;
 use launcher::LauncherClient;
 use orchestrator::check::slot_queue::SlotQueue;
 use orchestrator::names::gate::NameGate;
-use orchestrator::names::policy::{Files, SuffixPlace};
+use orchestrator::names::policy::Files;
 use orchestrator::services::Services;
 use orchestrator::services::clock::{Clock, Random};
 use rand::Rng as _;
@@ -61,15 +61,7 @@ impl Stage {
             .tempdir_in(below)
             .with_context(|| format!("no folder below {}", below.display()))?;
         let store = store::open(&folder.path().join("census.db"))?;
-        let files = Files {
-            rules: None,
-            deny: None,
-            allow: None,
-            suffix_list: SuffixPlace::default(),
-            reserved: Reserved::Refuse,
-            test_domain: TestDomain::Refuse,
-            limits: Limits::ORDINARY,
-        };
+        let files = Files::default();
         let names = Names {
             suffixes: Suffixes::compiled(),
             reserved: Reserved::Refuse,

@@ -9,7 +9,6 @@ use store::Store;
 use tempfile::TempDir;
 
 use super::*;
-use crate::names::policy::SuffixPlace;
 
 /// The rule for names outside the lab.
 pub(crate) fn names() -> Arc<Names> {
@@ -17,18 +16,6 @@ pub(crate) fn names() -> Arc<Names> {
         suffixes: Suffixes::compiled(),
         reserved: Reserved::Refuse,
     })
-}
-
-fn files() -> Files {
-    Files {
-        rules: None,
-        deny: None,
-        allow: None,
-        suffix_list: SuffixPlace::default(),
-        reserved: Reserved::Refuse,
-        limits: Limits::ORDINARY,
-        test_domain: TestDomain::Refuse,
-    }
 }
 
 /// A gate with the built-in rules and an empty memory.
@@ -44,9 +31,9 @@ pub(crate) fn with_rules(store: &Store, rules: &str) -> NameGate {
         counters: Vec::new(),
         waiting: Vec::new(),
     };
-    let mut terms = files().read().unwrap();
+    let mut terms = Files::default().read().unwrap();
     terms.policy.rules = Rules::parse(rules.as_bytes(), Path::new("rules")).unwrap();
-    NameGate::new(store.writer(), names(), files(), terms, remembered).unwrap()
+    NameGate::new(store.writer(), names(), Files::default(), terms, remembered).unwrap()
 }
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -73,7 +60,7 @@ impl Rig {
                 shared_suffix,
                 total,
             },
-            ..files()
+            ..Files::default()
         };
         std::fs::write(dir.path().join("deny"), "bad.net # a farm\n").unwrap();
         let store = store::open(&dir.path().join("census.db")).unwrap();
@@ -457,7 +444,7 @@ async fn status_learns_from_the_rules_in_force_whether_the_test_domain_is_taken(
     for (test_domain, expect) in [(TestDomain::Refuse, false), (TestDomain::Allow, true)] {
         let files = Files {
             test_domain,
-            ..files()
+            ..Files::default()
         };
         let gate = open(&store, &files).await;
         assert_eq!(gate.shown().takes_test_domain, expect);

@@ -88,17 +88,12 @@ fn what_is_no_file_is_named() {
 fn files() -> Files {
     let limit = |number| Limit::new(number).unwrap();
     Files {
-        rules: None,
-        deny: None,
-        allow: None,
-        suffix_list: SuffixPlace::default(),
-        reserved: Reserved::Refuse,
         limits: Limits {
             source: limit(1),
             shared_suffix: limit(2),
             total: limit(3),
         },
-        test_domain: TestDomain::Refuse,
+        ..Files::default()
     }
 }
 
