@@ -340,6 +340,7 @@ impl Config {
     /// The directories and the imprint for publishing.
     pub fn publisher(&self) -> Publisher {
         Publisher {
+            disk: files::Disk::SYSTEM,
             public_dir: self.public_dir.clone(),
             data_dir: self.data_dir.clone(),
             imprint: self.imprint.clone(),

@@ -75,8 +75,7 @@ impl Daemon {
         orders: mpsc::Receiver<Order>,
         signals: mpsc::Receiver<Signal>,
     ) -> anyhow::Result<Self> {
-        dump::clear_stale(&config.public_dir).context("cannot publish")?;
-        site::clear_stale(&config.public_dir).context("cannot publish")?;
+        ::publish::tidy(&config.public_dir).context("cannot publish")?;
         // Now, while the operator is watching; later, an unusable key stops no publication.
         signature::keys(&config.data_dir).context("cannot sign what is published")?;
         let now = services.now();

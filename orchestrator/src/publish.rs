@@ -1,5 +1,5 @@
-//! Step 7 of 7: reads rows in one transaction, writes the set of files behind nginx, and swaps it
-//! in at once.
+//! Step 7 of 7: reads rows in one transaction, and writes the set of files and the pages into a
+//! tree, which is published at once.
 //!
 //! A list that lost more than 30 % of its names since the last one is held back until an operator
 //! forces it (invariant I11). The old set then stays, without the hosts that opted out since
@@ -13,17 +13,19 @@ pub mod signature;
 
 use std::path::{Path, PathBuf};
 
+use ::publish::{Cancel, Tree, TreeError};
 use admission::DomainList;
 use census::time::{Calendar, Timestamp};
 use dump::feed::About;
 use dump::sign::keys::KeyError;
-use dump::{Cancel, DumpError, Force, HeldBack, ListedRow, ListedState, Moment, RowError};
+use dump::{DumpError, Force, HeldBack, ListedRow, ListedState, Moment, RowError};
+use files::Disk;
 use store::{Listed, Reader, StateName, StoreError};
 use thiserror::Error;
 
 /// Whether the published list has a host that must leave it, or can't be read.
 pub fn names_withdrawn(public_dir: &Path, reader: &Reader) -> bool {
-    let mut rows = dump::standing_rows(public_dir)
+    let mut rows = dump::standing_rows(&::publish::current(public_dir))
         .ok()
         .flatten()
         .into_iter()
@@ -43,11 +45,11 @@ pub enum PublishError {
     /// The files could not be written.
     #[error("no new list was published, the former one stays: {0}")]
     Dump(#[from] DumpError),
-    /// The files were written, but not all could be renamed or synced to the disk.
+    /// The files were written, but not put on disk, or not in the place of the former ones.
     #[error(
-        "the new list may be published in part, though each file is complete; the next publication repairs that: {0}"
+        "the new list may not be published; readers see all of the former one or all of it: {0}"
     )]
-    Half(#[source] DumpError),
+    Swap(#[source] TreeError),
     /// Reading back what was just written gave something else.
     #[error(
         "no new list was published, the former one stays: {0}; see the system's log for the disk behind it"
@@ -60,13 +62,16 @@ pub enum PublishError {
     #[error("the new list was published, and is not signed: {0}")]
     Unsigned(#[source] KeyError),
     /// The list is published, but its pages are not.
-    #[error("the new list was published, but its pages were not, and the former ones stay: {0}")]
+    #[error(
+        "the list is published, but new pages are not, and the former ones stay without hosts that left: {0}"
+    )]
     Pages(#[source] pages::PagesError),
 }
 
 /// Where a census publishes, and under which name.
 #[derive(Debug, Clone)]
 pub struct Publisher {
+    pub disk: Disk,
     pub public_dir: PathBuf,
     /// The private folder, which holds the signing key.
     pub data_dir: PathBuf,
@@ -101,26 +106,40 @@ pub struct Occasion<'a> {
     pub cancel: &'a Cancel,
 }
 
+/// The set in a tree.
 #[derive(Debug)]
-pub struct Published {
-    pub names: u64,
-    /// Why it is not signed; `None` if it is.
-    pub unsigned: Option<KeyError>,
+pub(crate) enum Set {
+    New {
+        names: u64,
+        /// Why it is not signed; `None` if it is.
+        unsigned: Option<KeyError>,
+    },
+    /// The former set.
+    HeldBack {
+        why: HeldBack,
+        /// Whether hosts were removed from it.
+        is_changed: bool,
+    },
 }
 
 impl Publisher {
-    /// Writes the files of the listed hosts, without those that the operator denies, and swaps them
-    /// in. Blocks; the caller records the dump.
+    pub(crate) fn begin(&self, cancel: &Cancel) -> Result<Tree, TreeError> {
+        Tree::begin(self.disk.clone(), &self.public_dir, cancel)
+    }
+
+    /// Writes the files of the listed hosts, without those that the operator denies, into a tree.
+    /// Blocks; the caller publishes and records it.
     ///
     /// # Errors
-    /// See [`PublishError`]. Each published file is then the old one or the new one, whole.
-    pub fn publish(
+    /// See [`PublishError`]. The tree may have some of the files then.
+    pub(crate) fn write(
         &self,
+        tree: &Tree,
         reader: &Reader,
         occasion: Occasion<'_>,
-    ) -> Result<Published, PublishError> {
+    ) -> Result<Set, PublishError> {
         let previous = reader.last_dump()?.map(|dump| dump.names);
-        let draft = dump::write(&self.public_dir, moment(occasion.now), |row| {
+        let draft = dump::write(tree, moment(occasion.now), |row| {
             let take = |listed: Listed<'_>| -> Result<(), PublishError> {
                 occasion.cancel.check()?;
                 match public(listed) {
@@ -133,25 +152,35 @@ impl Publisher {
             let hosts = reader.listed(occasion.now, occasion.calendar, take);
             hosts.map(|_hosts| ())
         })?;
+        let names = draft.instances();
         let dump = Dump {
             publisher: self,
+            tree,
             reader,
             occasion,
         };
         // Before the rest of the work: a list that is held back is tried again every few minutes.
-        if let Err(held_back) = dump::guard(previous, draft.instances(), occasion.force) {
-            drop(draft);
-            dump.retract()?;
-            return Err(held_back.into());
+        if let Err(why) = dump::guard(previous, names, occasion.force) {
+            tree.remove_where(dump::is_of_set)?;
+            let is_changed = dump.retract()?;
+            return Ok(Set::HeldBack { why, is_changed });
         }
-        let names = draft.instances();
         let unsigned = dump.finish(draft)?;
-        Ok(Published { names, unsigned })
+        Ok(Set::New { names, unsigned })
+    }
+}
+
+impl Occasion<'_> {
+    /// Whether a host may be named: neither withdrawn nor denied.
+    fn stays(&self, reader: &Reader, name: &str) -> Result<bool, PublishError> {
+        self.cancel.check()?;
+        Ok(self.deny.covers_text(name).is_none() && !reader.is_withdrawn(name)?)
     }
 }
 
 struct Dump<'a> {
     publisher: &'a Publisher,
+    tree: &'a Tree,
     reader: &'a Reader,
     occasion: Occasion<'a>,
 }
@@ -159,27 +188,14 @@ struct Dump<'a> {
 impl Dump<'_> {
     /// The steps after the rows are written, the same for a new set and for one from which names
     /// are removed. Returns why the set is not signed, if so.
-    fn finish(&self, mut draft: dump::Draft) -> Result<Option<KeyError>, PublishError> {
+    fn finish(&self, mut draft: dump::Draft<'_>) -> Result<Option<KeyError>, PublishError> {
         let Publisher {
-            public_dir,
-            data_dir,
-            imprint,
+            data_dir, imprint, ..
         } = self.publisher;
-        let (about, witness) = (self.about(), self.witness());
         draft.licensed_as(&imprint.licence);
-        let changes = changes::stage(&mut draft, public_dir, &about, &witness)?;
-        draft.cancel_on(witness.cancel);
-        let mut sealed = draft.seal()?;
-        let keys = signature::attach(&mut sealed, data_dir, moment(witness.now))?;
-        changes.publish().map_err(PublishError::Half)?;
-        sealed.publish().map_err(PublishError::Half)?;
-        match keys {
-            Ok(keys) => {
-                signature::remove_others(&keys, public_dir);
-                Ok(None)
-            }
-            Err(error) => Ok(Some(error)),
-        }
+        changes::write(&mut draft, self.tree, &self.about(), &self.witness())?;
+        let sealed = draft.seal()?;
+        signature::attach(&sealed, data_dir, moment(self.occasion.now))
     }
 
     fn about(&self) -> About {
@@ -203,13 +219,15 @@ impl Dump<'_> {
         }
     }
 
-    /// Removes hosts that opted out, asked not to be listed, or are denied from the published set.
-    /// All files are written again from its remaining rows, unchanged. Hosts without a row may
-    /// still be named among former changes: hosts that died, and ask now not to be listed.
-    fn retract(&self) -> Result<(), PublishError> {
-        let directory = self.publisher.public_dir.as_path();
-        let Some(mut rows) = dump::standing_rows(directory)? else {
-            return Ok(());
+    /// Writes the former set without hosts that opted out, asked not to be listed, or are denied,
+    /// from its remaining rows, unchanged. Hosts without a row may still be named among former
+    /// changes: hosts that died, and ask now not to be listed. Returns whether any was removed.
+    fn retract(&self) -> Result<bool, PublishError> {
+        let Some(former) = self.tree.former() else {
+            return Ok(false);
+        };
+        let Some(mut rows) = dump::standing_rows(former)? else {
+            return Ok(false);
         };
         let mut all_stay = true;
         for row in &mut rows {
@@ -218,17 +236,14 @@ impl Dump<'_> {
                 break;
             }
         }
-        // A crash between two renames may have left files of an older set, with names that these
-        // rows don't have.
-        if all_stay
-            && rows.are_those_of_the_index(directory)
-            && changes::stand(directory, &self.about(), &self.witness())?
-        {
-            return Ok(());
+        let has_index = dump::standing_rows_read(former).is_some();
+        if all_stay && has_index && changes::are_current(former, &self.witness())? {
+            self.tree.keep_where(dump::is_of_set)?;
+            return Ok(false);
         }
-        let rows_read = self.rows_read()?;
-        let mut draft = dump::write(directory, moment(self.occasion.now), |row| {
-            for standing in dump::standing_rows(directory)?.into_iter().flatten() {
+        let rows_read = self.rows_read(former)?;
+        let mut draft = dump::write(self.tree, moment(self.occasion.now), |row| {
+            for standing in dump::standing_rows(former)?.into_iter().flatten() {
                 if let Some(instance) = self.kept(standing)? {
                     row(&instance)?;
                 }
@@ -237,33 +252,36 @@ impl Dump<'_> {
         })?;
         draft.rows_were_read(rows_read);
         self.finish(draft)?;
-        Ok(())
+        Ok(true)
     }
 
-    /// When the published rows were read from the database: as their index says, or at the last
-    /// dump if the disk has damaged the index.
-    fn rows_read(&self) -> Result<Moment, PublishError> {
-        if let Some(at) = dump::standing_rows_read(&self.publisher.public_dir) {
+    /// When the former rows were read from the database: as their index says, or at the last dump
+    /// if the disk has damaged the index.
+    fn rows_read(&self, former: &Path) -> Result<Moment, PublishError> {
+        if let Some(at) = dump::standing_rows_read(former) {
             return Ok(at);
         }
         let last = self.reader.last_dump()?.map(|dump| dump.at);
         Ok(moment(last.unwrap_or(self.occasion.now)))
     }
 
-    fn stays(&self, name: &str) -> Result<bool, PublishError> {
-        self.occasion.cancel.check()?;
-        let is_denied = self.occasion.deny.covers_text(name).is_some();
-        Ok(!is_denied && !self.reader.is_withdrawn(name)?)
-    }
-
     /// The row, if it stays. A row damaged by the disk is dropped: it names no host that could be
     /// looked up.
     fn kept(&self, row: Result<ListedRow, RowError>) -> Result<Option<ListedRow>, PublishError> {
         match row {
-            Ok(instance) => Ok(self.stays(&instance.host)?.then_some(instance)),
+            Ok(instance) => {
+                let stays = self.occasion.stays(self.reader, &instance.host)?;
+                Ok(stays.then_some(instance))
+            }
             Err(RowError::Damaged { .. }) => Ok(None),
             Err(RowError::Unreadable(error)) => Err(error.into()),
         }
+    }
+}
+
+impl From<TreeError> for PublishError {
+    fn from(error: TreeError) -> Self {
+        Self::Dump(error.into())
     }
 }
 

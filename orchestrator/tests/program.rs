@@ -490,6 +490,7 @@ fn what_is_published_is_signed_and_readers_can_follow_a_new_key() {
     let public = data.0.path().join("public");
     std::fs::create_dir(&public).unwrap();
     let public_dir = ["--public-dir", text(&public)];
+    let published = publish::current(&public);
     let dump = || {
         let arguments = [&["dump"], public_dir.as_slice()].concat();
         data.check(&arguments, 0, "published 0 names");
@@ -497,22 +498,22 @@ fn what_is_published_is_signed_and_readers_can_follow_a_new_key() {
     data.check(&["key", "rotate"], 1, "signing.key is missing");
     data.check(&["add", "a.lab.test"], 0, "1 taken");
     dump();
-    let first = std::fs::read_to_string(public.join("data/fedicensus.pub")).unwrap();
+    let first = std::fs::read_to_string(published.join("data/fedicensus.pub")).unwrap();
     assert_eq!(data.run(&["key", "show"], b"").stdout, first.as_bytes());
-    let Some(is_signed) = verified(&public, "fedicensus.pub") else {
+    let Some(is_signed) = verified(&published, "fedicensus.pub") else {
         return;
     };
     assert!(is_signed);
 
     data.check(&["key", "rotate"], 0, "signed by the old one");
     dump();
-    assert_eq!(verified(&public, "fedicensus.pub"), Some(true));
-    assert_eq!(verified(&public, "fedicensus-old.pub"), Some(false));
-    let old = std::fs::read_to_string(public.join("data/fedicensus-old.pub")).unwrap();
+    assert_eq!(verified(&published, "fedicensus.pub"), Some(true));
+    assert_eq!(verified(&published, "fedicensus-old.pub"), Some(false));
+    let old = std::fs::read_to_string(published.join("data/fedicensus-old.pub")).unwrap();
     assert_eq!(old, first);
     let handover = Command::new("minisign")
         .args(["-V", "-p", "fedicensus-old.pub", "-m", "fedicensus.pub"])
-        .current_dir(public.join("data"))
+        .current_dir(published.join("data"))
         .output()
         .unwrap();
     assert!(handover.status.success(), "{}", said(&handover));
@@ -523,9 +524,9 @@ fn what_is_published_is_signed_and_readers_can_follow_a_new_key() {
         "the old key did not sign it",
     );
     dump();
-    assert_eq!(verified(&public, "fedicensus.pub"), Some(true));
+    assert_eq!(verified(&published, "fedicensus.pub"), Some(true));
     assert!(
-        !public.join("data/fedicensus.pub.minisig").exists(),
+        !published.join("data/fedicensus.pub.minisig").exists(),
         "nothing the old key signed is kept with the new one"
     );
 
@@ -533,5 +534,5 @@ fn what_is_published_is_signed_and_readers_can_follow_a_new_key() {
     data.check(&["key", "show"], 1, "signing.key: is empty");
     let arguments = [&["dump"], public_dir.as_slice()].concat();
     data.check(&arguments, 1, "is not signed");
-    assert_eq!(verified(&public, "fedicensus.pub"), Some(false));
+    assert_eq!(verified(&published, "fedicensus.pub"), Some(false));
 }

@@ -34,7 +34,7 @@ pub struct Web {
 }
 
 impl Web {
-    /// Serves the files of `public`. nginx writes its own files to `folder`, which may contain a
+    /// Serves what is published in `public`. nginx writes its own files to `folder`, which may contain a
     /// `clients.conf`.
     pub async fn start(folder: &Path, public: &Path) -> anyhow::Result<Self> {
         Self::run(folder, public, &[], "site").await
@@ -90,7 +90,7 @@ impl Web {
             let mut text = std::fs::read_to_string(entry.path())?
                 .replace("/tmp/", &here)
                 .replace("/etc/fedicensus/", &here)
-                .replace("root /public;", &format!("root {};", public.display()));
+                .replace("root /public/", &format!("root {}/", public.display()));
             for (ours, port) in PORTS.iter().zip(ports) {
                 let listens = format!("listen 127.0.0.1:{port} ");
                 text = text.replace(&format!("listen {ours} "), &listens);

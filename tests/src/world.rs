@@ -348,7 +348,7 @@ impl World {
 
     pub fn nodes(&self) -> anyhow::Result<Vec<String>> {
         Ok(serde_json::from_slice(&std::fs::read(
-            self.path("public/nodes.json"),
+            self.path("public/current/nodes.json"),
         )?)?)
     }
 

@@ -82,13 +82,18 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
         &["bollard", "reqwest", "axum"],
     ),
     (
+        "publish",
+        &["files"],
+        &["tokio", "reqwest", "bollard", "rusqlite", "jiff"],
+    ),
+    (
         "dump",
-        &["protocol", "census", "files", "store"],
+        &["protocol", "census", "files", "publish", "store"],
         &["tokio", "reqwest", "bollard", "rusqlite", "rustls"],
     ),
     (
         "site",
-        &["protocol", "census", "dump", "files"],
+        &["protocol", "census", "dump", "publish"],
         &["tokio", "reqwest", "bollard", "rusqlite", "rustls"],
     ),
     (
@@ -127,6 +132,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "launcher",
             "limiter",
             "local-socket",
+            "publish",
             "push",
             "report",
             "scheduler",
@@ -158,6 +164,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "lab",
             "launcher",
             "orchestrator",
+            "publish",
             "push",
             "scheduler",
             "store",

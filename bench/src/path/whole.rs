@@ -69,7 +69,7 @@ impl<'stage> Whole<'stage> {
 
     /// Its start page, which is published after almost all other files.
     pub(crate) fn page(&self) -> PathBuf {
-        self.home.path().join("public/index.html")
+        self.home.path().join("public/current/index.html")
     }
 
     /// Adds `hosts`, and waits until the last container has ended.
@@ -120,7 +120,7 @@ impl<'stage> Whole<'stage> {
             "fedicensus dump: {}",
             String::from_utf8_lossy(&dumped.stderr)
         );
-        let listed = listed(&self.home.path().join("public/nodes.json"))?;
+        let listed = listed(&self.home.path().join("public/current/nodes.json"))?;
         for host in hosts {
             ensure!(
                 listed.binary_search(host).is_ok(),

@@ -10,6 +10,7 @@ use bench::shared::cost::Meter;
 use bench::shared::making::{self, Asked, NOW, World};
 use census::time::Calendar;
 use dump::{DumpError, ListedRow, ListedState, Moment, Packing};
+use publish::{Cancel, Disk, Tree};
 use store::{Listed, Reader, StateName};
 
 use crate::say;
@@ -47,30 +48,29 @@ pub(crate) fn measure(folder: &Path, rows: u64) -> Result<()> {
     })?;
     let public = folder.join("names");
     std::fs::create_dir(&public)?;
+    let begin = |public: &Path| Tree::begin(Disk::SYSTEM, public, &Cancel::default());
+    let tree = begin(&public)?;
     time("the same with `.gz`", || {
         let none = |_row: &mut dyn FnMut(&ListedRow) -> Result<(), DumpError>| Ok(());
-        let mut draft = dump::write::<DumpError>(&public, moment(NOW.0), none)?;
+        let mut draft = dump::write::<DumpError>(&tree, moment(NOW.0), none)?;
         let write = |file: &mut dyn Write| names(&reader, file).map_err(std::io::Error::other);
         draft.add("names.json", "application/json", Packing::Gzip, write)?;
-        Ok(draft.seal()?.publish()?)
+        draft.seal()?;
+        Ok(tree.publish()?)
     })?;
     let public = folder.join("public");
     std::fs::create_dir(&public)?;
+    let tree = begin(&public)?;
     let mut draft = None;
-    time("rows into the files of all formats, synced", || {
-        draft = Some(dump::write(&public, moment(NOW.0), |row| {
-            all(&reader, row)
-        })?);
+    time("rows into the files of all formats", || {
+        draft = Some(dump::write(&tree, moment(NOW.0), |row| all(&reader, row))?);
         Ok(())
     })?;
-    let mut sealed = None;
     time("their `.gz` and digests", || {
-        sealed = Some(draft.take().context("a draft")?.seal()?);
+        draft.take().context("a draft")?.seal()?;
         Ok(())
     })?;
-    time("all of them put in their places", || {
-        Ok(sealed.take().context("a set")?.publish()?)
-    })?;
+    time("all of them synced and published", || Ok(tree.publish()?))?;
     plainly(&path, folder, rows)
 }
 

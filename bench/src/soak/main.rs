@@ -138,8 +138,8 @@ async fn soak(arguments: &Arguments, world: World, living: u32, stage: &Stage) -
     let watch = Watch {
         launcher: stage.launcher_socket(),
         data,
-        list: public.join("nodes.json"),
-        page: public.join("index.html"),
+        list: public.join("current/nodes.json"),
+        page: public.join("current/index.html"),
         processes: stage.processes(Some(&orchestrator))?,
     };
     let seen = watch

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
-use files::{Disk as _, Mode, SystemDisk, create_private, make_private};
+use files::{Disk, Mode, create_private, make_private};
 use limiter::login::record::Timestamp;
 use rand::CryptoRng;
 use rusqlite::{Connection, TransactionBehavior, params};
@@ -122,7 +122,7 @@ impl Accounts {
             path: path.to_owned(),
             source,
         };
-        SystemDisk.create(path, Mode::Private).map_err(open)?;
+        Disk::SYSTEM.create(path, Mode::Private).map_err(open)?;
         let copied = self.connection.execute("VACUUM INTO ?1", [text]);
         let synced = copied.map_err(AccountsError::from).and_then(|_| {
             File::open(path)

@@ -4,8 +4,7 @@
 //! Compares the published rows with the new ones, both sorted by name, and asks what happened to
 //! each missing host ([`Standing`]). Writes a section in `changes/YYYY-MM-DD.ndjson`, a feed of the
 //! newest sections, and earlier days' files without the names of hosts that have left since, all
-//! with compressed companions. The files are written next to the published ones until
-//! [`WrittenChanges::publish`].
+//! with compressed companions.
 //!
 //! A section starts from the last dump only if that dump's digest matches the former rows as they
 //! are read now. After a crash or disk error, a mirror sees a gap or correct data, never a guess.

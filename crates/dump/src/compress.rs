@@ -1,26 +1,14 @@
 //! Compressed companions of files, and the size and SHA-256 that a reader needs to verify a file.
 //!
-//! A companion is the gzipped file (RFC 1952). Memory doesn't grow with the file, and equal bytes
-//! give equal bytes: the header has no time and no system.
+//! Memory doesn't grow with the file.
 
 use std::io::{self, BufWriter, Read, Write};
 
-use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
-use flate2::{Compression, GzBuilder};
+use publish::{Gzip, gzip};
 use sha2::{Digest as _, Sha256};
 
 /// Bytes that are buffered per write, and read at once.
 pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
-
-/// The gzip header's code for "unknown" (RFC 1952 §2.3.1).
-const GZIP_SYSTEM_UNKNOWN: u8 = 255;
-
-/// gzip's default: higher levels take twice the time to save one per cent.
-const GZIP_LEVEL: u32 = 6;
-
-/// How a companion's name ends, after the name of the file.
-pub(crate) const GZIP_END: &str = ".gz";
 
 /// Whether a file has a companion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,14 +72,11 @@ impl<W: Write> Write for Measured<W> {
 type Sink<F> = Measured<BufWriter<F>>;
 
 /// A companion while it is written.
-pub(crate) struct Packer<F: Write>(GzEncoder<Sink<F>>);
+pub(crate) struct Packer<F: Write>(Gzip<Sink<F>>);
 
 impl<F: Write> Packer<F> {
     pub(crate) fn new(file: F) -> Self {
-        let builder = GzBuilder::new()
-            .mtime(0)
-            .operating_system(GZIP_SYSTEM_UNKNOWN);
-        Self(builder.write(sink(file), Compression::new(GZIP_LEVEL)))
+        Self(gzip(sink(file)))
     }
 
     pub(crate) fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -104,23 +89,6 @@ impl<F: Write> Packer<F> {
         let file = buffer.into_inner().map_err(|error| error.into_error())?;
         Ok((file, measure))
     }
-}
-
-/// The companion of a file that is in memory.
-pub(crate) fn companion(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut packer = Packer::new(Vec::new());
-    packer.write_all(bytes)?;
-    Ok(packer.finish()?.0)
-}
-
-/// Whether a companion contains exactly `bytes`.
-pub(crate) fn holds(packed: impl Read, bytes: &[u8]) -> bool {
-    // Unpacks no more than expected, even from a damaged companion.
-    let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    let bound = length.saturating_add(1);
-    let mut unpacked = Vec::with_capacity(bytes.len());
-    let mut packed = GzDecoder::new(packed).take(bound);
-    packed.read_to_end(&mut unpacked).is_ok() && unpacked == bytes
 }
 
 fn sink<F: Write>(file: F) -> Sink<F> {
@@ -151,6 +119,8 @@ pub(crate) fn each_piece<E: From<io::Error>>(
 
 #[cfg(test)]
 mod tests {
+    use flate2::read::GzDecoder;
+
     use super::*;
 
     fn packed(mut packer: Packer<Vec<u8>>, bytes: &[u8]) -> Vec<u8> {
@@ -173,25 +143,9 @@ mod tests {
             assert!(back == bytes);
             // Time and system in the header (RFC 1952 §2.3).
             assert_eq!(gzip[4..8], [0, 0, 0, 0]);
-            assert_eq!(gzip[9], GZIP_SYSTEM_UNKNOWN);
+            assert_eq!(gzip[9], 255);
             assert!(gzip == packed(Packer::new(Vec::new()), bytes));
         }
-    }
-
-    #[test]
-    fn a_companion_of_other_bytes_or_a_damaged_one_is_known() {
-        let bytes = b"what changed".repeat(1000);
-        let packed = companion(&bytes).unwrap();
-        assert!(holds(packed.as_slice(), &bytes));
-        for others in [&bytes[1..], &bytes[..bytes.len() - 1], b""] {
-            assert!(!holds(packed.as_slice(), others));
-        }
-        for cut in [0, 1, packed.len() / 2] {
-            assert!(!holds(&packed[..cut], &bytes), "{cut}");
-        }
-        let mut flipped = packed.clone();
-        flipped[packed.len() / 2] ^= 1;
-        assert!(!holds(flipped.as_slice(), &bytes));
     }
 
     /// The test vector of one million letters `a` of FIPS 180-2, read in chunks.

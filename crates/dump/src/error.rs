@@ -1,38 +1,13 @@
-//! What can go wrong while a dump is written: one variant per cause, with the path and what to do.
+//! What can go wrong while a dump is written.
 
-use std::io;
-use std::path::{Path, PathBuf};
-
-use ::files::advice;
+use publish::TreeError;
 use thiserror::Error;
 
-/// Why there is no new dump. If [`crate::Sealed::publish`] fails, each file is the old or the new
-/// one. If any other function fails, the previous dump is unchanged.
+/// Why there is no new dump.
 #[derive(Debug, Error)]
 pub enum DumpError {
-    /// The public folder does not exist, or is not a folder.
-    #[error("public folder {}: not found; create it, or mount the public volume there", folder.display())]
-    NoFolder { folder: PathBuf, source: io::Error },
-    /// The public folder is not writable.
-    #[error(
-        "public folder {}: can't be written ({source}); {}",
-        folder.display(),
-        advice(folder, source).unwrap_or_else(|| "give it to the user who runs fedicensus, or mount the volume writable".to_owned())
-    )]
-    Unwritable { folder: PathBuf, source: io::Error },
-    /// The disk is full, or the quota is used up.
-    #[error("{}: no room left for the new dump; free some space", path.display())]
-    DiskFull {
-        /// The file that was being written.
-        path: PathBuf,
-        source: io::Error,
-    },
-    #[error("{}: {doing} failed ({source}); see the system's log for the disk behind it", path.display())]
-    Failed {
-        path: PathBuf,
-        doing: &'static str,
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Tree(#[from] TreeError),
     /// A name is not greater than the one before it. That is a bug, and consumers rely on the
     /// order.
     #[error("the names for the dump came out of order at `{name}`; please report this")]
@@ -40,89 +15,4 @@ pub enum DumpError {
     /// An earlier error occurred, and the caller ignored it.
     #[error("the dump was given up after an earlier error; please report this")]
     GivenUp,
-    /// [`crate::Cancel::cancel`] was called.
-    #[error("the census is ending")]
-    Cancelled,
-}
-
-impl DumpError {
-    /// The variant for an error of the system when creating or listing something in `folder`.
-    pub(crate) fn from_open(
-        folder: &Path,
-        path: &Path,
-        doing: &'static str,
-        source: io::Error,
-    ) -> Self {
-        if matches!(
-            source.kind(),
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-        ) {
-            Self::NoFolder {
-                folder: folder.to_owned(),
-                source,
-            }
-        } else {
-            Self::from_io(folder, path, doing, source)
-        }
-    }
-
-    /// The variant for an error of the system about `path`, which is `folder` or a file in it,
-    /// after the folder was found to exist.
-    pub(crate) fn from_io(
-        folder: &Path,
-        path: &Path,
-        doing: &'static str,
-        source: io::Error,
-    ) -> Self {
-        match source.kind() {
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Self::Unwritable {
-                    folder: folder.to_owned(),
-                    source,
-                }
-            }
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull {
-                path: path.to_owned(),
-                source,
-            },
-            // All other kinds of this open-ended list: the operator has to look at the machine.
-            _ => Self::Failed {
-                path: path.to_owned(),
-                doing,
-                source,
-            },
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(kind: io::ErrorKind, expect: &str) {
-        let error = DumpError::from_open(
-            Path::new("/public"),
-            Path::new("/public/.nodes.json.1-0.new"),
-            "writing",
-            io::Error::from(kind),
-        );
-        let text = error.to_string();
-        assert!(text.contains("/public"), "{text}");
-        assert!(text.contains(expect), "{text}");
-        assert!(!text.contains('\n'), "{text}");
-    }
-
-    #[test]
-    fn each_cause_says_where_and_what_to_do() {
-        check(io::ErrorKind::NotFound, "create it");
-        check(io::ErrorKind::NotADirectory, "create it");
-        check(io::ErrorKind::PermissionDenied, "give it to the user");
-        check(
-            io::ErrorKind::ReadOnlyFilesystem,
-            "mount the volume writable",
-        );
-        check(io::ErrorKind::StorageFull, "free some space");
-        check(io::ErrorKind::QuotaExceeded, "free some space");
-        check(io::ErrorKind::Other, "writing failed");
-    }
 }

@@ -1,14 +1,12 @@
-//! Writes rows as published files, and replaces the files atomically.
+//! Writes rows as published files.
 //!
-//! Step 7 of 7. Takes the sorted listed hosts one at a time, and writes the set of files into the
-//! public folder. Readers see each file complete or not at all. Rows out of order are an error.
-//! [`guard()`] runs between writing and publishing, and holds back a set that shrank too much since
-//! the last one (invariant I11).
+//! Step 7 of 7. Takes the sorted listed hosts one at a time, and writes the set of files into a
+//! [`publish::Tree`]. Rows out of order are an error. [`guard()`] runs between writing and
+//! publishing, and holds back a set that shrank too much since the last one (invariant I11).
 //!
 //! The crate also writes the changes since the last dump ([`changes`], [`feed`]) and signatures
 //! ([`sign`]).
 
-pub mod cancel;
 pub mod changes;
 mod compress;
 pub mod error;
@@ -16,16 +14,14 @@ pub mod feed;
 pub mod row;
 pub mod set;
 pub mod sign;
-mod swap;
 pub mod text;
 
-pub use cancel::Cancel;
 pub use compress::Packing;
 pub use error::DumpError;
 pub use row::{ListedRow, ListedState, Moment};
 pub use set::{
     CHANGES_FOLDER, DATA_FOLDER, Draft, Force, HeldBack, INDEX_FILE, NODES_FILE, PublishedFile,
     PublishedSet, RowError, Rows, SCHEMA_FOLDER, SCHEMA_VERSION, SOFTWARE_MAX, Sealed,
-    SoftwareTotals, VERSIONS_MAX, clear_stale, guard, published_set, rows, standing_rows,
+    SoftwareTotals, VERSIONS_MAX, guard, is_of_set, published_set, rows, standing_rows,
     standing_rows_read, standing_software, write,
 };

@@ -1,7 +1,6 @@
 //! The published set: every file made of the rows, compressed companions, and the index.
 
 pub mod guard;
-pub mod publication;
 pub mod rows;
 
 mod draft;
@@ -12,10 +11,10 @@ mod places;
 mod schema;
 mod software;
 
+pub use draft::{Draft, Sealed, write};
 pub use guard::{Force, HeldBack, guard};
 pub use index::SCHEMA_VERSION;
-pub use places::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER};
-pub use publication::{Draft, Sealed, clear_stale, write};
+pub use places::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER, is_of_set};
 pub use rows::{
     PublishedFile, PublishedSet, RowError, Rows, published_set, standing_rows, standing_rows_read,
 };

@@ -1,11 +1,13 @@
-//! The file system calls that this crate uses. Tests can replace them to make any call fail, or be
-//! the last one.
+//! The file system calls that writers use. Tests can make any of them fail, or be the last one.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Mode of published folders: everybody can read them, such as nginx as another user, and only the
 /// owner can write.
@@ -28,58 +30,49 @@ impl Mode {
     }
 }
 
-pub trait Disk {
-    type File: Write + Send;
+type Before = dyn Fn(&'static str) -> io::Result<()> + Send + Sync;
 
-    type Reader: Read + Send;
+/// A disk. Clones share one hook.
+#[derive(Clone)]
+pub struct Disk(Option<Arc<Before>>);
+
+impl fmt::Debug for Disk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Disk").field(&self.0.is_some()).finish()
+    }
+}
+
+impl Disk {
+    pub const SYSTEM: Self = Self(None);
+
+    /// A disk for tests: `before` is called before each call, by the call's name. An error of
+    /// `before` is the call's, and nothing is done then. It never waits for the hardware.
+    pub fn hooked(before: impl Fn(&'static str) -> io::Result<()> + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(before)))
+    }
+
+    /// Runs the hook for a call that is not one of these, such as a write to an open file.
+    pub fn begin(&self, call: &'static str) -> io::Result<()> {
+        self.0.as_ref().map_or(Ok(()), |before| before(call))
+    }
 
     /// Creates a public folder in an existing one. An existing folder is not an error.
-    fn make_folder(&self, path: &Path) -> io::Result<()>;
+    pub fn make_folder(&self, path: &Path) -> io::Result<()> {
+        self.begin("make_folder")?;
+        match fs::DirBuilder::new().mode(FOLDER_MODE).create(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
+            made => made?,
+        }
+        // The umask may have removed bits, or a crash before this call.
+        fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE))
+    }
 
     /// Creates a new file. An existing file or symbolic link is an error.
     ///
     /// # Errors
     /// Fails with the system's error. The file may exist then, unless the kind is `AlreadyExists`.
-    fn create(&self, path: &Path, mode: Mode) -> io::Result<Self::File>;
-
-    /// Opens a file for reading and returns its length.
-    fn open(&self, path: &Path) -> io::Result<(Self::Reader, u64)>;
-
-    /// Waits until the file's content is on disk.
-    fn sync_file(&self, file: &Self::File) -> io::Result<()>;
-
-    /// Replaces `to` by `from` atomically.
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-
-    /// Waits until the folder's names are on disk.
-    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
-
-    fn remove(&self, path: &Path) -> io::Result<()>;
-
-    /// Deletes a file, or a folder with everything in it. A symbolic link is deleted, not followed.
-    fn remove_all(&self, path: &Path) -> io::Result<()>;
-
-    /// The names in a folder, at most `names_max`.
-    fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>>;
-}
-
-#[derive(Debug, Clone, Copy)]
-pub struct SystemDisk;
-
-impl Disk for SystemDisk {
-    type File = File;
-    type Reader = File;
-
-    fn make_folder(&self, path: &Path) -> io::Result<()> {
-        match fs::DirBuilder::new().mode(FOLDER_MODE).create(path) {
-            // The umask may have removed bits.
-            Ok(()) => fs::set_permissions(path, Permissions::from_mode(FOLDER_MODE)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn create(&self, path: &Path, mode: Mode) -> io::Result<File> {
+    pub fn create(&self, path: &Path, mode: Mode) -> io::Result<File> {
+        self.begin("create")?;
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -91,36 +84,66 @@ impl Disk for SystemDisk {
         Ok(file)
     }
 
-    fn open(&self, path: &Path) -> io::Result<(File, u64)> {
-        let file = File::open(path)?;
-        let bytes = file.metadata()?.len();
-        Ok((file, bytes))
+    /// Waits until the file's content is on disk.
+    pub fn sync_file(&self, file: &File) -> io::Result<()> {
+        self.sync("sync_file", || file.sync_all())
     }
 
-    fn sync_file(&self, file: &File) -> io::Result<()> {
-        file.sync_all()
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+    /// Replaces `to` by `from` atomically.
+    pub fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.begin("rename")?;
         fs::rename(from, to)
     }
 
-    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        sync_folder(folder)
+    /// Makes `to` another name of the file `from`.
+    pub fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.begin("link")?;
+        fs::hard_link(from, to)
     }
 
-    fn remove(&self, path: &Path) -> io::Result<()> {
+    /// Makes the symbolic link `at`.
+    pub fn symlink(&self, target: &Path, at: &Path) -> io::Result<()> {
+        self.begin("symlink")?;
+        std::os::unix::fs::symlink(target, at)
+    }
+
+    pub fn set_modified(&self, path: &Path, at: SystemTime) -> io::Result<()> {
+        self.begin("set_modified")?;
+        File::options().append(true).open(path)?.set_modified(at)
+    }
+
+    /// Waits until the folder's names are on disk.
+    pub fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.sync("sync_folder", || sync_folder(folder))
+    }
+
+    /// Waits until everything is on disk that was written to the file system of this folder.
+    pub fn sync_all(&self, folder: &Path) -> io::Result<()> {
+        self.sync("sync_all", || Ok(rustix::fs::syncfs(File::open(folder)?)?))
+    }
+
+    fn sync(&self, call: &'static str, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        self.begin(call)?;
+        if self.0.is_some() { Ok(()) } else { sync() }
+    }
+
+    pub fn remove(&self, path: &Path) -> io::Result<()> {
+        self.begin("remove")?;
         fs::remove_file(path)
     }
 
-    fn remove_all(&self, path: &Path) -> io::Result<()> {
+    /// Deletes a file, or a folder with everything in it. A symbolic link is deleted, not followed.
+    pub fn remove_all(&self, path: &Path) -> io::Result<()> {
+        self.begin("remove_all")?;
         match fs::remove_file(path) {
             Err(error) if error.kind() == io::ErrorKind::IsADirectory => fs::remove_dir_all(path),
             removed => removed,
         }
     }
 
-    fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>> {
+    /// The names in a folder, at most `names_max`.
+    pub fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>> {
+        self.begin("list")?;
         fs::read_dir(folder)?
             .take(names_max)
             .map(|entry| entry.map(|entry| entry.file_name()))

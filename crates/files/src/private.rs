@@ -5,14 +5,14 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
-use crate::disk::{Disk as _, Mode, SystemDisk};
+use crate::disk::{Disk, Mode};
 
 const OTHERS: u32 = 0o077;
 
 /// Creates an empty file for a database. SQLite would create it for everybody. An existing file is
 /// not opened, because closing it would release this process's locks on it.
 pub fn create_private(database: &Path) -> io::Result<()> {
-    match SystemDisk.create(database, Mode::Private) {
+    match Disk::SYSTEM.create(database, Mode::Private) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
         Ok(_) | Err(_) => Ok(()),
     }

@@ -3,12 +3,12 @@
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::disk::{Disk, Mode, SystemDisk, folder_of};
+use crate::disk::{Disk, Mode, folder_of};
 
 /// A new file, synced, next to its place. Dropping this deletes it.
 #[derive(Debug)]
-pub struct Written<D: Disk> {
-    disk: D,
+pub struct Written {
+    disk: Disk,
     temporary: PathBuf,
     place: PathBuf,
     is_put: bool,
@@ -24,14 +24,14 @@ pub struct Written<D: Disk> {
 /// Fails with the system's error. The old file is still there, unless only syncing the folder
 /// failed.
 pub fn replace(place: &Path, mode: Mode, bytes: &[u8]) -> io::Result<()> {
-    write(SystemDisk, place, mode, bytes)?.put()
+    write(Disk::SYSTEM, place, mode, bytes)?.put()
 }
 
 /// The first half of [`replace`]: the file is on disk, but not in its place.
 ///
 /// # Errors
 /// Fails with the system's error. No temporary file is left then.
-pub fn write<D: Disk>(disk: D, place: &Path, mode: Mode, bytes: &[u8]) -> io::Result<Written<D>> {
+pub fn write(disk: Disk, place: &Path, mode: Mode, bytes: &[u8]) -> io::Result<Written> {
     let mut name = std::ffi::OsString::from(".");
     name.push(place.file_name().unwrap_or_default());
     name.push(".new");
@@ -54,7 +54,7 @@ pub fn write<D: Disk>(disk: D, place: &Path, mode: Mode, bytes: &[u8]) -> io::Re
     Ok(written)
 }
 
-impl<D: Disk> Written<D> {
+impl Written {
     /// The second half of [`replace`]: renames the file into place and syncs the folder.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl<D: Disk> Written<D> {
     }
 }
 
-impl<D: Disk> Drop for Written<D> {
+impl Drop for Written {
     fn drop(&mut self) {
         if !self.is_put {
             // If it can't be deleted now, the next writer deletes it.

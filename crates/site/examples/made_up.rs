@@ -7,9 +7,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use census::state::StateName;
-use dump::{Cancel, ListedRow, ListedState, Moment};
+use dump::{ListedRow, ListedState, Moment};
 use jiff::{Span, civil::date};
 use protocol::Instance;
+use publish::{Cancel, Disk, Tree};
 use site::facts::{ByState, Facts, Intake, Push, Reading};
 use site::{Answer, Day, Found, Place, Salt, Site, Why};
 
@@ -47,7 +48,8 @@ fn main() -> anyhow::Result<()> {
         Ok(text.parse()?)
     };
     let (rows, days) = (number()?, number()?);
-    let mut site = Site::begin(Path::new(&folder), facts(rows, days), &Cancel::default())?;
+    let tree = Tree::begin(Disk::SYSTEM, Path::new(&folder), &Cancel::default())?;
+    let mut site = Site::begin(&tree, facts(rows, days))?;
     let mut hosts: Vec<_> = (0..rows).map(|row| instance(row, days)).collect();
     hosts.sort_by(|one, other| one.host.cmp(&other.host));
     hosts.dedup_by(|one, other| one.host == other.host);
@@ -62,8 +64,8 @@ fn main() -> anyhow::Result<()> {
         };
         site.answer(&protocol::Host::parse(&host.host)?, &answer)?;
     }
-    site.finish()?.publish()?;
-    Ok(())
+    site.finish()?;
+    Ok(tree.publish()?)
 }
 
 /// One of `all`, chosen by a pseudorandom number.

@@ -1,9 +1,9 @@
 //! Builds the static pages, plots, and answers to "is my instance listed, and why not?".
 //!
 //! Takes [`Facts`], each listed host, sorted by name, and an answer for each known host. Writes
-//! pages, scripts, one style sheet, a compact list and shards of answers to the public folder, each
-//! file atomically. No program of ours answers visitors. Rejects rows out of order. Memory does not
-//! grow with the rows: data that is read again is kept in unnamed files.
+//! pages, scripts, one style sheet, a compact list and shards of answers into a [`publish::Tree`].
+//! No program of ours answers visitors. Rejects rows out of order. Memory does not grow with the
+//! rows: data that is read again is kept in unnamed files.
 //!
 //! Software names and versions come from strangers. [`text`] shortens them and removes control
 //! characters; the templates escape them.
@@ -21,19 +21,20 @@ mod answers;
 mod error;
 pub mod facts;
 pub mod history;
+mod keep;
 mod list;
 mod pages;
 pub mod robots;
 mod software;
-mod staging;
 pub mod text;
 mod write;
 
 pub use answers::answer::{Answer, Salt};
 pub use answers::why::{Found, Place, Why};
 pub use answers::{answer, why, words};
-pub use error::{SiteError, Skipped};
+pub use error::SiteError;
 pub use facts::Facts;
 pub use history::Day;
+pub use keep::keep;
 pub use pages::assets::CONTENT_SECURITY_POLICY;
-pub use write::{Site, Staged, clear_stale};
+pub use write::{Site, Written};

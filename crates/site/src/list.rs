@@ -5,14 +5,12 @@
 mod least;
 
 use std::cmp::Reverse;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
-use std::path::{Path, PathBuf};
 
-use dump::{Cancel, ListedRow};
+use dump::ListedRow;
+use publish::{File, Gzip, Tree, gzip};
 
 use crate::error::SiteError;
-use crate::staging::{Gzip, Staging, gzip};
 use crate::text::{shown, unicode};
 pub(crate) use least::Least;
 
@@ -61,45 +59,42 @@ impl<'a> Row<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) struct List {
-    folder: PathBuf,
+pub(crate) struct List<'t> {
+    tree: &'t Tree,
     plain: BufWriter<File>,
     zipped: Gzip<BufWriter<File>>,
-    again: BufWriter<File>,
+    again: BufWriter<std::fs::File>,
     newest: Least<Reverse<String>>,
     rows: u64,
     last: String,
-    cancel: Cancel,
 }
 
 #[derive(Debug)]
-pub(crate) struct Listed {
-    folder: PathBuf,
-    again: File,
+pub(crate) struct Listed<'t> {
+    tree: &'t Tree,
+    again: std::fs::File,
     pub(crate) rows: u64,
     /// Size of the gzipped list on the wire, in bytes.
     pub(crate) wire_bytes: u64,
     /// The [`NEWEST_MAX`] lines of the hosts that were first seen last.
     pub(crate) newest: Vec<String>,
-    cancel: Cancel,
 }
 
-impl List {
-    pub(crate) fn new(folder: &Path, staging: &mut Staging) -> Result<Self, SiteError> {
-        let zipped = staging.create(GZIP_FILE)?;
-        let plain = staging.create(FILE)?;
-        let again = tempfile::tempfile_in(folder)
-            .map_err(|error| SiteError::from_io(folder, "creating", error))?;
+impl<'t> List<'t> {
+    pub(crate) fn new(tree: &'t Tree) -> Result<Self, SiteError> {
+        let zipped = tree.create(GZIP_FILE)?;
+        let plain = tree.create(FILE)?;
+        let again = tempfile::tempfile_in(tree.folder())
+            .map_err(|error| tree.failed(FILE, "creating a temporary file for", error))?;
         let buffered = |file| BufWriter::with_capacity(BUFFER_BYTES, file);
         let mut list = Self {
-            folder: folder.to_owned(),
+            tree,
             plain: buffered(plain),
             zipped: gzip(buffered(zipped)),
-            again: buffered(again),
+            again: BufWriter::with_capacity(BUFFER_BYTES, again),
             newest: Least::new(NEWEST_MAX),
             rows: 0,
             last: String::new(),
-            cancel: staging.cancel().clone(),
         };
         list.publish(HEADER)?;
         Ok(list)
@@ -143,9 +138,8 @@ impl List {
         Ok(software)
     }
 
-    pub(crate) fn finish(self) -> Result<Listed, SiteError> {
-        let path = self.folder.join(FILE);
-        let failed = |error| SiteError::from_io(&path, "writing", error);
+    pub(crate) fn finish(self) -> Result<Listed<'t>, SiteError> {
+        let failed = |error| self.tree.failed(FILE, "writing", error);
         self.plain
             .into_inner()
             .map_err(|error| failed(error.into_error()))?;
@@ -159,12 +153,11 @@ impl List {
             .into_inner()
             .map_err(|error| failed(error.into_error()))?;
         Ok(Listed {
-            wire_bytes: zipped.metadata().map_err(failed)?.len(),
+            wire_bytes: zipped.bytes().map_err(failed)?,
             newest: self.newest.into_lines(),
-            folder: self.folder,
+            tree: self.tree,
             again,
             rows: self.rows,
-            cancel: self.cancel,
         })
     }
 
@@ -176,25 +169,24 @@ impl List {
     }
 
     fn failed(&self, error: io::Error) -> SiteError {
-        SiteError::from_io(&self.folder.join(FILE), "writing", error)
+        self.tree.failed(FILE, "writing", error).into()
     }
 }
 
-impl Listed {
+impl Listed<'_> {
     /// Passes each line and the instance as JSON to `each`, in order, until cancelled.
     pub(crate) fn read(
         &mut self,
         mut each: impl FnMut(&str, Row<'_>, &str),
     ) -> Result<(), SiteError> {
-        let failed = |error| SiteError::from_io(&self.folder, "reading the list back", error);
+        let tree = self.tree;
+        let failed = |error| tree.failed(FILE, "reading back", error);
         self.again.rewind().map_err(failed)?;
         let mut reader = BufReader::with_capacity(BUFFER_BYTES, &self.again);
         let mut line = String::new();
         // Ends after the last line; each line has a bounded length.
         while reader.read_line(&mut line).map_err(failed)? > 0 {
-            self.cancel
-                .check()
-                .map_err(|_cancelled| SiteError::Cancelled)?;
+            self.tree.cancel().check()?;
             // JSON contains no tab: it is escaped.
             if let Some((columns, json)) = line.trim_end_matches('\n').rsplit_once('\t')
                 && let Some(row) = Row::parse(columns)
@@ -213,6 +205,7 @@ mod tests {
     use protocol::Instance;
 
     use super::*;
+    use crate::write::tests::tree;
 
     fn instance(host: &str, software: &str) -> ListedRow {
         ListedRow {
@@ -230,13 +223,12 @@ mod tests {
     #[test]
     fn a_line_holds_a_host_whatever_its_software_is_called() {
         let folder = tempfile::tempdir().unwrap();
-        let mut staging = Staging::new(folder.path(), Cancel::default());
-        let mut list = List::new(folder.path(), &mut staging).unwrap();
+        let tree = tree(folder.path());
+        let mut list = List::new(&tree).unwrap();
         let software = list.push(&instance("a.example", "x\ty\n")).unwrap();
         assert_eq!(software.as_deref(), Some("x\u{fffd}y"));
         let mut listed = list.finish().unwrap();
-        staging.publish().unwrap();
-        let text = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
+        let text = std::fs::read_to_string(tree.path(FILE)).unwrap();
         let line =
             "a.example\tx\u{fffd}y\t1\u{fffd}2\u{fffd}3\talive\tyes\t1970-01-01\t2023-11-14\t\n";
         assert_eq!(text, format!("{HEADER}{line}"));
@@ -255,8 +247,8 @@ mod tests {
     #[test]
     fn a_host_out_of_order_is_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let mut staging = Staging::new(folder.path(), Cancel::default());
-        let mut list = List::new(folder.path(), &mut staging).unwrap();
+        let tree = tree(folder.path());
+        let mut list = List::new(&tree).unwrap();
         list.push(&instance("b.example", "x")).unwrap();
         for host in ["a.example", "b.example"] {
             let error = list.push(&instance(host, "x")).unwrap_err();

@@ -104,17 +104,12 @@ impl Ranking {
         let names = self.pages.len().saturating_add(self.rest.len());
         u64::try_from(names).unwrap_or(u64::MAX)
     }
-
-    /// Moves software without a page to the next most frequent names.
-    pub(crate) fn without_page(&mut self, software: Software) {
-        self.rest.insert(0, (software.name, software.count));
-    }
 }
 
 /// Ranks the candidates by their exact counts in the list.
 pub(crate) fn rank(
     candidates: Candidates,
-    listed: &mut Listed,
+    listed: &mut Listed<'_>,
     hash: Hash,
 ) -> Result<Ranking, SiteError> {
     let mut counts = candidates.0;
@@ -148,7 +143,7 @@ struct Gathered {
 
 fn pages(
     ranked: Vec<(String, u64)>,
-    listed: &mut Listed,
+    listed: &mut Listed<'_>,
     hash: Hash,
 ) -> Result<Vec<Software>, SiteError> {
     let mut slugs = Slugs::new(hash);
@@ -261,17 +256,17 @@ impl Slugs {
 
 #[cfg(test)]
 mod tests {
-    use dump::{Cancel, ListedRow, ListedState, Moment};
+    use dump::{ListedRow, ListedState, Moment};
     use proptest::prelude::*;
 
     use super::*;
     use crate::list::List;
-    use crate::staging::Staging;
+    use crate::write::tests::tree;
 
     fn ranked(rows: impl Iterator<Item = (String, String)>) -> Ranking {
         let folder = tempfile::tempdir().unwrap();
-        let mut staging = Staging::new(folder.path(), Cancel::default());
-        let mut list = List::new(folder.path(), &mut staging).unwrap();
+        let tree = tree(folder.path());
+        let mut list = List::new(&tree).unwrap();
         let mut candidates = Candidates::default();
         for (number, (software, version)) in rows.enumerate() {
             let instance = ListedRow {

@@ -5,10 +5,10 @@ use std::io::{IsTerminal, Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
+use ::publish::Cancel;
 use anyhow::{Context, bail};
 use census::schedule::asks_peers;
 use census::state::Record;
-use dump::Cancel;
 use protocol::egress::Wish;
 use protocol::limits::TEXT_BYTES_MAX;
 use protocol::order::AskPeers;

@@ -8,7 +8,7 @@ use ::push::process::Node;
 use ::push::storage::sqlite::{Limits, Sqlite};
 
 use anyhow::{Context as _, bail};
-use files::{Disk as _, Mode, SystemDisk};
+use files::{Disk, Mode};
 use store::Copied;
 
 use super::{OK, input_name, say};
@@ -97,7 +97,7 @@ fn put_back(database: &Path, file: &Path) -> anyhow::Result<Option<PathBuf>> {
     remove_with_log(database, "new")?;
     io::copy(
         &mut source(file)?,
-        &mut SystemDisk.create(&new, Mode::Private)?,
+        &mut Disk::SYSTEM.create(&new, Mode::Private)?,
     )?;
     if let Err(error) = Sqlite::open_existing(&new, Limits::ORDINARY) {
         remove_with_log(database, "new")?;

@@ -125,7 +125,7 @@ pub(super) async fn compare(config: &Config, list: &Path, json: bool) -> anyhow:
         Some(url) => names_of_source(config, url).await?,
         None => names_in(list)?,
     };
-    let rows = dump::standing_rows(&config.public_dir)?
+    let rows = dump::standing_rows(&::publish::current(&config.public_dir))?
         .with_context(|| format!("no list is published in {}", config.public_dir.display()))?;
     let reader = store::open_read_only(&config.database())?;
     let now = SystemClock.now();

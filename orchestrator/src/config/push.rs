@@ -41,7 +41,7 @@ pub(super) fn settings(
         rules: values.parse("push_delivery", rules)?,
         bounds: Bounds::within(memory_bytes()),
         contact: values.parse("contact", |text| Ok(contact_url(text)))?,
-        changes: public_dir.join(dump::CHANGES_FOLDER),
+        changes: ::publish::current(public_dir).join(dump::CHANGES_FOLDER),
         services: values.parse("push_services", hosts)?.into(),
         daemon: sockets.push(),
     })

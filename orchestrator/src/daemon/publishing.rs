@@ -99,7 +99,7 @@ impl Daemon {
             | PublishError::ReadBack(_)
             | PublishError::Unsigned(_)
             | PublishError::Pages(_)
-            | PublishError::Half(_) => what.clone(),
+            | PublishError::Swap(_) => what.clone(),
         };
         if self.publishing.trouble.as_ref() != Some(&kind) {
             tracing::error!(
@@ -132,7 +132,7 @@ fn again(done: &Done) -> PublishAgain {
             | PublishError::Dump(_)
             | PublishError::ReadBack(_)
             | PublishError::HeldBack(_)
-            | PublishError::Half(_),
+            | PublishError::Swap(_),
         ) => PublishAgain::Everything,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use dump::Cancel;
+use ::publish::Cancel;
 use scheduler::{Event, Scheduler};
 use store::{Reader, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};

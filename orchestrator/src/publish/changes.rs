@@ -1,4 +1,4 @@
-//! Writes what changed since the published set, next to the new one (docs/changes.md).
+//! Writes what changed since the published set (docs/changes.md).
 //!
 //! The input is the published rows and the new ones, both on disk, and the database. The output is
 //! the day's file with one more section, and the feeds. If the two sets can't be compared, this is
@@ -6,13 +6,14 @@
 
 use std::path::Path;
 
+use ::publish::{Cancel, Tree};
 use admission::DomainList;
 use census::listing::is_listed;
 use census::state::State;
 use census::time::{Calendar, Timestamp};
-use dump::changes::{Outcome, Standing, WrittenChanges, is_current, write_changes};
+use dump::changes::{Outcome, Standing, is_current, write_changes};
 use dump::feed::About;
-use dump::{Cancel, Draft, RowError};
+use dump::{Draft, RowError};
 use protocol::Host;
 use store::Reader;
 
@@ -39,20 +40,19 @@ pub(super) fn about(imprint: &Imprint) -> About {
     }
 }
 
-/// Writes what changed from the set in the public `folder` to the one in `draft`, without
-/// publishing it, and adds it to the index.
-pub(super) fn stage(
-    draft: &mut Draft,
-    folder: &Path,
+/// Writes what changed from the former set to the one in `draft`, and adds it to the index.
+pub(super) fn write(
+    draft: &mut Draft<'_>,
+    tree: &Tree,
     about: &About,
     witness: &Witness<'_>,
-) -> Result<WrittenChanges, PublishError> {
-    let place = folder.join(dump::CHANGES_FOLDER);
-    let staged = write_changes(
-        &place,
+) -> Result<Outcome, PublishError> {
+    let former = tree.former().map(dump::standing_rows).transpose()?;
+    let written = write_changes(
+        tree,
         about,
         moment(witness.now),
-        dump::standing_rows(folder)?,
+        former.flatten(),
         draft.rows()?.map(|row| {
             witness.cancel.check()?;
             Ok(row?)
@@ -60,22 +60,16 @@ pub(super) fn stage(
         |host| witness.standing(host),
         |host| witness.has_left(host),
     )?;
-    draft.tell_of_changes(&staged);
-    tell(staged.outcome());
-    Ok(staged)
+    draft.tell_of_changes(&written);
+    tell(&written.outcome);
+    Ok(written.outcome)
 }
 
-/// Whether the files of changes in the public `folder` can stay: they name no host that must not be
+/// Whether the files of changes in the tree `former` can stay: they name no host that must not be
 /// named any more.
-pub(super) fn stand(
-    folder: &Path,
-    about: &About,
-    witness: &Witness<'_>,
-) -> Result<bool, PublishError> {
-    let place = folder.join(dump::CHANGES_FOLDER);
-    is_current(&place, about, moment(witness.now), |host| {
-        witness.has_left(host)
-    })
+pub(super) fn are_current(former: &Path, witness: &Witness<'_>) -> Result<bool, PublishError> {
+    let folder = former.join(dump::CHANGES_FOLDER);
+    is_current(&folder, moment(witness.now), |host| witness.has_left(host))
 }
 
 impl Witness<'_> {

@@ -1,36 +1,33 @@
 //! The counts of a list for the plots over time.
 //!
-//! The counts come from the published set, the rows of the one before, and the database: hosts by
-//! state and software, and how many appeared and disappeared. Without a former list, no host counts
-//! as new.
+//! The counts come from the new set, the rows of the one before, and the database: hosts by state
+//! and software, and how many appeared and disappeared. Without a former list, no host counts as
+//! new. They are recorded once the list is published; its pages show them already.
 
+use ::publish::{Cancel, Tree};
+use census::time::Timestamp;
+use dump::{ListedRow, RowError};
 use std::cmp::Ordering;
 use std::iter::Peekable;
-use std::path::Path;
-
-use census::time::Timestamp;
-use dump::{Cancel, ListedRow, RowError, Rows};
 use store::{DayCounts, Reader, SOFTWARE_A_DAY_MAX, day_of};
 
 use super::PublishError;
 
-/// The counts of the published set in `folder`; `None` if there is none. Fails once `cancel` is
-/// called.
+/// The counts of the set in a tree; `None` if there is none. Fails once it is cancelled.
 pub(super) fn counts(
     reader: &Reader,
-    folder: &Path,
-    former: Option<Rows>,
+    tree: &Tree,
     now: Timestamp,
-    cancel: &Cancel,
 ) -> Result<Option<DayCounts>, PublishError> {
     let (Some(rows), Some(software)) = (
-        dump::standing_rows(folder)?,
-        dump::standing_software(folder)?,
+        dump::standing_rows(tree.folder())?,
+        dump::standing_software(tree.folder())?,
     ) else {
         return Ok(None);
     };
-    let moves = match former {
-        Some(former) => moves(former, rows, cancel)?,
+    let former = tree.former().map(dump::standing_rows).transpose()?;
+    let moves = match former.flatten() {
+        Some(former) => moves(former, rows, tree.cancel())?,
         None => Moves::default(),
     };
     let by_software: Vec<_> = software
@@ -49,6 +46,16 @@ pub(super) fn counts(
         appeared: moves.came,
         died: moves.went,
     }))
+}
+
+/// The recorded days with a list that is not recorded yet, as [`store::Writer::record_day`] adds it.
+pub(super) fn with(mut days: Vec<DayCounts>, mut today: DayCounts) -> Vec<DayCounts> {
+    if let Some(earlier) = days.pop_if(|last| last.day == today.day) {
+        today.appeared = today.appeared.saturating_add(earlier.appeared);
+        today.died = today.died.saturating_add(earlier.died);
+    }
+    days.push(today);
+    days
 }
 
 /// Hosts that are in only one of two lists.

@@ -1,8 +1,8 @@
-//! Rebuilds the pages from the current published list and the database.
+//! Makes the pages from the list in a tree and the database.
 //!
-//! Reads the list's rows and every host in the database, both sorted by name, in parallel. Writes
-//! the site to the public folder, each file atomically. Shows no row whose host has withdrawn since
-//! the list was written (invariant I7). The answer to "why is it not listed?" is made at the same
+//! Reads the list's rows and every host in the database, both sorted by name, in parallel, and
+//! writes the site into the tree. Shows no row whose host has withdrawn since the list was written
+//! (invariant I7). The answer to "why is it not listed?" is made at the same
 //! moment and agrees with that. Whether a host is listed depends on the published row. Memory does
 //! not grow with the hosts.
 
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::iter::Peekable;
 use std::path::Path;
 
+use ::publish::Tree;
 use admission::DomainList;
 use census::state::StateName;
 use census::time::Timestamp;
@@ -18,11 +19,11 @@ use dump::{DumpError, ListedRow, ListedState, RowError, Rows};
 use jiff::{Span, civil};
 use protocol::Host;
 use site::facts::{Intake, Push, Reading};
-use site::{Answer, Day, Facts, Found, Place, Salt, Site, SiteError, Why};
+use site::{Answer, Day, Facts, Found, Place, Salt, Site, SiteError, Why, Written};
 use store::{DayCounts, HostAnswer, KnownHost, Reader, StoreError};
 use thiserror::Error;
 
-use super::{Imprint, Occasion, moment};
+use super::{Imprint, Occasion, day, moment};
 
 /// The facts about the census for the pages.
 #[derive(Debug, Clone)]
@@ -37,7 +38,7 @@ pub struct About {
     pub reading: Reading,
 }
 
-/// Why the pages were not rebuilt.
+/// Why the pages were not made.
 #[derive(Debug, Error)]
 pub enum PagesError {
     /// The database could not be read.
@@ -51,21 +52,20 @@ pub enum PagesError {
     Site(#[from] SiteError),
 }
 
-/// Rebuilds the pages of the published list in `folder`. Blocks.
-pub(super) fn publish(
+/// Makes the pages of the list in `tree`. `today` has the list's counts, unless they are recorded.
+/// Blocks.
+pub(super) fn write(
     reader: &Reader,
-    folder: &Path,
+    tree: &Tree,
     occasion: Occasion<'_>,
     about: &About,
     salt: Salt,
-) -> Result<(), PagesError> {
+    today: Option<DayCounts>,
+) -> Result<Written, PagesError> {
+    let facts = facts(reader, tree.folder(), occasion.now, about, salt, today)?;
     let mut making = Making {
-        site: Site::begin(
-            folder,
-            facts(reader, folder, occasion.now, about, salt)?,
-            occasion.cancel,
-        )?,
-        rows: Standing::of(folder)?,
+        site: Site::begin(tree, facts)?,
+        rows: Standing::of(tree.folder())?,
         occasion,
     };
     reader.each_host_answer(|host_answer| making.take(host_answer))?;
@@ -77,14 +77,7 @@ pub(super) fn publish(
     while let Some(row) = rows.next_before(None)? {
         pass(&mut site, &row, occasion.deny)?;
     }
-    let staged = site.finish()?;
-    let (rows, answers) = (staged.rows(), staged.answers());
-    for skipped in staged.publish()? {
-        let (page, what) = (skipped.page, skipped.why);
-        tracing::warn!(page, %what, "a page was not published; all others were");
-    }
-    tracing::info!(rows, answers, "pages published");
-    Ok(())
+    Ok(site.finish()?)
 }
 
 fn facts(
@@ -93,9 +86,14 @@ fn facts(
     now: Timestamp,
     about: &About,
     salt: Salt,
+    today: Option<DayCounts>,
 ) -> Result<Facts, StoreError> {
     let made = moment(now);
     let imprint = &about.imprint;
+    let mut days = reader.days(now)?;
+    if let Some(today) = today {
+        days = day::with(days, today);
+    }
     Ok(Facts {
         made,
         rows_read: dump::standing_rows_read(folder).unwrap_or(made),
@@ -110,7 +108,7 @@ fn facts(
         reading: about.reading,
         salt,
         known: by_state(reader.counts()?.by_state),
-        history: reader.days(now)?.into_iter().filter_map(day).collect(),
+        history: days.into_iter().filter_map(shown_day).collect(),
         published: dump::published_set(folder),
     })
 }
@@ -120,7 +118,7 @@ fn by_state(counts: Vec<(StateName, u64)>) -> BTreeMap<StateName, u64> {
 }
 
 /// Skips a day that no calendar has.
-fn day(counts: DayCounts) -> Option<Day> {
+fn shown_day(counts: DayCounts) -> Option<Day> {
     let span = Span::new().try_days(counts.day).ok()?;
     Some(Day {
         day: civil::date(1970, 1, 1).checked_add(span).ok()?,
@@ -133,7 +131,7 @@ fn day(counts: DayCounts) -> Option<Day> {
 }
 
 struct Making<'a> {
-    site: Site,
+    site: Site<'a>,
     rows: Standing,
     occasion: Occasion<'a>,
 }
@@ -232,7 +230,7 @@ fn as_published(why: Why, row: Option<&ListedRow>) -> Why {
 }
 
 /// A row of a host that the database does not know, such as after a restored backup.
-fn pass(site: &mut Site, row: &ListedRow, deny: &DomainList) -> Result<(), PagesError> {
+fn pass(site: &mut Site<'_>, row: &ListedRow, deny: &DomainList) -> Result<(), PagesError> {
     if deny.covers_text(&row.host).is_some() {
         return Ok(());
     }

@@ -1,19 +1,19 @@
-//! One dump from beginning to end: the set, its record, the day's counts, the pages.
+//! One dump from beginning to end: the set, its pages, one swap, its record.
 //!
-//! A failure of one part does not keep the others from being published. Pages are made from the set
-//! that is published then, old or new. So hosts that opted out leave the pages even if no new set
-//! could be written or it was held back (invariant I7). A failed part is tried again minutes later,
-//! and `status` reports it until then. The caller chooses with [`Extent`] how much of the rest is
-//! made with it.
+//! A failure of one part does not keep the other from being published. Pages are made from the set
+//! that is published with them, new or former. So hosts that opted out leave the pages even if no
+//! new set could be written or it was held back; if pages fail, the former ones are kept without
+//! these hosts (invariant I7). A failed part is tried again minutes later, and `status` reports it
+//! until then. The caller chooses with [`Extent`] how much is made.
 
-use std::path::Path;
-
+use ::publish::{Tree, TreeError};
 use scheduler::publication::Extent;
 use site::Salt;
-use store::{Reader, Writer};
+use store::{DayCounts, Reader, Writer};
 use tokio::runtime::Handle;
 
-use super::{Occasion, PublishError, Published, Publisher, day, pages};
+use super::pages::PagesError;
+use super::{Occasion, PublishError, Publisher, Set, day, pages};
 
 /// The result of a dump.
 #[derive(Debug)]
@@ -53,72 +53,146 @@ impl Round<'_> {
 
     /// Makes as much of it as `extent` says. Blocks like [`Self::run`].
     pub fn make(&self, extent: Extent) -> Done {
-        let folder = &self.publisher.public_dir;
-        let names = match extent {
-            Extent::Full => self.list(),
-            Extent::ListFirst => {
-                let former = index(folder);
-                let names = self.list();
-                if matches!(names, Err(PublishError::HeldBack(_))) && index(folder) == former {
-                    return Done {
-                        names,
-                        has_pages: true,
-                    };
+        self.try_make(extent).unwrap_or_else(|error| Done {
+            names: Err(error),
+            has_pages: false,
+        })
+    }
+
+    fn try_make(&self, extent: Extent) -> Result<Done, PublishError> {
+        let tree = self.publisher.begin(self.occasion.cancel)?;
+        let list = self.list(&tree, extent)?;
+        let is_as_before = matches!(list.outcome, Err(PublishError::HeldBack(_)));
+        if extent == Extent::ListFirst && is_as_before && !list.is_changed {
+            return Ok(Done {
+                names: list.outcome,
+                has_pages: true,
+            });
+        }
+        let today = list.new.as_ref().and_then(|new| new.today.clone());
+        let Self { reader, about, .. } = self;
+        let pages = pages::write(reader, &tree, self.occasion, about, self.salt, today);
+        if pages.is_err() {
+            self.occasion.cancel.check()?;
+            if !list.is_changed {
+                return Ok(done(list.outcome, pages.map(drop)));
+            }
+            self.keep_pages(&tree)?;
+        }
+        tree.publish().map_err(|error| match error {
+            TreeError::Cancelled => error.into(),
+            error => PublishError::Swap(error),
+        })?;
+        if let Ok(written) = &pages {
+            let site::Written { rows, answers } = written;
+            tracing::info!(rows, answers, "pages published");
+        }
+        let outcome = match list.new {
+            Some(new) => self.record(new).and(list.outcome),
+            None => list.outcome,
+        };
+        Ok(done(outcome, pages.map(drop)))
+    }
+
+    /// Writes or keeps the set.
+    fn list(&self, tree: &Tree, extent: Extent) -> Result<List, PublishError> {
+        let former = |outcome, is_changed| List {
+            outcome,
+            is_changed,
+            new: None,
+        };
+        if extent == Extent::Pages {
+            tree.keep_where(dump::is_of_set)?;
+            let names = self.reader.last_dump()?.map_or(0, |dump| dump.names);
+            return Ok(former(Ok(names), false));
+        }
+        match self.publisher.write(tree, self.reader, self.occasion) {
+            Ok(Set::New { names, unsigned }) => Ok(List {
+                outcome: unsigned.map_or(Ok(names), |error| Err(PublishError::Unsigned(error))),
+                is_changed: true,
+                new: Some(New {
+                    names,
+                    today: self.today(tree),
+                }),
+            }),
+            Ok(Set::HeldBack { why, is_changed }) => Ok(former(Err(why.into()), is_changed)),
+            Err(error) => {
+                self.occasion.cancel.check()?;
+                // For pages without hosts that left.
+                let kept = tree
+                    .remove_where(dump::is_of_set)
+                    .and_then(|()| tree.keep_where(dump::is_of_set));
+                if kept.is_err() || tree.former().is_none() {
+                    return Err(error);
                 }
-                names
+                Ok(former(Err(error), false))
             }
-            Extent::Pages => self.standing_names(),
-        };
-        let pages = pages::publish(self.reader, folder, self.occasion, self.about, self.salt);
-        let has_pages = pages.is_ok();
-        let names = match (names, pages) {
-            (Ok(_names), Err(error)) => Err(PublishError::Pages(error)),
-            (Err(listed), Err(error)) => {
-                tracing::error!(what = %error, "no new pages were published either");
-                Err(listed)
-            }
-            (names, Ok(())) => names,
-        };
-        Done { names, has_pages }
+        }
     }
 
-    /// Number of names in the last published list.
-    fn standing_names(&self) -> Result<u64, PublishError> {
-        Ok(self.reader.last_dump()?.map_or(0, |dump| dump.names))
+    /// Counts of the new list. The plots are no reason not to publish.
+    fn today(&self, tree: &Tree) -> Option<DayCounts> {
+        let counts = day::counts(self.reader, tree, self.occasion.now);
+        counts.unwrap_or_else(|error| {
+            // Only a point of the plots is missing.
+            tracing::warn!(what = %error, "the day's counts could not be computed");
+            None
+        })
     }
 
-    /// Publishes the set and records it.
-    fn list(&self) -> Result<u64, PublishError> {
-        let (now, folder) = (self.occasion.now, &self.publisher.public_dir);
-        // Opened now, it can be read after another set has replaced it. The plots are no reason not
-        // to publish.
-        let former = dump::standing_rows(folder).ok().flatten();
-        let Published { names, unsigned } = self.publisher.publish(self.reader, self.occasion)?;
-        let day = day::counts(self.reader, folder, former, now, self.occasion.cancel);
+    /// Replaces pages that failed by the former ones, without hosts that left.
+    fn keep_pages(&self, tree: &Tree) -> Result<(), PublishError> {
+        let is_page = |place: &str| !dump::is_of_set(place);
+        tree.remove_where(is_page)?;
+        let left = |host: &str| Ok(!self.occasion.stays(self.reader, host)?);
+        if let Err(error) = site::keep(tree, left) {
+            let what: PublishError = error;
+            self.occasion.cancel.check()?;
+            tracing::error!(%what, "the list is published without pages, since the former ones can't be kept");
+            tree.remove_where(is_page)?;
+        }
+        Ok(())
+    }
+
+    fn record(&self, new: New) -> Result<(), PublishError> {
         Handle::current()
             .block_on(async {
-                self.writer.record_dump(now, names).await?;
-                match day {
-                    Ok(Some(day)) => self.writer.record_day(day).await,
-                    Ok(None) => Ok(()),
-                    Err(error) => {
-                        // Only a point of the plots is missing.
-                        tracing::warn!(what = %error, "the day's counts could not be computed");
-                        Ok(())
-                    }
+                self.writer
+                    .record_dump(self.occasion.now, new.names)
+                    .await?;
+                match new.today {
+                    Some(today) => self.writer.record_day(today).await,
+                    None => Ok(()),
                 }
             })
-            .map_err(PublishError::Unrecorded)?;
-        match unsigned {
-            Some(error) => Err(PublishError::Unsigned(error)),
-            None => Ok(names),
-        }
+            .map_err(PublishError::Unrecorded)
     }
 }
 
-/// The index of the published set, which differs from that of any other; `None` if it can't be
-/// read.
-fn index(folder: &Path) -> Option<Vec<u8>> {
-    let place = folder.join(dump::DATA_FOLDER).join(dump::INDEX_FILE);
-    std::fs::read(place).ok()
+/// The list in a tree.
+struct List {
+    /// The result once the tree is published.
+    outcome: Result<u64, PublishError>,
+    /// Whether it differs from the published one.
+    is_changed: bool,
+    /// What is to be recorded.
+    new: Option<New>,
+}
+
+struct New {
+    names: u64,
+    today: Option<DayCounts>,
+}
+
+fn done(list: Result<u64, PublishError>, pages: Result<(), PagesError>) -> Done {
+    let has_pages = pages.is_ok();
+    let names = match (list, pages) {
+        (Ok(_names), Err(error)) => Err(PublishError::Pages(error)),
+        (Err(listed), Err(error)) => {
+            tracing::error!(what = %error, "no new pages were published either");
+            Err(listed)
+        }
+        (names, Ok(())) => names,
+    };
+    Done { names, has_pages }
 }

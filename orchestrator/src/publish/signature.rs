@@ -9,9 +9,10 @@ use std::path::Path;
 
 use dump::sign::SIGNATURE_END;
 use dump::sign::keys::{KeyError, Keys, Origin};
-use dump::{DATA_FOLDER, DumpError, INDEX_FILE, Moment, Sealed};
+use dump::{INDEX_FILE, Moment, Sealed};
 use thiserror::Error;
 
+use super::PublishError;
 use crate::services::clock;
 
 /// Replaces a signature that could not be made.
@@ -43,20 +44,20 @@ pub fn keys(data_dir: &Path) -> Result<Keys, SigningError> {
 }
 
 /// Adds the signature of the index, or a text that says there is none, and the public keys. Returns
-/// the keys, or why there are none. It makes no key: a missing one may be in a backup, and readers
-/// know it.
+/// why the index is not signed, if so. It makes no key: a missing one may be in a backup, and
+/// readers know it.
 pub(super) fn attach(
-    sealed: &mut Sealed,
+    sealed: &Sealed<'_>,
     data_dir: &Path,
     now: Moment,
-) -> Result<Result<Keys, KeyError>, DumpError> {
+) -> Result<Option<KeyError>, PublishError> {
     let signature_file = format!("{INDEX_FILE}{SIGNATURE_END}");
     let keys = match Keys::find(data_dir) {
         Ok(keys) => keys,
         Err(error) => {
             tracing::error!(%error, "the published files are not signed");
             sealed.attach(&signature_file, UNSIGNED.as_bytes())?;
-            return Ok(Err(error));
+            return Ok(Some(error));
         }
     };
     for file in keys.public_files() {
@@ -64,12 +65,5 @@ pub(super) fn attach(
     }
     let signature = keys.key().sign(sealed.index(), INDEX_FILE, now);
     sealed.attach(&signature_file, signature.as_bytes())?;
-    Ok(Ok(keys))
-}
-
-/// Removes the public keys that vouch for a key no longer in use, once the set is published.
-pub(super) fn remove_others(keys: &Keys, public_dir: &Path) {
-    if let Err(error) = keys.remove_others(&public_dir.join(DATA_FOLDER)) {
-        tracing::warn!(%error, "a former public key could not be removed; the next dump tries again");
-    }
+    Ok(None)
 }

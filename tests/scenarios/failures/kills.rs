@@ -20,7 +20,7 @@ async fn in_the_middle() -> anyhow::Result<World> {
     let world = World::start(options).await?;
     world
         .until("a list stands and checks are under way", SOON, |world| {
-            let stands = world.path("public/nodes.json").exists();
+            let stands = world.path("public/current/nodes.json").exists();
             Ok(stands && world.reader()?.counts()?.in_flight > 0 && alive(world)? > 2)
         })
         .await?;

@@ -155,7 +155,7 @@ async fn the_daemon_walks_as_often_as_it_may_and_says_so_on_its_pages() -> anyho
     assert_eq!(feeds.count(), 1);
     let dumped = world.command(&["dump", "--force"])?;
     ensure!(dumped.status.success(), "{dumped:?}");
-    let page = std::fs::read_to_string(world.path("public/owners.html"))?;
+    let page = std::fs::read_to_string(world.path("public/current/owners.html"))?;
     assert!(page.contains("id=\"conversations\""));
     assert!(!page.contains("Nothing is read about users or posts"));
     Ok(())

@@ -43,7 +43,7 @@ impl Push {
         let key = storage.secret("sender", &Sender::new_key()?)?;
         let census = Census {
             sender: Sender::new(&key, "mailto:census@lab.test".to_owned())?,
-            changes: world.path("public/data/changes"),
+            changes: world.path("public/current/data/changes"),
             elsewhere: Elsewhere {
                 services: vec![protocol::Host::parse(SERVICES)?].into(),
                 daemon: daemon(world),

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 use dump::{DumpError, ListedRow, ListedState, Moment};
 use protocol::Instance;
+use publish::{Cancel, Disk, Tree};
 use serde_json::Value;
 use tests::Need;
 
@@ -73,12 +74,12 @@ fn published(programs: &[&str]) -> anyhow::Result<Option<tempfile::TempDir>> {
         }
     }
     let folder = tempfile::tempdir()?;
-    let draft = dump::write(
-        folder.path(),
-        Moment::from_milliseconds(1_795_000_000_000),
-        |row| rows().iter().try_for_each(row),
-    );
-    draft.map_err(|error: DumpError| error)?.seal()?.publish()?;
+    let tree = Tree::begin(Disk::SYSTEM, folder.path(), &Cancel::default())?;
+    let draft = dump::write(&tree, Moment::from_milliseconds(1_795_000_000_000), |row| {
+        rows().iter().try_for_each(row)
+    });
+    draft.map_err(|error: DumpError| error)?.seal()?;
+    tree.publish()?;
     Ok(Some(folder))
 }
 
@@ -86,7 +87,7 @@ fn published(programs: &[&str]) -> anyhow::Result<Option<tempfile::TempDir>> {
 fn said(folder: &Path, program: &str, arguments: &[&str], input: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut child = Command::new(program)
         .args(arguments)
-        .current_dir(folder.join("data"))
+        .current_dir(publish::current(folder).join("data"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()

@@ -52,7 +52,7 @@ fn printed(world: &World, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
 
 /// Asserts that each file of rows has it, and so do the commands.
 fn assert_shown(world: &World, said: Option<bool>) -> anyhow::Result<()> {
-    let data = world.path("public/data");
+    let data = world.path("public/current/data");
     let ndjson = std::fs::read_to_string(data.join("instances.ndjson"))?;
     let lines: Vec<Value> = ndjson
         .lines()
@@ -99,7 +99,7 @@ fn assert_shown(world: &World, said: Option<bool>) -> anyhow::Result<()> {
 /// The files of changes in the order of their days.
 fn changes(world: &World) -> anyhow::Result<Vec<Vec<u8>>> {
     let mut paths = Vec::new();
-    for entry in std::fs::read_dir(world.path("public/data/changes"))? {
+    for entry in std::fs::read_dir(world.path("public/current/data/changes"))? {
         paths.push(entry?.path());
     }
     paths.retain(|path| path.extension().is_some_and(|end| end == "ndjson"));
@@ -124,7 +124,7 @@ fn flips(files: &[Vec<u8>]) -> anyhow::Result<Vec<Option<bool>>> {
 
 /// The published list, without the times at which hosts were last found alive.
 fn list(world: &World) -> anyhow::Result<Vec<Row>> {
-    let rows = dump::standing_rows(&world.path("public"))?.context("no list")?;
+    let rows = dump::standing_rows(&world.path("public/current"))?.context("no list")?;
     rows.map(|row| Ok(Row::from(row?))).collect()
 }
 
@@ -155,7 +155,7 @@ async fn a_server_that_flips_its_registrations_shows_in_the_next_list_and_in_the
         assert_eq!(mirror.rows().cloned().collect::<Vec<_>>(), list);
 
         // The list of names does not depend on it.
-        let nodes = std::fs::read(world.path("public/nodes.json"))?;
+        let nodes = std::fs::read(world.path("public/current/nodes.json"))?;
         assert!(*names.get_or_insert(nodes.clone()) == nodes);
     }
     Ok(())

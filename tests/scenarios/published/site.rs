@@ -370,7 +370,7 @@ async fn world_with_every_state(files: &Path) -> anyhow::Result<World> {
     for host in [LEAVER, DENIED, "junk.lab.test"] {
         check_until_state(&world, host, StateName::Alive).await?;
     }
-    let public = world.path("public");
+    let public = publish::current(&world.path("public"));
     ensure!(world.command(&["dump", "--force"])?.status.success());
     for name in [LEAVER, DENIED] {
         ensure!(
@@ -429,7 +429,7 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
     }
     let files = tempfile::tempdir()?;
     let mut world = world_with_every_state(files.path()).await?;
-    let public = world.path("public");
+    let public = publish::current(&world.path("public"));
     let others = others(&world)?;
     let [_, (group_member, _), _] = &others;
     let answers: Vec<(&str, &str)> = ANSWERS
@@ -443,7 +443,7 @@ async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_co
         assert_eq!(!files_with(&public, host)?.is_empty(), is_listed, "{host}");
     }
     let folder = tempfile::tempdir()?;
-    let web = Web::start(folder.path(), &public).await?;
+    let web = Web::start(folder.path(), &world.path("public")).await?;
     let asked: Vec<&str> = answers.iter().map(|(host, _)| *host).collect();
     let found = looked_at(&web, "pages", &asked)?;
     for (host, says) in answers {

@@ -45,11 +45,12 @@ fn is_there() -> bool {
 /// A server of a few files that believes the claimed address of its clients.
 async fn served(folder: &Path) -> anyhow::Result<Web> {
     let public = folder.join("public");
+    let current = publish::current(&public);
     for place in ["", "why", "why/0a", "data"] {
-        std::fs::create_dir_all(public.join(place))?;
+        std::fs::create_dir_all(current.join(place))?;
     }
     for file in ["index.html", "404.html", "why/0a/0.json", "data/index.json"] {
-        std::fs::write(public.join(file), "x")?;
+        std::fs::write(current.join(file), "x")?;
     }
     // If root starts it, its workers run as another user.
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
@@ -233,10 +234,13 @@ async fn pages_are_found_without_their_ending_and_errors_are_not_kept() -> anyho
     let folder = tempfile::tempdir()?;
     let web = served(folder.path()).await?;
     for name in ["data.html", "why.html", "software.html", "owners.html"] {
-        std::fs::write(folder.path().join("public").join(name), "x")?;
+        std::fs::write(folder.path().join("public/current").join(name), "x")?;
     }
-    std::fs::create_dir(folder.path().join("public/software"))?;
-    std::fs::write(folder.path().join("public/software/lemmy.html"), "x")?;
+    std::fs::create_dir(folder.path().join("public/current/software"))?;
+    std::fs::write(
+        folder.path().join("public/current/software/lemmy.html"),
+        "x",
+    )?;
     for path in [
         "/data",
         "/data/",
@@ -344,7 +348,7 @@ async fn unread_bytes_in_all_sockets_fit_into_the_web_servers_memory() -> anyhow
     }
     let folder = tempfile::tempdir()?;
     let web = served(folder.path()).await?;
-    let large = folder.path().join("public/large");
+    let large = folder.path().join("public/current/large");
     std::fs::write(large, vec![0; LARGE_FILE_BYTES])?;
     let mut held = slow_clients(&web, SLOW_CLIENTS, b"")?;
     for (number, stream) in held.iter_mut().enumerate() {

@@ -1,6 +1,6 @@
 //! Reads the files of earlier days, and removes the names of hosts that have left since.
 //!
-//! One day is in memory at a time. Damaged or oversized files are deleted, since names can't be
+//! One day is in memory at a time. Damaged or oversized files are left out, since names can't be
 //! removed from a file that can't be read.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -8,13 +8,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use files::Disk;
-
 use super::limits::{DAY_FILE_BYTES_MAX, DAYS_KEPT, FOLDER_NAMES_MAX};
 use super::line::{self, Change, RowDigests, Section, Sha256Hex};
 use super::recent_names::RecentNames;
-use crate::compress::{self, GZIP_END};
-use crate::error::DumpError;
 use crate::row::Moment;
 
 /// Seconds of a day in UTC.
@@ -27,46 +23,24 @@ pub(super) fn file_name(day: &str) -> String {
     format!("{day}{DAY_FILE_END}")
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    /// Days that have a file, in order.
-    pub(super) days: BTreeSet<String>,
-    /// Names of compressed files of days, with or without the uncompressed file.
-    pub(super) packed: BTreeSet<String>,
-}
-
-impl Found {
-    pub(super) fn look(disk: &impl Disk, folder: &Path) -> Result<Self, DumpError> {
-        let names = disk
-            .list(folder, FOLDER_NAMES_MAX)
-            .map_err(|source| DumpError::from_open(folder, folder, "listing", source))?;
-        let mut found = Self::default();
-        for name in names.iter().filter_map(|name| name.to_str()) {
-            if let Some(day) = day_of(name) {
-                found.days.insert(day.to_owned());
-            } else if unpacked(name).and_then(day_of).is_some() {
-                found.packed.insert(name.to_owned());
-            }
-        }
-        Ok(found)
+/// The days that have a file, in order.
+pub(super) fn days(folder: &Path) -> io::Result<BTreeSet<String>> {
+    let mut days = BTreeSet::new();
+    for entry in std::fs::read_dir(folder)?.take(FOLDER_NAMES_MAX) {
+        days.extend(
+            entry?
+                .file_name()
+                .to_str()
+                .and_then(day_of)
+                .map(str::to_owned),
+        );
     }
+    Ok(days)
 }
 
 /// The day in the name of a day's file.
 fn day_of(name: &str) -> Option<&str> {
     name.strip_suffix(DAY_FILE_END).filter(|day| is_day(day))
-}
-
-/// Name of the uncompressed file.
-pub(super) fn unpacked(name: &str) -> Option<&str> {
-    name.strip_suffix(GZIP_END)
-}
-
-/// Whether the compressed companion of the file `name` exists and contains its `bytes`. A crash or
-/// a disk error may have left a different one.
-pub(super) fn is_packed(folder: &Path, name: &str, bytes: &[u8]) -> bool {
-    File::open(folder.join(format!("{name}{GZIP_END}")))
-        .is_ok_and(|packed| compress::holds(packed, bytes))
 }
 
 /// Whether the text has the form of a day: four digits, two, two.
@@ -117,7 +91,7 @@ fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-pub(super) fn path(folder: &Path, day: &str) -> PathBuf {
+fn path(folder: &Path, day: &str) -> PathBuf {
     folder.join(file_name(day))
 }
 

@@ -1,28 +1,26 @@
 //! Dumps of a small census, one after the other.
 
-mod crashes;
 mod damage;
 mod examples;
+mod gaps;
 mod programs;
 mod properties;
 mod schema;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::path::Path;
-use std::rc::Rc;
 
-use files::{Disk, Mode, SystemDisk};
+use files::Disk;
+use publish::{Cancel, Tree};
 
 use super::limits::{DAY_FILE_BYTES_MAX, SECTIONS_A_DAY_MAX};
 use super::*;
 use crate::error::DumpError;
 use crate::feed::About;
 use crate::row::{ListedRow, ListedState, Moment};
+use crate::set::CHANGES_FOLDER;
 
 /// 2026-11-22T00:00:00Z
 const MIDNIGHT: i64 = 1_795_305_600;
@@ -50,79 +48,6 @@ enum Known {
     Not(Standing),
 }
 
-/// A disk that does nothing from its n-th call on, as after the death of the process. It never
-/// waits for the hardware, which no test here needs.
-#[derive(Debug, Clone)]
-struct MortalDisk {
-    calls: Rc<Cell<u32>>,
-    dies_at: u32,
-}
-
-impl MortalDisk {
-    fn new(dies_at: u32) -> Self {
-        Self {
-            calls: Rc::new(Cell::new(0)),
-            dies_at,
-        }
-    }
-
-    fn call(&self) -> io::Result<()> {
-        self.calls.set(self.calls.get() + 1);
-        if self.calls.get() >= self.dies_at {
-            return Err(io::Error::from_raw_os_error(5));
-        }
-        Ok(())
-    }
-}
-
-impl Disk for MortalDisk {
-    type File = File;
-    type Reader = File;
-
-    fn make_folder(&self, path: &Path) -> io::Result<()> {
-        self.call()?;
-        SystemDisk.make_folder(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<(File, u64)> {
-        self.call()?;
-        SystemDisk.open(path)
-    }
-
-    fn create(&self, path: &Path, mode: Mode) -> io::Result<File> {
-        self.call()?;
-        SystemDisk.create(path, mode)
-    }
-
-    fn sync_file(&self, _file: &File) -> io::Result<()> {
-        self.call()
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.call()?;
-        SystemDisk.rename(from, to)
-    }
-
-    fn sync_folder(&self, _folder: &Path) -> io::Result<()> {
-        self.call()
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.call()?;
-        SystemDisk.remove(path)
-    }
-
-    fn remove_all(&self, path: &Path) -> io::Result<()> {
-        self.call()?;
-        SystemDisk.remove_all(path)
-    }
-
-    fn list(&self, folder: &Path, names_max: usize) -> io::Result<Vec<OsString>> {
-        self.call()?;
-        SystemDisk.list(folder, names_max)
-    }
-}
-
 /// A census and its public folder.
 struct World {
     folder: tempfile::TempDir,
@@ -141,7 +66,7 @@ impl World {
     }
 
     fn folder(&self) -> std::path::PathBuf {
-        self.folder.path().join("changes")
+        publish::current(self.folder.path()).join(CHANGES_FOLDER)
     }
 
     fn list(&mut self, host: &str, version: &str) {
@@ -192,47 +117,42 @@ impl World {
         self.published.clone().map(|rows| rows.into_iter().map(Ok))
     }
 
-    fn write(&self, seconds: i64) -> WrittenChanges {
-        write_changes(
-            &self.folder(),
+    fn tree(&self) -> Tree {
+        let disk = Disk::hooked(|_call| Ok(()));
+        Tree::begin(disk, self.folder.path(), &Cancel::default()).unwrap()
+    }
+
+    /// Publishes the changes to the present list, but not the list.
+    fn publish_changes(&self, seconds: i64) -> WrittenChanges {
+        let tree = self.tree();
+        let written = write_changes(
+            &tree,
             &about(),
             at(seconds),
             self.former(),
             self.rows().into_iter().map(Ok::<_, DumpError>),
             |host| Ok(self.standing(host)),
-            |host| Ok(self.has_left(host)),
+            |host| {
+                // Ninety days can name two million hosts, so listed hosts must not cost a look-up.
+                assert_ne!(self.standing(host), Standing::Listed, "{host}");
+                Ok(self.has_left(host))
+            },
         )
-        .unwrap()
+        .unwrap();
+        tree.publish().unwrap();
+        written
+    }
+
+    fn publish(&mut self, seconds: i64) -> Outcome {
+        let outcome = self.publish_changes(seconds).outcome;
+        self.published = Some(self.rows());
+        outcome
     }
 
     /// Whether no file in the folder needs rewriting.
     fn is_current(&self, seconds: i64) -> bool {
         let has_left = |host: &str| Ok::<_, DumpError>(self.has_left(host));
-        is_current(&self.folder(), &about(), at(seconds), has_left).unwrap()
-    }
-
-    fn publish(&mut self, seconds: i64) -> Outcome {
-        let outcome = self
-            .publish_on(&MortalDisk::new(u32::MAX), seconds)
-            .unwrap();
-        self.published = Some(self.rows());
-        outcome
-    }
-
-    fn publish_on(&self, disk: &MortalDisk, seconds: i64) -> Result<Outcome, DumpError> {
-        let mut standing = |host: &str| Ok::<_, DumpError>(self.standing(host));
-        let has_left = |host: &str| {
-            // Ninety days can name two million hosts, so listed hosts must not cost a look-up.
-            assert_ne!(self.standing(host), Standing::Listed, "{host}");
-            Ok::<_, DumpError>(self.has_left(host))
-        };
-        let rows = self.rows().into_iter().map(Ok);
-        let diff = diff::diff(self.former(), rows, &mut standing)?;
-        let (folder, about, time) = (self.folder(), about(), at(seconds));
-        let written = write::write(disk.clone(), &folder, &about, time, diff, has_left)?;
-        let outcome = written.outcome.clone();
-        written.publish(disk)?;
-        Ok(outcome)
+        is_current(&self.folder(), at(seconds), has_left).unwrap()
     }
 
     /// A mirror that takes the whole published list.
@@ -268,9 +188,7 @@ impl World {
     #[track_caller]
     fn assert_packed(&self) {
         let files = self.files();
-        let (packed, plain): (Vec<_>, Vec<_>) = files
-            .iter()
-            .partition(|(name, _)| day_files::unpacked(name).is_some());
+        let (packed, plain): (Vec<_>, Vec<_>) = files.iter().partition(|(name, _)| is_packed(name));
         assert_eq!(packed.len(), plain.len(), "{:?}", files.keys());
         for (name, bytes) in plain {
             let name = format!("{name}.gz");
@@ -290,9 +208,13 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
+fn is_packed(name: &str) -> bool {
+    name.ends_with(".gz")
+}
+
 /// The content that a reader sees.
 fn as_read(name: &str, bytes: &[u8]) -> Vec<u8> {
-    if name.ends_with(".gz") {
+    if is_packed(name) {
         let mut plain = Vec::new();
         let mut packed = flate2::read::GzDecoder::new(bytes);
         io::Read::read_to_end(&mut packed, &mut plain).unwrap();

@@ -1,25 +1,23 @@
-//! Writes a dump's changes next to the published files.
+//! Writes a dump's changes into its tree.
 //!
-//! From two dumps and the folder it writes today's file with one more section, earlier files
-//! without the names of hosts that have left, the feed, and compressed companions of all. It also
-//! lists the files to delete. If no section can lead from the last dump to this one, the new
-//! section says so; that is not an error.
+//! From two dumps and the former tree's files it writes today's file with one more section, earlier
+//! files without the names of hosts that have left, the feed, and compressed companions of all. If
+//! no section can lead from the last dump to this one, the new section says so; that is not an
+//! error.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
-use files::{Disk, SystemDisk};
+use publish::{GZIP_END, Tree, TreeError};
 
-use super::day_files::{self, End, Found, Newcomers, Scrub};
+use super::day_files::{self, End, Newcomers, Scrub};
 use super::diff::{self, Diff, Standing};
 use super::limits::{CHANGES_A_DAY_MAX, CLOCK_SLACK_SECONDS, DAY_BYTES_MAX, SECTIONS_A_DAY_MAX};
 use super::line::{Counts, Header, Section, Sha256Hex};
-use crate::compress::{self, GZIP_END};
 use crate::error::DumpError;
 use crate::feed::{ATOM_FILE, About, Entries};
 use crate::row::{ListedRow, Moment};
-use crate::swap::{self, Swap, Turn, Whose};
+use crate::set::CHANGES_FOLDER;
 
 /// A file as it will be in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,43 +49,16 @@ pub struct Outcome {
     pub hashed_lines: u64,
 }
 
-/// Files that are complete and on disk, but not published yet. Dropping this deletes them.
+/// The files of changes in a tree.
+#[derive(Debug)]
 pub struct WrittenChanges {
-    written: Written<SystemDisk>,
+    pub outcome: Outcome,
+    /// All files except their compressed companions, sorted by name.
+    pub files: Vec<ChangesFile>,
 }
 
-impl WrittenChanges {
-    pub fn outcome(&self) -> &Outcome {
-        &self.written.outcome
-    }
-
-    /// All files in the folder after publication, except their compressed companions, sorted by
-    /// name.
-    pub fn files(&self) -> &[ChangesFile] {
-        &self.written.files
-    }
-
-    /// Moves the files to their places, and deletes the obsolete ones.
-    ///
-    /// # Errors
-    /// Fails if a rename, a deletion or the folder's sync fails. Each file is then the complete old
-    /// or new one, and a mirror sees a gap or correct data.
-    pub fn publish(self) -> Result<(), DumpError> {
-        self.written.publish(&SystemDisk)
-    }
-}
-
-impl fmt::Debug for WrittenChanges {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WrittenChanges")
-            .field("outcome", &self.written.outcome)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Compares the published rows with the new ones, and writes the changes next to the published
-/// files in `folder`, which is created if it is missing. `former` is `None` if nothing was ever
-/// published.
+/// Compares the published rows with the new ones, and writes the changes into `tree`. `former` is
+/// `None` if nothing was ever published.
 ///
 /// `standing` is called for each host that is no longer in the list. `has_left` is called for hosts
 /// that the files of the last [`super::DAYS_KEPT`] days name: it says whether the host is
@@ -96,10 +67,9 @@ impl fmt::Debug for WrittenChanges {
 ///
 /// # Errors
 /// Fails with the error of `new` or a callback, if rows of `new` are out of order, or if writing
-/// fails. No files are left behind then. Damage of `former` or of earlier files is not an error:
-/// see [`Outcome`].
+/// fails. Damage of `former` or of earlier files is not an error: see [`Outcome`].
 pub fn write_changes<E: From<DumpError>, F: ToString>(
-    folder: &Path,
+    tree: &Tree,
     about: &About,
     time: Moment,
     former: Option<impl Iterator<Item = Result<ListedRow, F>>>,
@@ -108,67 +78,23 @@ pub fn write_changes<E: From<DumpError>, F: ToString>(
     has_left: impl FnMut(&str) -> Result<bool, E>,
 ) -> Result<WrittenChanges, E> {
     let diff = diff::diff(former, new, &mut standing)?;
-    let written = write(SystemDisk, folder, about, time, diff, has_left)?;
-    Ok(WrittenChanges { written })
-}
-
-/// Deletes what a crash left next to the published files in `folder`. No other code writes there.
-pub(super) fn clear(disk: &impl Disk, folder: &Path) -> Result<u32, DumpError> {
-    swap::clear(disk, folder, Whose::All)
-}
-
-pub(super) struct Written<D: Disk> {
-    swap: Swap<D>,
-    folder: PathBuf,
-    /// Files to delete, in this order.
-    gone: Vec<PathBuf>,
-    pub(super) files: Vec<ChangesFile>,
-    pub(super) outcome: Outcome,
-}
-
-impl<D: Disk> Written<D> {
-    pub(super) fn publish(self, disk: &D) -> Result<(), DumpError> {
-        // Before the new files: a section to a dump that was never published must not exist
-        // together with the section that replaces it.
-        for path in &self.gone {
-            disk.remove(path)
-                .map_err(|source| DumpError::from_io(&self.folder, path, "removing", source))?;
+    let folder = tree.former().unwrap_or(tree.folder()).join(CHANGES_FOLDER);
+    let days = match day_files::days(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            let error = TreeError::from_io(&folder, &folder, "listing", error);
+            return Err(DumpError::from(error).into());
         }
-        self.swap.publish()
-    }
-}
-
-pub(super) fn write<D: Disk, E: From<DumpError>>(
-    disk: D,
-    folder: &Path,
-    about: &About,
-    time: Moment,
-    diff: Diff,
-    has_left: impl FnMut(&str) -> Result<bool, E>,
-) -> Result<Written<D>, E> {
-    make_folder(folder)?;
-    // After a disk error, deleting incomplete files may have failed.
-    clear(&disk, folder).ok();
-    let found = Found::look(&disk, folder)?;
-    let start = Start::find(folder, &found.days, time, &diff);
+        days => days.unwrap_or_default(),
+    };
+    let start = Start::find(&folder, &days, time, &diff);
     let work = Work {
-        swap: Swap::new(disk, folder),
-        folder,
+        tree,
+        folder: &folder,
         files: Vec::new(),
-        gone: Vec::new(),
         entries: Entries::default(),
         hashed_lines: 0,
     };
-    work.run(about, found, start, diff, has_left)
-}
-
-fn make_folder(folder: &Path) -> Result<(), DumpError> {
-    match std::fs::create_dir(folder) {
-        Err(source) if source.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(DumpError::from_open(folder, folder, "creating", source))
-        }
-        Ok(()) | Err(_) => Ok(()),
-    }
+    work.run(about, &days, start, diff, has_left)
 }
 
 /// Where the new section begins, and which earlier sections stay.
@@ -244,39 +170,36 @@ fn after(newest: Option<Moment>, time: Moment) -> Moment {
     }
 }
 
-struct Work<'a, D: Disk> {
-    swap: Swap<D>,
+struct Work<'a> {
+    tree: &'a Tree,
     folder: &'a Path,
     files: Vec<ChangesFile>,
-    gone: Vec<PathBuf>,
     entries: Entries,
     hashed_lines: u64,
 }
 
-impl<D: Disk> Work<'_, D> {
+impl Work<'_> {
     fn run<E: From<DumpError>>(
         mut self,
         about: &About,
-        found: Found,
+        days: &BTreeSet<String>,
         mut start: Start,
         mut diff: Diff,
         has_left: impl FnMut(&str) -> Result<bool, E>,
-    ) -> Result<Written<D>, E> {
+    ) -> Result<WrittenChanges, E> {
         let today = start.time.day();
         let first_day = day_files::first_day(start.time);
         let mut scrub = Scrub::new(has_left, std::mem::take(&mut diff.listed));
         let mut section = new_section(&start, diff);
         let mut newcomers = Newcomers::among(&section.changes);
         let mut todays = Vec::new();
-        for day in &found.days {
+        for day in days {
             if *day < first_day || start.damaged.contains_key(day) {
-                self.gone.push(day_files::path(self.folder, day));
                 continue;
             }
             let read = match day_files::read(self.folder, day) {
                 Ok(read) => read,
                 Err(why) => {
-                    self.gone.push(day_files::path(self.folder, day));
                     start.damaged.insert(day.clone(), why);
                     continue;
                 }
@@ -292,7 +215,7 @@ impl<D: Disk> Work<'_, D> {
             if *day == today {
                 todays = sections;
             } else if sections.is_empty() {
-                self.gone.push(day_files::path(self.folder, day));
+                continue;
             } else if is_changed {
                 self.put(&day_files::file_name(day), &written(sections)?)?;
             } else {
@@ -305,7 +228,6 @@ impl<D: Disk> Work<'_, D> {
         self.entries.add(&section);
         let feed = self.entries.render(about, section.header.time);
         self.put(ATOM_FILE, feed.as_bytes())?;
-        self.drop_packed(&found.packed);
         Ok(self.finish(start, section))
     }
 
@@ -326,40 +248,23 @@ impl<D: Disk> Work<'_, D> {
         Ok((sections, is_changed))
     }
 
-    /// Writes a file and its companion, which is published first.
+    /// Writes a file and its companion.
     fn put(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
-        self.pack(name, bytes)?;
-        self.swap.put(name, Turn::Plain, bytes)?;
+        let place = format!("{CHANGES_FOLDER}/{name}");
+        self.tree.write_packed(&place, bytes)?;
         self.list(name.to_owned(), bytes);
         Ok(())
     }
 
-    /// Keeps an unchanged file. A crash may have left the companion of a file that was never
-    /// published, with other names.
+    /// Keeps an unchanged file and its companion.
     fn keep(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
-        if !day_files::is_packed(self.folder, name, bytes) {
-            self.pack(name, bytes)?;
+        let place = format!("{CHANGES_FOLDER}/{name}");
+        let has_both = self.tree.keep(&place)? && self.tree.keep(&format!("{place}{GZIP_END}"))?;
+        if !has_both {
+            self.tree.pack(&place)?;
         }
         self.list(name.to_owned(), bytes);
         Ok(())
-    }
-
-    fn pack(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
-        let packed = compress::companion(bytes)
-            .map_err(|source| self.swap.failed(name, "compressing", source))?;
-        self.swap
-            .put(&format!("{name}{GZIP_END}"), Turn::Packed, &packed)
-    }
-
-    /// Deletes companions without their file. While an uncompressed file to delete still exists,
-    /// the next publication finds its companion, so companions are deleted first.
-    fn drop_packed(&mut self, packed: &BTreeSet<String>) {
-        let stays = |plain: &str| self.files.iter().any(|file| file.name == plain);
-        let dropped = packed
-            .iter()
-            .filter(|name| !day_files::unpacked(name).is_some_and(stays))
-            .map(|name| self.folder.join(name));
-        self.gone = dropped.chain(std::mem::take(&mut self.gone)).collect();
     }
 
     fn list(&mut self, name: String, bytes: &[u8]) {
@@ -370,7 +275,7 @@ impl<D: Disk> Work<'_, D> {
         });
     }
 
-    fn finish(mut self, start: Start, section: Section) -> Written<D> {
+    fn finish(mut self, start: Start, section: Section) -> WrittenChanges {
         self.files.sort_by(|one, other| one.name.cmp(&other.name));
         let Header {
             time,
@@ -380,10 +285,7 @@ impl<D: Disk> Work<'_, D> {
             counts,
             ..
         } = section.header;
-        Written {
-            swap: self.swap,
-            folder: self.folder.to_owned(),
-            gone: self.gone,
+        WrittenChanges {
             files: self.files,
             outcome: Outcome {
                 time,
@@ -470,9 +372,13 @@ fn written(sections: Vec<Section>) -> Result<Vec<u8>, DumpError> {
 }
 
 fn write_section(section: &mut Section, to: &mut Vec<u8>) -> Result<(), DumpError> {
-    section.write(to).map_err(|error| DumpError::Failed {
-        path: PathBuf::from(day_files::file_name(&section.header.time.day())),
-        doing: "writing",
-        source: error.into(),
+    let name = day_files::file_name(&section.header.time.day());
+    section.write(to).map_err(|error| {
+        TreeError::Failed {
+            path: PathBuf::from(name),
+            doing: "writing",
+            source: error.into(),
+        }
+        .into()
     })
 }

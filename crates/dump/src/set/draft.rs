@@ -1,42 +1,47 @@
-//! A set of files while it is written, on any disk.
+//! The published set, in a tree that is written: at the root `nodes.json` and its companion; below
+//! `data/` the same list, the rows in all other formats, compressed companions, schemas, and
+//! `index.json`, which lists all files there.
 //!
-//! Takes rows in strictly ascending order of their names' bytes; a row out of order is an error.
-//! Writes next to the published files: first all formats, then their compressed companions, then
-//! the index and its companion. Memory doesn't grow with the rows.
+//! 1. [`write()`] the rows.
+//! 2. [`crate::guard()`] decides whether to publish.
+//! 3. [`Draft::add`] adds further files, which can be made from [`Draft::rows`].
+//! 4. [`Draft::seal`] writes companions and the index.
+//! 5. [`Sealed::attach`] adds files made from the index, such as its signature.
 //!
 //! Rows go into all formats at once, so that the database is read only once and its snapshot is
-//! released early. Hashes and companions are computed from the written files.
+//! released early. Hashes and companions are computed from the written files. Memory doesn't grow
+//! with the rows.
 
 use std::io::{self, BufWriter, Write};
-use std::path::Path;
+
+use publish::{File, GZIP_END, Tree, TreeError};
 
 use super::formats::Format;
 use super::formats::csv::Csv;
 use super::formats::ndjson::Ndjson;
 use super::formats::nodes::Nodes;
-use super::formats::table::{Table, TableDisk};
+use super::formats::table::Table;
 
 use super::index::{Entry, Index, SCHEMA_VERSION, media};
 use super::packing::{self, Failed, Job, Packed};
 use super::places::{
     CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, ROWS_PLACE, SCHEMA_FOLDER,
 };
+use super::rows::Rows;
 use super::schema::SCHEMAS;
 use super::software::{Counter, SOFTWARE_PLACE};
-use crate::cancel::Cancel;
-use crate::changes::ChangesFile;
-use crate::compress::{self, BUFFER_BYTES, GZIP_END, Measure, Packing};
+use crate::changes::{ChangesFile, WrittenChanges};
+use crate::compress::{BUFFER_BYTES, Measure, Packing};
 use crate::error::DumpError;
 use crate::feed::ATOM_FILE;
 use crate::row::{ListedRow, Moment};
-use crate::swap::{Swap, Turn};
 
 const TABLE_PLACE: &str = "data/instances.sqlite";
 
 /// A file that is written before its companion.
 #[derive(Debug)]
 struct Plain {
-    /// Path from the public folder.
+    /// Path from the tree's folder.
     place: String,
     media: &'static str,
     packing: Packing,
@@ -44,126 +49,109 @@ struct Plain {
 
 /// The text files of rows. The list at the root is written twice instead of linked: a volume's file
 /// system may not support links.
-const TEXTS: [(&str, &str, Packing, Turn, &dyn Format); 4] = [
-    (NODES_FILE, media::JSON, Packing::Gzip, Turn::Plain, &Nodes),
-    (
-        "data/nodes.json",
-        media::JSON,
-        Packing::Gzip,
-        Turn::Plain,
-        &Nodes,
-    ),
-    (
-        "data/instances.csv",
-        media::CSV,
-        Packing::Gzip,
-        Turn::Plain,
-        &Csv,
-    ),
-    (
-        ROWS_PLACE,
-        media::NDJSON,
-        Packing::Gzip,
-        Turn::Rows,
-        &Ndjson,
-    ),
+const TEXTS: [(&str, &str, Packing, &dyn Format); 4] = [
+    (NODES_FILE, media::JSON, Packing::Gzip, &Nodes),
+    ("data/nodes.json", media::JSON, Packing::Gzip, &Nodes),
+    ("data/instances.csv", media::CSV, Packing::Gzip, &Csv),
+    (ROWS_PLACE, media::NDJSON, Packing::Gzip, &Ndjson),
 ];
 
-/// A set whose rows are written.
+/// A set whose rows are written, and to which files can still be added.
 #[derive(Debug)]
-pub(crate) struct Draft<D: TableDisk> {
-    swap: Swap<D>,
+pub struct Draft<'t> {
+    tree: &'t Tree,
     made: Moment,
     rows_read: Moment,
     licence: Option<String>,
     instances: u64,
     plain: Vec<Plain>,
-    /// Index entries of files that another swap publishes.
-    told: Vec<Entry>,
-    cancel: Cancel,
+    /// Index entries of the files of changes.
+    changes: Vec<Entry>,
 }
 
-impl<D: TableDisk> Draft<D> {
-    /// Writes the rows that `feed` passes to its argument. The folders are those of
-    /// [`crate::write`].
-    pub(crate) fn write<E: From<DumpError>>(
-        disk: D,
-        folder: &Path,
-        made: Moment,
-        feed: impl FnOnce(&mut dyn FnMut(&ListedRow) -> Result<(), DumpError>) -> Result<(), E>,
-    ) -> Result<Self, E> {
-        let mut draft = Self {
-            swap: Swap::new(disk, folder),
-            made,
-            rows_read: made,
-            licence: None,
-            instances: 0,
-            plain: Vec::new(),
-            told: Vec::new(),
-            cancel: Cancel::default(),
-        };
-        draft.swap.make_folder(DATA_FOLDER)?;
-        draft.swap.make_folder(SCHEMA_FOLDER)?;
-        for (name, text) in SCHEMAS {
-            let place = format!("{SCHEMA_FOLDER}/{name}");
-            draft.add_plain(place, media::JSON, Packing::None, |file| {
-                file.write_all(text.as_bytes())
-            })?;
-        }
-        let mut writer = draft.begin_rows()?;
-        feed(&mut |instance| writer.push(&draft.swap, instance))?;
-        draft.end_rows(writer)?;
-        Ok(draft)
+/// Writes the rows in all formats into a tree.
+///
+/// `feed` is called once and passes each row to its argument, in strictly ascending order of the
+/// names' bytes. It should stop at the first error; even if it doesn't, the set is abandoned.
+/// `made` is the time in the index.
+///
+/// # Errors
+/// Fails with `feed`'s error, or if writing fails. The tree can't be published then.
+pub fn write<E: From<DumpError>>(
+    tree: &Tree,
+    made: Moment,
+    feed: impl FnOnce(&mut dyn FnMut(&ListedRow) -> Result<(), DumpError>) -> Result<(), E>,
+) -> Result<Draft<'_>, E> {
+    let mut draft = Draft {
+        tree,
+        made,
+        rows_read: made,
+        licence: None,
+        instances: 0,
+        plain: Vec::new(),
+        changes: Vec::new(),
+    };
+    for (name, text) in SCHEMAS {
+        let place = format!("{SCHEMA_FOLDER}/{name}");
+        draft.add_plain(place, media::JSON, Packing::None, |file| {
+            file.write_all(text.as_bytes())
+        })?;
     }
+    let mut writer = draft.begin_rows()?;
+    feed(&mut |instance| writer.push(tree, instance))?;
+    draft.end_rows(writer)?;
+    Ok(draft)
+}
 
-    pub(crate) fn instances(&self) -> u64 {
+impl<'t> Draft<'t> {
+    pub fn instances(&self) -> u64 {
         self.instances
     }
 
-    pub(crate) fn rows_were_read(&mut self, at: Moment) {
+    /// Sets the time in the index at which the rows were read. For rows of an earlier set from
+    /// which names were removed.
+    pub fn rows_were_read(&mut self, at: Moment) {
         self.rows_read = at;
     }
 
-    pub(crate) fn licensed_as(&mut self, licence: &str) {
+    /// Sets the licence of the data in the index, an SPDX expression.
+    pub fn licensed_as(&mut self, licence: &str) {
         self.licence = Some(licence.to_owned());
     }
 
-    pub(crate) fn cancel_on(&mut self, cancel: &Cancel) {
-        self.cancel = cancel.clone();
+    /// Its rows, read back from the disk.
+    pub fn rows(&self) -> Result<Rows, DumpError> {
+        let file = self.tree.open(ROWS_PLACE)?;
+        Ok(Rows::new(self.tree.path(ROWS_PLACE), Box::new(file)))
     }
 
-    pub(crate) fn swap(&self) -> &Swap<D> {
-        &self.swap
-    }
-
-    /// Adds a file to the set. `name` is its path from the index's folder.
-    pub(crate) fn add(
+    /// Adds a file that `write` writes. `name` is its path from the index's folder. The index lists
+    /// it and its companion.
+    pub fn add(
         &mut self,
         name: &str,
         media: &'static str,
         packing: Packing,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), DumpError> {
-        if let Some((folder, _)) = name.rsplit_once('/') {
-            self.swap.make_folder(&format!("{DATA_FOLDER}/{folder}"))?;
-        }
         self.add_plain(format!("{DATA_FOLDER}/{name}"), media, packing, write)
     }
 
-    /// Adds index entries for files of changes.
-    pub(crate) fn tell_of_changes(&mut self, files: &[ChangesFile]) {
+    /// Lists the files of changes in the index.
+    pub fn tell_of_changes(&mut self, written: &WrittenChanges) {
         let folder = CHANGES_FOLDER.rsplit('/').next().unwrap_or(CHANGES_FOLDER);
-        self.told.extend(files.iter().map(|file| {
-            let media = match file.name.as_str() {
-                ATOM_FILE => media::ATOM,
-                _ => media::NDJSON,
-            };
-            let measure = Measure {
-                bytes: file.bytes,
-                sha256: file.sha256.as_str().to_owned(),
-            };
-            Entry::new(format!("{folder}/{}", file.name), media, measure, self.made)
-        }));
+        self.changes
+            .extend(written.files.iter().map(|file: &ChangesFile| {
+                let media = match file.name.as_str() {
+                    ATOM_FILE => media::ATOM,
+                    _ => media::NDJSON,
+                };
+                let measure = Measure {
+                    bytes: file.bytes,
+                    sha256: file.sha256.as_str().to_owned(),
+                };
+                Entry::new(format!("{folder}/{}", file.name), media, measure, self.made)
+            }));
     }
 
     fn add_plain(
@@ -173,10 +161,10 @@ impl<D: TableDisk> Draft<D> {
         packing: Packing,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), DumpError> {
-        let file = self.swap.create(&place, Turn::Plain)?;
+        let file = self.tree.create(&place)?;
         let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
-        write(&mut buffer).map_err(|source| self.swap.failed(&place, "writing", source))?;
-        end(&self.swap, &place, buffer)?;
+        let written = write(&mut buffer).and_then(|()| buffer.flush());
+        written.map_err(|source| self.tree.failed(&place, "writing", source))?;
         self.plain.push(Plain {
             place,
             media,
@@ -185,15 +173,18 @@ impl<D: TableDisk> Draft<D> {
         Ok(())
     }
 
-    fn begin_rows(&mut self) -> Result<RowWriter<D>, DumpError> {
-        let table = self.swap.create_table(TABLE_PLACE, Turn::Plain)?;
+    fn begin_rows(&self) -> Result<RowWriter, DumpError> {
+        // SQLite opens the created file.
+        self.tree.create(TABLE_PLACE)?;
+        let table = Table::begin(&self.tree.path(TABLE_PLACE))
+            .map_err(|source| self.tree.failed(TABLE_PLACE, "writing", source))?;
         let mut texts = Vec::with_capacity(TEXTS.len());
-        for (place, _media, _packing, turn, format) in TEXTS {
-            let file = self.swap.create(place, turn)?;
+        for (place, _media, _packing, format) in TEXTS {
+            let file = self.tree.create(place)?;
             let mut buffer = BufWriter::with_capacity(BUFFER_BYTES, file);
             buffer
                 .write_all(format.head())
-                .map_err(|source| self.swap.failed(place, "writing", source))?;
+                .map_err(|source| self.tree.failed(place, "writing", source))?;
             texts.push((place, format, buffer));
         }
         Ok(RowWriter {
@@ -206,7 +197,7 @@ impl<D: TableDisk> Draft<D> {
         })
     }
 
-    fn end_rows(&mut self, writer: RowWriter<D>) -> Result<(), DumpError> {
+    fn end_rows(&mut self, writer: RowWriter) -> Result<(), DumpError> {
         if writer.is_broken {
             return Err(DumpError::GivenUp);
         }
@@ -214,10 +205,10 @@ impl<D: TableDisk> Draft<D> {
         for (place, format, mut buffer) in writer.texts {
             buffer
                 .write_all(format.tail())
-                .map_err(|source| self.swap.failed(place, "writing", source))?;
-            end(&self.swap, place, buffer)?;
+                .and_then(|()| buffer.flush())
+                .map_err(|source| self.tree.failed(place, "writing", source))?;
         }
-        for (place, media, packing, _turn, _format) in TEXTS {
+        for (place, media, packing, _format) in TEXTS {
             self.plain.push(Plain {
                 place: place.to_owned(),
                 media,
@@ -228,7 +219,7 @@ impl<D: TableDisk> Draft<D> {
         writer
             .table
             .finish(&mut |count| counter.push(count))
-            .map_err(|source| self.swap.failed(TABLE_PLACE, "writing", source))?;
+            .map_err(|source| self.tree.failed(TABLE_PLACE, "writing", source))?;
         self.plain.push(Plain {
             place: TABLE_PLACE.to_owned(),
             media: media::SQLITE,
@@ -242,9 +233,12 @@ impl<D: TableDisk> Draft<D> {
         })
     }
 
-    /// Writes the companions and the index. No file can be added after that.
-    pub(crate) fn seal(mut self) -> Result<Sealed<D>, DumpError> {
-        let mut files = std::mem::take(&mut self.told);
+    /// Writes the compressed companions and the index.
+    ///
+    /// # Errors
+    /// Fails if they can't be written or the dump was cancelled.
+    pub fn seal(mut self) -> Result<Sealed<'t>, DumpError> {
+        let mut files = std::mem::take(&mut self.changes);
         files.extend(self.pack()?);
         files.sort_by(|one, other| one.name.cmp(&other.name));
         let index = Index {
@@ -256,20 +250,12 @@ impl<D: TableDisk> Draft<D> {
             files,
         };
         let place = format!("{DATA_FOLDER}/{INDEX_FILE}");
-        let bytes = index
+        let index = index
             .to_bytes()
-            .map_err(|error| self.swap.failed(&place, "writing", error.into()))?;
-        let mut sealed = Sealed {
-            swap: self.swap,
-            index: Vec::new(),
-        };
-        let packed = compress::companion(&bytes)
-            .map_err(|error| sealed.swap.failed(&place, "compressing", error))?;
-        let packed_place = format!("{place}{GZIP_END}");
-        sealed.swap.put(&packed_place, Turn::PackedIndex, &packed)?;
-        sealed.swap.put(&place, Turn::Index, &bytes)?;
-        sealed.index = bytes;
-        Ok(sealed)
+            .map_err(|error| self.tree.failed(&place, "writing", error.into()))?;
+        self.tree.write_packed(&place, &index)?;
+        let tree = self.tree;
+        Ok(Sealed { tree, index })
     }
 
     /// Measures all files and writes their companions. Returns their entries in the index.
@@ -279,13 +265,13 @@ impl<D: TableDisk> Draft<D> {
         for plain in plains {
             jobs.push(self.job(plain)?);
         }
-        let packed = packing::pack(jobs, &self.cancel).map_err(|failed| match failed {
+        let packed = packing::pack(jobs, self.tree.cancel()).map_err(|failed| match failed {
             Failed::At {
                 place,
                 doing,
                 source,
-            } => self.swap.failed(&place, doing, source),
-            Failed::Cancelled(error) => error,
+            } => self.tree.failed(&place, doing, source),
+            Failed::Cancelled => TreeError::Cancelled,
         })?;
         let mut entries = Vec::new();
         for Packed {
@@ -296,8 +282,7 @@ impl<D: TableDisk> Draft<D> {
         } in packed
         {
             let mut of_this = vec![self.entry(&place, media, measure)];
-            if let Some((place, file, measure)) = companion {
-                self.swap.sync(&file, &place)?;
+            if let Some((place, _file, measure)) = companion {
                 of_this.push(self.entry(&place, media::GZIP, measure));
             }
             // The list at the root is not in the index's folder.
@@ -308,13 +293,17 @@ impl<D: TableDisk> Draft<D> {
         Ok(entries)
     }
 
-    fn job(&mut self, plain: Plain) -> Result<Job<D::Reader, D::File>, DumpError> {
-        let (from, bytes) = self.swap.open(&plain.place)?;
+    fn job(&self, plain: Plain) -> Result<Job<std::fs::File, File>, DumpError> {
+        let from = self.tree.open(&plain.place)?;
+        let bytes = from
+            .metadata()
+            .map_err(|source| self.tree.failed(&plain.place, "reading back", source))?
+            .len();
         let companion = match plain.packing {
             Packing::None => None,
             Packing::Gzip => {
                 let place = format!("{}{GZIP_END}", plain.place);
-                let file = self.swap.create(&place, Turn::Packed)?;
+                let file = self.tree.create(&place)?;
                 Some((place, file))
             }
         };
@@ -338,45 +327,30 @@ impl<D: TableDisk> Draft<D> {
     }
 }
 
-/// A set that is complete and on disk, next to the published files.
+/// A set that is complete.
 #[derive(Debug)]
-pub(crate) struct Sealed<D: TableDisk> {
-    swap: Swap<D>,
+pub struct Sealed<'t> {
+    tree: &'t Tree,
     index: Vec<u8>,
 }
 
-impl<D: TableDisk> Sealed<D> {
-    pub(crate) fn index(&self) -> &[u8] {
+impl Sealed<'_> {
+    /// The bytes of the index.
+    pub fn index(&self) -> &[u8] {
         &self.index
     }
 
-    /// Adds a file that is published with the index but not listed in it.
-    pub(crate) fn attach(&mut self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
-        let place = format!("{DATA_FOLDER}/{name}");
-        self.swap.put(&place, Turn::Companion, bytes)
+    /// Adds a file that is made from the index and therefore not listed in it, such as a signature.
+    /// `name` is its name in the index's folder.
+    pub fn attach(&self, name: &str, bytes: &[u8]) -> Result<(), DumpError> {
+        Ok(self.tree.write(&format!("{DATA_FOLDER}/{name}"), bytes)?)
     }
-
-    pub(crate) fn publish(self) -> Result<(), DumpError> {
-        self.swap.publish()
-    }
-}
-
-/// Flushes the buffer and syncs the file.
-fn end<D: TableDisk>(
-    swap: &Swap<D>,
-    place: &str,
-    buffer: BufWriter<D::File>,
-) -> Result<(), DumpError> {
-    let file = buffer
-        .into_inner()
-        .map_err(|error| swap.failed(place, "writing", error.into_error()))?;
-    swap.sync(&file, place)
 }
 
 /// All files of rows while they are written. A row goes to each of them, and only its name is kept.
-struct RowWriter<D: TableDisk> {
-    texts: Vec<(&'static str, &'static dyn Format, BufWriter<D::File>)>,
-    table: D::Table,
+struct RowWriter {
+    texts: Vec<(&'static str, &'static dyn Format, BufWriter<File>)>,
+    table: Table,
     rows: u64,
     last: String,
     /// The bytes of one row. Reused to save allocations.
@@ -385,17 +359,17 @@ struct RowWriter<D: TableDisk> {
     is_broken: bool,
 }
 
-impl<D: TableDisk> RowWriter<D> {
-    fn push(&mut self, swap: &Swap<D>, instance: &ListedRow) -> Result<(), DumpError> {
+impl RowWriter {
+    fn push(&mut self, tree: &Tree, instance: &ListedRow) -> Result<(), DumpError> {
         if self.is_broken {
             return Err(DumpError::GivenUp);
         }
-        let pushed = self.try_push(swap, instance);
+        let pushed = self.try_push(tree, instance);
         self.is_broken = pushed.is_err();
         pushed
     }
 
-    fn try_push(&mut self, swap: &Swap<D>, instance: &ListedRow) -> Result<(), DumpError> {
+    fn try_push(&mut self, tree: &Tree, instance: &ListedRow) -> Result<(), DumpError> {
         if self.rows > 0 && instance.host <= self.last {
             return Err(DumpError::OutOfOrder {
                 name: instance.host.clone(),
@@ -406,16 +380,13 @@ impl<D: TableDisk> RowWriter<D> {
             format
                 .row(self.rows, instance, &mut self.piece)
                 .and_then(|()| buffer.write_all(&self.piece))
-                .map_err(|source| swap.failed(place, "writing", source))?;
+                .map_err(|source| tree.failed(place, "writing", source))?;
         }
         self.table
             .push(instance)
-            .map_err(|source| swap.failed(TABLE_PLACE, "writing", source))?;
+            .map_err(|source| tree.failed(TABLE_PLACE, "writing", source))?;
         self.rows += 1;
         self.last.clone_from(&instance.host);
         Ok(())
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,14 +1,14 @@
 //! Measures files and writes their compressed companions, several at a time.
 //!
-//! Returns the sizes and hashes of all files. The companions are not synced yet. Memory is bounded
-//! per file that is being compressed, whatever its length.
+//! Returns the sizes and hashes of all files. Memory is bounded per file that is being compressed,
+//! whatever its length.
 
 use std::io::{self, Read, Write};
 use std::sync::{Mutex, PoisonError};
 
-use crate::cancel::Cancel;
+use publish::Cancel;
+
 use crate::compress::{Measure, Packer, each_piece};
-use crate::error::DumpError;
 
 /// Files compressed at once. Compression is a third of the work of a publication, and a machine
 /// with two processors needs the other one for checks.
@@ -45,7 +45,7 @@ pub(crate) enum Failed {
         doing: &'static str,
         source: io::Error,
     },
-    Cancelled(DumpError),
+    Cancelled,
 }
 
 /// Compresses all files, in no particular order. After a failure no further one is begun.
@@ -125,7 +125,7 @@ fn run<R: Read, F: Write>(job: Job<R, F>, cancel: &Cancel) -> Result<Packed<F>, 
     };
     let mut packer = companion.map(|(place, file)| (place, Packer::new(file)));
     let measure = each_piece(&mut from, |piece| {
-        cancel.check().map_err(Trouble::Cancelled)?;
+        cancel.check().map_err(|_cancelled| Trouble::Cancelled)?;
         if let Some((place, packer)) = &mut packer {
             packer
                 .write_all(piece)
@@ -136,7 +136,7 @@ fn run<R: Read, F: Write>(job: Job<R, F>, cancel: &Cancel) -> Result<Packed<F>, 
     .map_err(|trouble| match trouble {
         Trouble::At(at, source) => failed(&at, "writing")(source),
         Trouble::Reading(source) => failed(&place, "reading back")(source),
-        Trouble::Cancelled(error) => Failed::Cancelled(error),
+        Trouble::Cancelled => Failed::Cancelled,
     })?;
     let companion = match packer {
         Some((place, packer)) => {
@@ -157,7 +157,7 @@ fn run<R: Read, F: Write>(job: Job<R, F>, cancel: &Cancel) -> Result<Packed<F>, 
 enum Trouble {
     Reading(io::Error),
     At(String, io::Error),
-    Cancelled(DumpError),
+    Cancelled,
 }
 
 impl From<io::Error> for Trouble {
@@ -259,10 +259,7 @@ mod tests {
         for lines in [10, 10_000] {
             for cancel in [cancelled.clone(), Cancel::after(1), Cancel::after(5)] {
                 let packed = pack(jobs(lines, |_| usize::MAX), &cancel);
-                assert!(matches!(
-                    packed,
-                    Err(Failed::Cancelled(DumpError::Cancelled))
-                ));
+                assert!(matches!(packed, Err(Failed::Cancelled)));
             }
         }
     }

@@ -1,15 +1,17 @@
-//! Paths of the set's files in the public folder.
+//! Paths of the set's files in a tree.
+
+use publish::GZIP_END;
 
 /// The published list of names. A second copy is below [`DATA_FOLDER`].
 pub const NODES_FILE: &str = "nodes.json";
 
-/// The folder of all other files, in the public folder.
+/// The folder of all other files.
 pub const DATA_FOLDER: &str = "data";
 
-/// The folder of the JSON Schemas, in the public folder.
+/// The folder of the JSON Schemas.
 pub const SCHEMA_FOLDER: &str = "data/schema";
 
-/// The folder of changes from one set to the next, in the public folder.
+/// The folder of changes from one set to the next.
 pub const CHANGES_FOLDER: &str = "data/changes";
 
 /// The index of all files, in their folder.
@@ -17,3 +19,9 @@ pub const INDEX_FILE: &str = "index.json";
 
 /// The file that rows are read back from.
 pub(super) const ROWS_PLACE: &str = "data/instances.ndjson";
+
+/// Whether the file at this place in a tree belongs to the set. All others are pages.
+pub fn is_of_set(place: &str) -> bool {
+    let (first, _) = place.split_once('/').unwrap_or((place, ""));
+    first == DATA_FOLDER || first.strip_suffix(GZIP_END).unwrap_or(first) == NODES_FILE
+}

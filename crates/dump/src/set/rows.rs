@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use sha2::{Digest as _, Sha256};
+use publish::TreeError;
 use thiserror::Error;
 
-use super::index::{Entry, Index};
+use super::index::Index;
 use super::places::{DATA_FOLDER, INDEX_FILE, ROWS_PLACE};
 use crate::error::DumpError;
 use crate::row::{ListedRow, Moment};
@@ -43,7 +43,6 @@ pub struct Rows {
     lines: BufReader<Box<dyn Read + Send>>,
     line: Vec<u8>,
     number: u64,
-    hash: Sha256,
     has_ended: bool,
 }
 
@@ -56,13 +55,13 @@ impl fmt::Debug for Rows {
     }
 }
 
-/// The rows of the published set. `None` if there is no set.
+/// The rows of the set in a tree's `folder`. `None` if there is no set.
 pub fn standing_rows(folder: &Path) -> Result<Option<Rows>, DumpError> {
     let path = folder.join(ROWS_PLACE);
     match File::open(&path) {
         Ok(file) => Ok(Some(Rows::new(path, Box::new(file)))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(DumpError::from_io(folder, &path, "reading", error)),
+        Err(error) => Err(TreeError::from_io(folder, &path, "reading", error).into()),
     }
 }
 
@@ -73,25 +72,8 @@ impl Rows {
             lines: BufReader::new(from),
             line: Vec::new(),
             number: 0,
-            hash: Sha256::new(),
             has_ended: false,
         }
-    }
-
-    /// Reads the remaining rows, and returns whether the whole file matches the published index. If
-    /// not, a crash or a disk error happened between the two, and other files may belong to another
-    /// set. If so, all files belong to this set, since rows are published first and the index last.
-    pub fn are_those_of_the_index(mut self, folder: &Path) -> bool {
-        for row in &mut self {
-            // Damage of a line changes the digest of the file.
-            drop(row);
-        }
-        let sha256 = hex::encode(self.hash.finalize());
-        let name = ROWS_PLACE.rsplit('/').next().unwrap_or(ROWS_PLACE);
-        standing_index(folder).is_some_and(|index| {
-            let is_this = |entry: &Entry| entry.name == name && entry.sha256 == sha256;
-            index.files.iter().any(is_this)
-        })
     }
 
     /// Reads the next line without its end, however long it is, and keeps it up to the bound.
@@ -118,7 +100,6 @@ impl Rows {
                 self.line.extend_from_slice(piece);
             }
             let taken = piece.len() + usize::from(end.is_some());
-            self.hash.update(buffer.get(..taken).unwrap_or(buffer));
             self.lines.consume(taken);
             if end.is_some() {
                 return Ok(Some(fits));
@@ -151,14 +132,14 @@ impl Iterator for Rows {
             Err(source) => {
                 self.has_ended = true;
                 let folder = self.path.parent().unwrap_or(&self.path);
-                let error = DumpError::from_io(folder, &self.path, "reading", source);
-                Some(Err(error.into()))
+                let error = TreeError::from_io(folder, &self.path, "reading", source);
+                Some(Err(DumpError::from(error).into()))
             }
         }
     }
 }
 
-/// When the rows of the published set were read from the database, if its index says so.
+/// When the rows of the set in a tree's `folder` were read from the database, if its index says so.
 pub fn standing_rows_read(folder: &Path) -> Option<Moment> {
     standing_index(folder).map(|index| index.rows_read)
 }
@@ -179,7 +160,7 @@ pub struct PublishedFile {
     pub bytes: u64,
 }
 
-/// Reads the index in the public folder.
+/// Reads the index of the set in a tree's `folder`.
 pub fn published_set(folder: &Path) -> PublishedSet {
     let Some(index) = standing_index(folder) else {
         return PublishedSet::default();

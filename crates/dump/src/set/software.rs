@@ -14,6 +14,7 @@ use store::VersionCount;
 
 use super::index::SCHEMA_VERSION;
 use crate::error::DumpError;
+use publish::TreeError;
 
 /// Its path in the public folder.
 pub(crate) const SOFTWARE_PLACE: &str = "data/software.json";
@@ -156,7 +157,7 @@ pub struct SoftwareTotals {
     pub most_frequent: Vec<(String, u64)>,
 }
 
-/// The published totals. `None` if there are none that can be read.
+/// The totals in a tree's `folder`. `None` if there are none that can be read.
 pub fn standing_software(folder: &Path) -> Result<Option<SoftwareTotals>, DumpError> {
     #[derive(Deserialize)]
     struct File {
@@ -172,7 +173,7 @@ pub fn standing_software(folder: &Path) -> Result<Option<SoftwareTotals>, DumpEr
     let file = match std::fs::File::open(&path) {
         Ok(file) => BufReader::new(file.take(FILE_BYTES_MAX)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(DumpError::from_io(folder, &path, "reading", error)),
+        Err(error) => return Err(TreeError::from_io(folder, &path, "reading", error).into()),
     };
     let read: Option<File> = serde_json::from_reader(file).ok();
     Ok(read.map(|file| SoftwareTotals {

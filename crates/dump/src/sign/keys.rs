@@ -8,7 +8,7 @@
 //! daemon and the command line are two processes. Reading needs no lock: files are replaced by
 //! renaming, and the history is valid both for the old and for the new key.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,6 @@ use crate::row::Moment;
 
 /// File name of the public key, in the public folder.
 pub const PUBLIC_KEY_FILE: &str = "fedicensus.pub";
-
-/// How the names of all public keys begin and end.
-const PUBLIC_KEY_START: &str = "fedicensus";
-const PUBLIC_KEY_END: &str = ".pub";
-
-/// File names that are read from the public folder of keys, which has some tens.
-const FOLDER_NAMES_MAX: usize = 10_000;
 
 /// File name of the secret key, in the private data folder.
 pub const SECRET_KEY_FILE: &str = "signing.key";
@@ -214,27 +207,6 @@ impl Keys {
             });
         }
         files
-    }
-
-    /// Deletes key files from the public `folder` that are not in [`Keys::public_files`]: readers
-    /// must not follow a key there that no longer vouches for this one.
-    ///
-    /// # Errors
-    /// Fails if the folder can't be read or a file can't be deleted.
-    pub fn remove_others(&self, folder: &Path) -> io::Result<()> {
-        let ours = self.public_files();
-        for entry in fs::read_dir(folder)?.take(FOLDER_NAMES_MAX) {
-            let name = entry?.file_name();
-            let Some(name) = name.to_str() else {
-                continue;
-            };
-            let stem = name.strip_suffix(SIGNATURE_END).unwrap_or(name);
-            let is_a_key = stem.starts_with(PUBLIC_KEY_START) && stem.ends_with(PUBLIC_KEY_END);
-            if is_a_key && !ours.iter().any(|file| file.name == name) {
-                fs::remove_file(folder.join(name))?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -19,7 +19,7 @@ fn public() -> BTreeSet<String> {
 
 #[test]
 fn the_files_of_rows_and_their_schema_have_exactly_the_public_columns() {
-    let files = published(&[listed("a.example")]);
+    let files = written(&[listed("a.example")]);
     let line: serde_json::Value = serde_json::from_slice(&files["data/instances.ndjson"]).unwrap();
     let members: BTreeSet<_> = line.as_object().unwrap().keys().cloned().collect();
     assert_eq!(members, public());

@@ -1,4 +1,4 @@
-//! The published set on a real disk, read by independent code.
+//! The set on a real disk, read by independent code.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -7,7 +7,6 @@
     reason = "all of it is test code: a panic is how it says what it found"
 )]
 
-mod cancel;
 mod columns;
 mod round_trip;
 mod schemas;
@@ -17,7 +16,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use dump::{DumpError, ListedRow, ListedState, Moment};
+use files::Disk;
 use protocol::Instance;
+use publish::{Cancel, Tree};
 
 /// The files in a folder and below it, by their paths.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -54,23 +55,18 @@ fn listed(host: &str) -> ListedRow {
     }
 }
 
-fn draft(folder: &Path, rows: &[ListedRow]) -> Result<dump::Draft, DumpError> {
-    dump::write(folder, made(), |row| rows.iter().try_for_each(row))
+fn tree(public: &Path, cancel: &Cancel) -> Tree {
+    Tree::begin(Disk::hooked(|_call| Ok(())), public, cancel).unwrap()
 }
 
-/// Publishes a set of these rows in a folder.
-fn publish(folder: &Path, rows: &[ListedRow]) {
-    draft(folder, rows)
-        .unwrap()
-        .seal()
-        .unwrap()
-        .publish()
-        .unwrap();
+fn draft<'t>(tree: &'t Tree, rows: &[ListedRow]) -> Result<dump::Draft<'t>, DumpError> {
+    dump::write(tree, made(), |row| rows.iter().try_for_each(row))
 }
 
-/// The files that are published for these rows.
-fn published(rows: &[ListedRow]) -> BTreeMap<String, Vec<u8>> {
+/// The files of a set of these rows.
+fn written(rows: &[ListedRow]) -> BTreeMap<String, Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
-    publish(folder.path(), rows);
-    files(folder.path())
+    let tree = tree(folder.path(), &Cancel::default());
+    draft(&tree, rows).unwrap().seal().unwrap();
+    files(tree.folder())
 }

@@ -85,7 +85,7 @@ proptest! {
 
     #[test]
     fn any_rows_come_back_equal(rows in any_rows()) {
-        let files = published(&rows);
+        let files = written(&rows);
         let lines: Vec<ListedRow> = serde_json::Deserializer::from_slice(&files["data/instances.ndjson"])
             .into_iter()
             .map(Result::unwrap)
@@ -101,7 +101,7 @@ proptest! {
     /// No field begins with a formula, whichever separator a spreadsheet uses.
     #[test]
     fn no_field_begins_a_formula(rows in any_rows()) {
-        let files = published(&rows);
+        let files = written(&rows);
         let is_passed_over = |letter: char| letter.is_whitespace() || letter.is_control() || letter == '\u{feff}';
         let is_formula = |cell: &str| cell.trim_start_matches(is_passed_over).starts_with(['=', '+', '-', '@', '＝']);
         let bytes = files["data/instances.csv"].as_slice();
@@ -128,7 +128,7 @@ fn a_list_longer_than_any_buffer_comes_out_whole() {
         .map(|index| format!("host-{index:08}.example"))
         .collect();
     let rows: Vec<_> = names.iter().map(|name| listed(name)).collect();
-    let files = published(&rows);
+    let files = written(&rows);
     assert_eq!(
         serde_json::from_slice::<Vec<String>>(&files["data/nodes.json"]).unwrap(),
         names

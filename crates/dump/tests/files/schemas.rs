@@ -37,7 +37,7 @@ fn rows() -> Vec<ListedRow> {
 #[test]
 fn every_json_file_is_as_its_schema_says() {
     for rows in [rows(), Vec::new()] {
-        let files = published(&rows);
+        let files = written(&rows);
         for name in ["index.json", "nodes.json", "software.json"] {
             let value = serde_json::from_slice(&files[&format!("data/{name}")]).unwrap();
             fits(&validator(&files, name), &value);
@@ -52,7 +52,7 @@ fn every_json_file_is_as_its_schema_says() {
 
 #[test]
 fn a_wrong_file_is_not_as_its_schema_says() {
-    let files = published(&rows());
+    let files = written(&rows());
     let value = |place: &str| serde_json::from_slice::<Value>(&files[place]).unwrap();
     let check = |name: &str, value: &Value, wrong: &[(&str, Value)]| {
         let validator = validator(&files, name);

@@ -1,7 +1,6 @@
 //! Which files there are, and that each matches the index.
 
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::Read as _;
 
 use dump::{DumpError, Packing};
 use flate2::read::GzDecoder;
@@ -17,7 +16,7 @@ fn rows(names: &[&str]) -> Vec<ListedRow> {
 
 #[test]
 fn the_index_tells_of_every_file_below_data_and_each_is_as_it_says() {
-    let files = published(&rows(&ROWS));
+    let files = written(&rows(&ROWS));
     let index: serde_json::Value = serde_json::from_slice(&files["data/index.json"]).unwrap();
     assert_eq!(index["instances"], 2);
     assert_eq!(index["schema_version"], 1);
@@ -57,7 +56,7 @@ fn the_index_tells_of_every_file_below_data_and_each_is_as_it_says() {
 
 #[test]
 fn every_file_has_a_companion_that_holds_what_it_holds() {
-    let files = published(&rows(&ROWS));
+    let files = written(&rows(&ROWS));
     for name in [
         "nodes.json",
         "instances.ndjson",
@@ -79,19 +78,18 @@ fn every_file_has_a_companion_that_holds_what_it_holds() {
 
 #[test]
 fn equal_rows_give_equal_bytes_whenever_they_are_written() {
-    let later = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let later = tree(folder.path(), &Cancel::default());
     let rows = rows(&ROWS);
-    let draft = dump::write(later.path(), Moment::from_milliseconds(0), |row| {
+    let draft = dump::write(&later, Moment::from_milliseconds(0), |row| {
         rows.iter().try_for_each(row)
     });
     draft
         .map_err(|error: DumpError| error)
         .unwrap()
         .seal()
-        .unwrap()
-        .publish()
         .unwrap();
-    let (mut one, mut other) = (published(&rows), files(later.path()));
+    let (mut one, mut other) = (written(&rows), files(later.folder()));
     for end in ["", ".gz"] {
         let place = format!("data/index.json{end}");
         assert!(one.remove(&place) != other.remove(&place), "{place}");
@@ -100,53 +98,24 @@ fn equal_rows_give_equal_bytes_whenever_they_are_written() {
 }
 
 #[test]
-fn the_index_describes_the_published_set() {
+fn the_index_describes_the_set() {
     let folder = tempfile::tempdir().unwrap();
-    assert_eq!(
-        dump::published_set(folder.path()),
-        dump::PublishedSet::default()
-    );
-    publish(folder.path(), &rows(&ROWS));
-    let set = dump::published_set(folder.path());
+    let tree = tree(folder.path(), &Cancel::default());
+    let none = dump::published_set(tree.folder());
+    assert_eq!(none, dump::PublishedSet::default());
+    draft(&tree, &rows(&ROWS)).unwrap().seal().unwrap();
+    let set = dump::published_set(tree.folder());
     assert_eq!(set.instances, Some(ROWS.len() as u64));
     let nodes = set.files.iter().find(|file| file.name == "nodes.json");
-    let bytes = std::fs::metadata(folder.path().join("data/nodes.json")).unwrap();
+    let bytes = std::fs::metadata(tree.path("data/nodes.json")).unwrap();
     assert_eq!(nodes.unwrap().bytes, bytes.len());
-}
-
-#[test]
-fn everybody_may_read_the_files_and_only_the_owner_may_write() {
-    let folder = tempfile::tempdir().unwrap();
-    publish(folder.path(), &rows(&ROWS));
-    let mode = |place: &str| {
-        std::fs::metadata(folder.path().join(place))
-            .unwrap()
-            .permissions()
-            .mode()
-            & 0o7777
-    };
-    for place in files(folder.path()).keys() {
-        assert_eq!(mode(place), 0o644, "{place}");
-    }
-    assert_eq!((mode("data"), mode("data/schema")), (0o755, 0o755));
-}
-
-#[test]
-fn nothing_is_published_before_it_is_asked_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let hidden = |place: &String| place.rsplit('/').next().unwrap().starts_with('.');
-    let draft = draft(folder.path(), &rows(&ROWS)).unwrap();
-    assert!(files(folder.path()).keys().all(hidden));
-    let sealed = draft.seal().unwrap();
-    assert!(files(folder.path()).keys().all(hidden));
-    drop(sealed);
-    assert!(files(folder.path()).is_empty());
 }
 
 #[test]
 fn what_joins_the_set_is_in_the_index_and_what_is_made_of_the_index_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    let mut draft = draft(folder.path(), &rows(&ROWS)).unwrap();
+    let tree = tree(folder.path(), &Cancel::default());
+    let mut draft = draft(&tree, &rows(&ROWS)).unwrap();
     let names = draft
         .rows()
         .unwrap()
@@ -157,11 +126,10 @@ fn what_joins_the_set_is_in_the_index_and_what_is_made_of_the_index_is_not() {
     draft
         .add("more/names.txt", "text/plain", Packing::Gzip, write)
         .unwrap();
-    let mut sealed = draft.seal().unwrap();
+    let sealed = draft.seal().unwrap();
     let digest = Sha256::digest(sealed.index());
     sealed.attach("index.json.sha256", &digest).unwrap();
-    sealed.publish().unwrap();
-    let files = files(folder.path());
+    let files = files(tree.folder());
     assert_eq!(files["data/more/names.txt"], b"a.example\nb.example");
     assert_eq!(
         files["data/index.json.sha256"],
@@ -174,65 +142,32 @@ fn what_joins_the_set_is_in_the_index_and_what_is_made_of_the_index_is_not() {
     assert!(!index.contains("index.json.sha256"));
 }
 
+/// Each file is looked at once while companions and the index are written.
 #[test]
-fn what_a_crash_left_is_cleared_and_nothing_else() {
+fn a_cancelled_set_ends_at_any_file() {
+    /// The list at the root, five data files, five schemas.
+    const PACKED: u64 = 1 + 5 + 5;
     let folder = tempfile::tempdir().unwrap();
-    publish(folder.path(), &rows(&["a.example"]));
-    let before = files(folder.path());
-    // A process that is killed runs no destructors.
-    std::mem::forget(
-        draft(folder.path(), &rows(&["b.example"]))
-            .unwrap()
-            .seal()
-            .unwrap(),
-    );
-    let left = u32::try_from(files(folder.path()).len() - before.len()).unwrap();
-    assert!(left > 15, "{left}");
-    let kept = [
-        ".htaccess",
-        "index.html",
-        ".index.html.0.new",
-        "data/.htaccess",
-    ];
-    for name in kept {
-        std::fs::File::create(folder.path().join(name))
-            .unwrap()
-            .write_all(b"x")
-            .unwrap();
-    }
-    assert_eq!(dump::clear_stale(folder.path()).unwrap(), left);
-    assert_eq!(dump::clear_stale(folder.path()).unwrap(), 0);
-    let mut after = files(folder.path());
-    for name in kept {
-        after.remove(name).unwrap();
-    }
-    assert!(after == before);
+    let ends_after = |checks| {
+        let cancel = Cancel::after(checks);
+        let tree = tree(folder.path(), &cancel);
+        let written = draft(&tree, &rows(&ROWS)).map(dump::Draft::seal);
+        matches!(written, Ok(Ok(_sealed)))
+    };
+    let checks = (0..100).position(ends_after).unwrap();
+    assert!(checks as u64 > 2 * PACKED, "{checks}");
 }
 
 #[test]
 fn a_name_out_of_order_ends_the_dump() {
     for names in [["b.example", "a.example"], ["a.example", "a.example"]] {
         let folder = tempfile::tempdir().unwrap();
-        let error = draft(folder.path(), &rows(&names)).unwrap_err();
+        let tree = tree(folder.path(), &Cancel::default());
+        let error = draft(&tree, &rows(&names)).unwrap_err();
         assert!(
             matches!(&error, DumpError::OutOfOrder { name } if name == "a.example"),
             "{error}"
         );
-        assert!(files(folder.path()).is_empty());
-    }
-}
-
-#[test]
-fn a_folder_that_is_none_is_named_in_the_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let missing = folder.path().join("missing");
-    let file = folder.path().join("file");
-    std::fs::write(&file, "").unwrap();
-    for path in [missing, file] {
-        let error = draft(&path, &[]).unwrap_err();
-        assert!(matches!(error, DumpError::NoFolder { .. }), "{error}");
-        let error = dump::clear_stale(&path).unwrap_err();
-        assert!(matches!(error, DumpError::NoFolder { .. }), "{error}");
     }
 }
 
@@ -249,20 +184,21 @@ fn what_the_feed_says_comes_before_what_the_disk_says() {
         }
     }
     let folder = tempfile::tempdir().unwrap();
-    let failure = dump::write(folder.path(), made(), |row| {
+    let tree = tree(folder.path(), &Cancel::default());
+    let failure = dump::write(&tree, made(), |row| {
         row(&listed("b.example"))?;
         row(&listed("a.example")).unwrap_err();
         Err(Failure::Store)
     })
     .unwrap_err();
     assert!(matches!(failure, Failure::Store), "{failure:?}");
-    assert!(files(folder.path()).is_empty());
 }
 
 #[test]
 fn an_error_that_is_passed_over_still_ends_the_dump() {
     let folder = tempfile::tempdir().unwrap();
-    let error = dump::write(folder.path(), made(), |row| {
+    let tree = tree(folder.path(), &Cancel::default());
+    let error = dump::write(&tree, made(), |row| {
         for host in ["b.example", "a.example", "c.example"] {
             row(&listed(host)).ok();
         }
@@ -270,29 +206,4 @@ fn an_error_that_is_passed_over_still_ends_the_dump() {
     })
     .unwrap_err();
     assert!(matches!(error, DumpError::GivenUp), "{error}");
-    assert!(files(folder.path()).is_empty());
-}
-
-#[test]
-fn rows_that_are_not_those_of_the_index_are_known() {
-    let folder = tempfile::tempdir().unwrap();
-    assert!(dump::standing_rows(folder.path()).unwrap().is_none());
-    publish(folder.path(), &rows(&ROWS));
-    let standing = || dump::standing_rows(folder.path()).unwrap().unwrap();
-    assert!(standing().are_those_of_the_index(folder.path()));
-    // Rows that were read before count too.
-    let mut half = standing();
-    half.next().unwrap().unwrap();
-    assert!(half.are_those_of_the_index(folder.path()));
-    let path = folder.path().join("data/instances.ndjson");
-    let whole = std::fs::read(&path).unwrap();
-    let mut damaged = whole.clone();
-    damaged[10] ^= 1;
-    for bytes in [&whole[..whole.len() - 1], &whole[..0], &damaged] {
-        std::fs::write(&path, bytes).unwrap();
-        assert!(!standing().are_those_of_the_index(folder.path()));
-    }
-    std::fs::write(&path, &whole).unwrap();
-    std::fs::remove_file(folder.path().join("data/index.json")).unwrap();
-    assert!(!standing().are_those_of_the_index(folder.path()));
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use files::{Disk as _, Lock, Mode, SystemDisk, create_private, make_private};
+use files::{Disk, Lock, Mode, create_private, make_private};
 use rusqlite::{
     Connection, OpenFlags, OptionalExtension as _, ToSql, Transaction, TransactionBehavior, params,
 };
@@ -162,7 +162,7 @@ impl Sqlite {
 
     /// Copies the database into a new file while it is in use.
     pub fn back_up(&self, to: &Path) -> Result<(), StorageError> {
-        SystemDisk
+        Disk::SYSTEM
             .create(to, Mode::Private)
             .map_err(StorageError::new)?;
         let name = to.to_string_lossy();

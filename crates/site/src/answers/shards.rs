@@ -4,16 +4,14 @@
 //! Accepts answers in any order. Writes all shards, including empty ones, so that an unknown name
 //! differs from a failing server. Writes a shard entry by entry, so that its size takes no memory.
 
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
 
 use dump::Moment;
+use publish::{File, GZIP_END, Gzip, Tree, TreeError, gzip};
 
 use super::answer::{Answer, Key, SHARD_DIGITS_MAX, Salt};
 use super::sorted::{Sorted, Sorter};
 use crate::error::SiteError;
-use crate::staging::{Gzip, Staging, gzip};
 
 /// The folder of the index. It contains a folder of shards named by the salt, so that an index
 /// never leads to another publication's shards.
@@ -33,8 +31,8 @@ const BUFFER_BYTES: usize = 16 * 1024;
 
 /// Answers collected for their shards.
 #[derive(Debug)]
-pub(crate) struct Shards {
-    folder: PathBuf,
+pub(crate) struct Shards<'t> {
+    tree: &'t Tree,
     answers: Sorter,
     pushed: u64,
 }
@@ -79,13 +77,13 @@ impl Shape {
     }
 }
 
-impl Shards {
-    /// No answers yet. Temporary files go to `folder`.
-    pub(crate) fn new(folder: &Path) -> Result<Self, SiteError> {
+impl<'t> Shards<'t> {
+    /// No answers yet. Temporary files have no names.
+    pub(crate) fn new(tree: &'t Tree) -> Result<Self, SiteError> {
+        let answers = Sorter::new(tree.folder());
         Ok(Self {
-            answers: Sorter::new(folder)
-                .map_err(|error| SiteError::from_io(folder, "creating", error))?,
-            folder: folder.to_owned(),
+            answers: answers.map_err(|error| tree.failed(FOLDER, "creating", error))?,
+            tree,
             pushed: 0,
         })
     }
@@ -94,25 +92,19 @@ impl Shards {
         self.pushed = self.pushed.saturating_add(1);
         self.answers
             .push(answer.pack(key))
-            .map_err(|error| SiteError::from_io(&self.folder, "writing answers", error))
+            .map_err(|error| self.tree.failed(FOLDER, "writing answers", error).into())
     }
 
-    /// Writes all shards, made at `made`, and removes those of the last publication.
-    pub(crate) fn write(
-        self,
-        staging: &mut Staging,
-        made: Moment,
-        salt: Salt,
-    ) -> Result<Written, SiteError> {
-        let failed = |error| SiteError::from_io(&self.folder, "reading answers back", error);
-        staging.make_folder(FOLDER)?;
-        let folder = staging.create_folder(&format!("{FOLDER}/{salt}"))?;
+    /// Writes all shards, made at `made`.
+    pub(crate) fn write(self, made: Moment, salt: Salt) -> Result<Written, SiteError> {
+        let tree = self.tree;
+        let failed = |error| tree.failed(FOLDER, "reading answers back", error);
         let shape = Shape::of(self.pushed);
         let width = usize::from(shape.digits);
         let mut entries = Entries::new(self.answers.sorted().map_err(failed)?).map_err(failed)?;
         for number in 0..shape.shards {
-            let path = folder.join(format!("{number:0width$x}.json"));
-            let mut shard = Shard::new(staging, path, made)?;
+            let place = format!("{FOLDER}/{salt}/{number:0width$x}.json");
+            let mut shard = Shard::new(tree, place, made)?;
             let end = number.saturating_add(1).saturating_mul(shape.prefixes);
             while let Some((key, answer)) = entries.next_before(end).map_err(failed)? {
                 shard.entry(&answer.entry(key))?;
@@ -124,8 +116,7 @@ impl Shards {
             "{{\"made\":{},\"salt\":\"{salt}\",\"digits\":{digits}}}\n",
             made.seconds()
         );
-        staging.write(&format!("{FOLDER}/index.json"), index.as_bytes())?;
-        staging.retire_others(FOLDER)?;
+        tree.write(&format!("{FOLDER}/index.json"), index.as_bytes())?;
         Ok(Written {
             answers: entries.given,
             shape,
@@ -176,29 +167,31 @@ impl Entries {
 }
 
 /// A shard during writing, plain and gzipped.
-struct Shard {
-    path: PathBuf,
+struct Shard<'t> {
+    tree: &'t Tree,
+    place: String,
     plain: BufWriter<File>,
     /// The encoder is slow with small writes, so a buffer is in front of it.
     zipped: BufWriter<Gzip<File>>,
     entries: u64,
 }
 
-impl Shard {
-    fn new(staging: &Staging, path: PathBuf, made: Moment) -> Result<Self, SiteError> {
-        let plain = staging.new_file(&path)?;
-        let zipped = gzip(staging.new_file(&path.with_extension("json.gz"))?);
+impl<'t> Shard<'t> {
+    fn new(tree: &'t Tree, place: String, made: Moment) -> Result<Self, TreeError> {
+        let plain = tree.create(&place)?;
+        let zipped = gzip(tree.create(&format!("{place}{GZIP_END}"))?);
         let mut shard = Self {
             plain: BufWriter::with_capacity(BUFFER_BYTES, plain),
             zipped: BufWriter::with_capacity(BUFFER_BYTES, zipped),
-            path,
+            tree,
+            place,
             entries: 0,
         };
         shard.write(&format!("{{\"made\":{},\"hosts\":{{\n", made.seconds()))?;
         Ok(shard)
     }
 
-    fn entry(&mut self, entry: &str) -> Result<(), SiteError> {
+    fn entry(&mut self, entry: &str) -> Result<(), TreeError> {
         if self.entries > 0 {
             self.write(",\n")?;
         }
@@ -206,10 +199,11 @@ impl Shard {
         self.write(entry)
     }
 
-    fn finish(mut self) -> Result<(), SiteError> {
+    fn finish(mut self) -> Result<(), TreeError> {
         self.write("\n}}\n")?;
         let Self {
-            path,
+            tree,
+            place,
             mut plain,
             zipped,
             ..
@@ -223,14 +217,14 @@ impl Shard {
                 zipped.finish()?;
                 Ok(())
             })
-            .map_err(|error| SiteError::from_io(&path, "writing", error))
+            .map_err(|error| tree.failed(&place, "writing", error))
     }
 
-    fn write(&mut self, text: &str) -> Result<(), SiteError> {
+    fn write(&mut self, text: &str) -> Result<(), TreeError> {
         self.plain
             .write_all(text.as_bytes())
             .and_then(|()| self.zipped.write_all(text.as_bytes()))
-            .map_err(|error| SiteError::from_io(&self.path, "writing", error))
+            .map_err(|error| self.tree.failed(&self.place, "writing", error))
     }
 }
 

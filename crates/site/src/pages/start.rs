@@ -32,7 +32,7 @@ const SORTS: [(&str, &str); 14] = [
     ("last_alive", "Last up, earliest first"),
 ];
 
-pub(crate) fn start(facts: &Facts, listed: &Listed, ranking: &Ranking) -> String {
+pub(crate) fn start(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> String {
     let has_plots = !facts.history.is_empty() && listed.rows > 0;
     let content = html! {
         div.hero {
@@ -90,7 +90,7 @@ fn first_checks(facts: &Facts) -> Markup {
     }
 }
 
-fn counts(facts: &Facts, listed: &Listed, ranking: &Ranking) -> Markup {
+fn counts(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> Markup {
     let week = facts.history.iter().rev().take(7);
     let new = sum(week.map(|day| &day.appeared));
     html! {
@@ -107,7 +107,7 @@ fn sum<'n>(numbers: impl Iterator<Item = &'n u64>) -> u64 {
     numbers.fold(0, |sum, number| sum.saturating_add(*number))
 }
 
-fn list(facts: &Facts, listed: &Listed, ranking: &Ranking) -> Markup {
+fn list(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> Markup {
     let made = facts.rows_read.day().to_string();
     let shown = u64::try_from(listed.newest.len()).unwrap_or(u64::MAX);
     html! {
@@ -163,7 +163,7 @@ fn form(ranking: &Ranking) -> Markup {
 }
 
 /// The newest rows. The script replaces them with those that the reader requests.
-fn table(listed: &Listed) -> Markup {
+fn table(listed: &Listed<'_>) -> Markup {
     html! {
         table.list id="list-table" role="table" aria-labelledby="instances" {
             thead role="rowgroup" {

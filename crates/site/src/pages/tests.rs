@@ -2,11 +2,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use census::state::StateName;
-use dump::{Cancel, ListedRow, ListedState, Moment};
+use dump::{ListedRow, ListedState, Moment};
 use flate2::write::GzEncoder;
 use jiff::civil::date;
 use proptest::prelude::*;
 use protocol::Instance;
+use publish::{Cancel, Disk, Tree, TreeError};
 
 use super::assets::{ASSETS, PUSH_ASSETS};
 use super::*;
@@ -19,9 +20,9 @@ use crate::facts::{ByState, Facts, Intake, Push, Reading};
 use crate::history::{DAYS_MAX, Day, fit};
 use crate::list::List;
 use crate::software::{Candidates, rank, sha256};
-use crate::staging::Staging;
 use crate::text::shown;
-use crate::write::{Site, Staged};
+use crate::write::tests::tree;
+use crate::write::{Site, Written};
 
 const MADE: i64 = 1_795_000_000_000;
 
@@ -86,14 +87,30 @@ fn instance(host: &str, software: &str, version: &str) -> ListedRow {
     }
 }
 
-fn published(facts: Facts, rows: impl IntoIterator<Item = ListedRow>) -> tempfile::TempDir {
+/// The pages in a tree.
+struct Pages {
+    tree: Tree,
+    _folder: tempfile::TempDir,
+}
+
+impl Pages {
+    fn path(&self) -> &Path {
+        self.tree.folder()
+    }
+}
+
+fn written(facts: Facts, rows: impl IntoIterator<Item = ListedRow>) -> Pages {
     let folder = tempfile::tempdir().unwrap();
-    let mut site = Site::begin(folder.path(), facts, &Cancel::default()).unwrap();
+    let tree = tree(folder.path());
+    let mut site = Site::begin(&tree, facts).unwrap();
     for row in rows {
         site.instance(&row).unwrap();
     }
-    site.finish().unwrap().publish().unwrap();
-    folder
+    site.finish().unwrap();
+    Pages {
+        tree,
+        _folder: folder,
+    }
 }
 
 fn read(folder: &Path, name: &str) -> String {
@@ -103,7 +120,7 @@ fn read(folder: &Path, name: &str) -> String {
 #[test]
 fn pages_that_are_newer_than_their_list_say_so() {
     let foot = |facts| {
-        let page = read(published(facts, []).path(), "index.html");
+        let page = read(written(facts, []).path(), "index.html");
         page.split_once("<footer>").unwrap().1.to_owned()
     };
     assert!(!foot(facts(1)).contains("the list as of"));
@@ -121,7 +138,7 @@ fn pages_of_a_small_world() {
         instance("b.example", "software0", "4.5.0+glitch"),
         instance("c.example", "<b>\"Lemmy\" & co</b>", "0.19"),
     ];
-    let folder = published(facts(3), rows);
+    let folder = written(facts(3), rows);
     for page in [
         "index.html",
         "why.html",
@@ -140,7 +157,7 @@ fn pages_of_a_small_world() {
 
 #[test]
 fn no_page_holds_anything_that_the_policy_forbids() {
-    let folder = published(facts(40), [instance("a.example", "software0", "1")]);
+    let folder = written(facts(40), [instance("a.example", "software0", "1")]);
     let mut pages = 0;
     for entry in ["", "software"] {
         for page in std::fs::read_dir(folder.path().join(entry)).unwrap() {
@@ -205,7 +222,7 @@ fn the_start_page_stays_below_60_kb_with_three_years_and_200_kinds_of_software()
             "1.0",
         )
     });
-    let folder = published(facts(DAYS_MAX), rows);
+    let folder = written(facts(DAYS_MAX), rows);
     let page = read(folder.path(), "index.html");
     let assets: usize = ASSETS
         .iter()
@@ -228,7 +245,7 @@ fn the_start_page_stays_below_60_kb_with_three_years_and_200_kinds_of_software()
 fn without_push_no_page_has_a_button_and_no_script_of_it_is_there() {
     let made = |push| {
         let facts = Facts { push, ..facts(3) };
-        let folder = published(facts, [instance("a.example", "software0", "1")]);
+        let folder = written(facts, [instance("a.example", "software0", "1")]);
         let name = |path: PathBuf| path.strip_prefix(folder.path()).unwrap().to_owned();
         let files = files(folder.path()).into_iter();
         files
@@ -255,18 +272,12 @@ fn without_push_no_page_has_a_button_and_no_script_of_it_is_there() {
 }
 
 #[test]
-fn the_buttons_scripts_go_away_with_push() {
-    let folder = published(facts(0), []);
-    let scripts = ["notify.js", "push.js"].map(|name| folder.path().join(name));
-    assert!(scripts.iter().all(|script| script.exists()));
-    let closed = Facts {
-        push: Push::Closed,
-        ..facts(1)
-    };
-    let site = Site::begin(folder.path(), closed, &Cancel::default()).unwrap();
-    site.finish().unwrap().publish().unwrap();
-    for script in scripts {
-        assert!(!script.exists() && !script.with_extension("js.gz").exists());
+fn the_buttons_scripts_are_there_with_push_alone() {
+    for (push, expect) in [(Push::Open, true), (Push::Closed, false)] {
+        let folder = written(Facts { push, ..facts(0) }, []);
+        for script in ["notify.js", "push.js", "push.js.gz"] {
+            assert_eq!(folder.path().join(script).exists(), expect, "{script}");
+        }
     }
 }
 
@@ -285,28 +296,17 @@ fn without_button(page: &str) -> String {
     }
 }
 
-#[test]
-fn a_page_that_nothing_runs_on_any_more_goes_away() {
-    let folder = published(facts(0), [instance("a.example", "gone", "1")]);
-    assert!(folder.path().join("software/gone.html").exists());
-    let mut site = Site::begin(folder.path(), facts(1), &Cancel::default()).unwrap();
-    site.instance(&instance("a.example", "new", "1")).unwrap();
-    site.finish().unwrap().publish().unwrap();
-    assert!(!folder.path().join("software/gone.html").exists());
-    assert!(folder.path().join("software/new.html").exists());
-}
-
 /// Invariant I7: no file names a host that is not listed, whatever the answers contain.
 #[test]
 fn who_has_an_answer_is_named_nowhere_but_by_its_hash() {
     let folder = tempfile::tempdir().unwrap();
-    let mut site = Site::begin(folder.path(), facts(0), &Cancel::default()).unwrap();
+    let tree = tree(folder.path());
+    let mut site = Site::begin(&tree, facts(0)).unwrap();
     let host = protocol::Host::parse("left-alone.example").unwrap();
     site.answer(&host, &Answer::WITHHELD).unwrap();
-    let staged = site.finish().unwrap();
-    assert_eq!((staged.rows(), staged.answers()), (0, 1));
-    staged.publish().unwrap();
-    let files = files(folder.path());
+    let written = site.finish().unwrap();
+    assert_eq!((written.rows, written.answers), (0, 1));
+    let files = files(tree.folder());
     for (path, bytes) in &files {
         let text = String::from_utf8_lossy(bytes);
         assert!(!text.contains("left-alone"), "{}", path.display());
@@ -333,14 +333,14 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 /// A million hosts have thousands of files and pages. Writing them takes longer than the time that
 /// a container has to stop.
 #[test]
-fn a_site_that_is_stopped_at_any_look_leaves_what_stood_and_nothing_beside_it() {
+fn a_cancelled_site_ends_at_any_look() {
     let hosts = ["a.example", "b.example"];
-    let row = |host: &&str| instance(host, "software0", "1");
-    let folder = published(facts(1), hosts.iter().map(row));
-    let made = |cancel: &Cancel| -> Result<Staged, SiteError> {
-        let mut site = Site::begin(folder.path(), facts(2), cancel)?;
+    let folder = tempfile::tempdir().unwrap();
+    let made = |cancel: &Cancel| -> Result<(Written, usize), SiteError> {
+        let tree = Tree::begin(Disk::hooked(|_call| Ok(())), folder.path(), cancel)?;
+        let mut site = Site::begin(&tree, facts(2))?;
         for host in &hosts {
-            site.instance(&row(host))?;
+            site.instance(&instance(host, "software0", "1"))?;
             let answer = Answer {
                 place: Place::Waiting,
                 why: Why::Waiting,
@@ -350,28 +350,19 @@ fn a_site_that_is_stopped_at_any_look_leaves_what_stood_and_nothing_beside_it() 
             };
             site.answer(&protocol::Host::parse(host).unwrap(), &answer)?;
         }
-        site.finish()
+        Ok((site.finish()?, files(tree.folder()).len()))
     };
-    let stood = files(folder.path());
     let mut looks = 0;
-    let staged = loop {
+    let files = loop {
         match made(&Cancel::after(looks)) {
-            Ok(staged) => break staged,
-            Err(error) => assert!(matches!(error, SiteError::Cancelled), "{looks}: {error}"),
+            Ok((_written, files)) => break files,
+            Err(SiteError::Tree(TreeError::Cancelled)) => looks += 1,
+            Err(error) => panic!("{looks}: {error}"),
         }
-        assert!(files(folder.path()) == stood, "{looks}");
-        looks += 1;
     };
-    staged.publish().unwrap();
-    let files = files(folder.path()).len();
     let readings = 3;
-    // Two files of software0 are compressed.
-    let all = hosts.len() + files + readings * hosts.len() + 2 + 1;
-    assert_eq!(
-        usize::try_from(looks),
-        Ok(all),
-        "and one when all is synced"
-    );
+    let all = hosts.len() + files + readings * hosts.len();
+    assert_eq!(usize::try_from(looks), Ok(all));
 }
 
 #[test]
@@ -408,8 +399,8 @@ fn rendered(software_name: &str, version: &str) -> String {
     }
     facts.history = fit(facts.history);
     let folder = tempfile::tempdir().unwrap();
-    let mut staging = Staging::new(folder.path(), Cancel::default());
-    let mut list = List::new(folder.path(), &mut staging).unwrap();
+    let tree = tree(folder.path());
+    let mut list = List::new(&tree).unwrap();
     let mut candidates = Candidates::default();
     let row = instance("a.example", software_name, version);
     candidates.add(list.push(&row).unwrap().unwrap());

@@ -1,7 +1,9 @@
 use std::fs;
 use std::io::Read as _;
+use std::path::Path;
 
 use dump::{ListedState, Moment};
+use publish::{Cancel, Disk};
 
 use super::*;
 use crate::answers::answer::Salt;
@@ -37,19 +39,17 @@ fn instance(host: &str, software: &str) -> ListedRow {
     }
 }
 
-/// Publishes the pages of these kinds of software, whose names all have the same hash.
-fn ranked(folder: &Path, software: &[&str]) -> (Ranking, Vec<Skipped>) {
-    let mut staging = Staging::new(folder, Cancel::default());
-    let mut list = List::new(folder, &mut staging).unwrap();
-    let mut candidates = Candidates::default();
-    for (number, name) in software.iter().enumerate() {
-        let row = instance(&format!("h{number}.example"), name);
-        candidates.add(list.push(&row).unwrap().unwrap());
+pub(crate) fn tree(public: &Path) -> Tree {
+    Tree::begin(Disk::hooked(|_call| Ok(())), public, &Cancel::default()).unwrap()
+}
+
+/// Pages of these rows.
+fn write(tree: &Tree, facts: Facts, rows: &[ListedRow]) {
+    let mut site = Site::begin(tree, facts).unwrap();
+    for row in rows {
+        site.instance(row).unwrap();
     }
-    let mut listed = list.finish().unwrap();
-    let mut ranking = software::rank(candidates, &mut listed, |_name| [7; 32]).unwrap();
-    write_software(&mut staging, &facts(), listed.rows, &mut ranking).unwrap();
-    (ranking, staging.publish().unwrap())
+    site.finish().unwrap();
 }
 
 #[test]
@@ -64,28 +64,25 @@ fn each_software_has_its_instances_as_files() {
             )
         })
         .collect();
-    let mut site = Site::begin(folder.path(), facts(), &Cancel::default()).unwrap();
-    for row in &rows {
-        site.instance(row).unwrap();
-    }
-    site.finish().unwrap().publish().unwrap();
-    let names = fs::read(folder.path().join("software/lemmy.json")).unwrap();
+    let tree = tree(folder.path());
+    write(&tree, facts(), &rows);
+    let names = fs::read(tree.path("software/lemmy.json")).unwrap();
     let names: Vec<String> = serde_json::from_slice(&names).unwrap();
     let expect: Vec<_> = rows.iter().step_by(2).collect();
     assert!(names.iter().eq(expect.iter().map(|row| &row.host)));
-    let lines = fs::read_to_string(folder.path().join("software/lemmy.ndjson")).unwrap();
+    let lines = fs::read_to_string(tree.path("software/lemmy.ndjson")).unwrap();
     let read: Vec<ListedRow> = lines
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert!(read.iter().eq(expect));
     let mut unpacked = String::new();
-    let packed = fs::File::open(folder.path().join("software/lemmy.ndjson.gz")).unwrap();
+    let packed = fs::File::open(tree.path("software/lemmy.ndjson.gz")).unwrap();
     flate2::read::GzDecoder::new(packed)
         .read_to_string(&mut unpacked)
         .unwrap();
     assert_eq!(unpacked, lines);
-    let other = fs::read_dir(folder.path().join("software")).unwrap();
+    let other = fs::read_dir(tree.path("software")).unwrap();
     // The page, names and rows, each plain and compressed.
     assert_eq!(other.count(), 2 * 6);
 }
@@ -93,65 +90,76 @@ fn each_software_has_its_instances_as_files() {
 #[test]
 fn a_sitemap_goes_with_the_address_that_it_needs() {
     let folder = tempfile::tempdir().unwrap();
-    let read = |name: &str| fs::read_to_string(folder.path().join(name));
-    let publish = |address: Option<&str>| {
-        let facts = Facts {
-            address: address.map(str::to_owned),
-            // Each publication has a different salt.
-            salt: Salt::from_random(u128::from(address.is_none())),
-            ..facts()
-        };
-        let mut site = Site::begin(folder.path(), facts, &Cancel::default()).unwrap();
-        site.instance(&instance("a.example", "mastodon")).unwrap();
-        site.finish().unwrap().publish().unwrap();
+    let rows = [instance("a.example", "mastodon")];
+    let written = |address: Option<&str>| {
+        let address = address.map(str::to_owned);
+        let tree = tree(folder.path());
+        write(&tree, Facts { address, ..facts() }, &rows);
+        ["sitemap.xml", "robots.txt"].map(|name| fs::read_to_string(tree.path(name)))
     };
-    publish(Some("https://census.example"));
-    let map = read("sitemap.xml").unwrap();
+    let [map, robots] = written(Some("https://census.example"));
+    let map = map.unwrap();
     for path in ["/", "/why.html", "/software/mastodon.html"] {
         let url = format!("<loc>https://census.example{path}</loc>");
         assert!(map.contains(&url), "{map}");
     }
     let line = "Sitemap: https://census.example/sitemap.xml\n";
-    assert!(read("robots.txt").unwrap().ends_with(line));
-    publish(None);
-    assert!(read("sitemap.xml").is_err());
-    assert_eq!(read("robots.txt").unwrap(), "User-agent: *\nAllow: /\n");
+    assert!(robots.unwrap().ends_with(line));
+    let [map, robots] = written(None);
+    assert!(map.is_err());
+    assert_eq!(robots.unwrap(), "User-agent: *\nAllow: /\n");
+}
+
+/// Invariant I7.
+#[test]
+fn kept_pages_name_no_host_that_has_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let former = tree(folder.path());
+    let hosts = ["a.example", "aa.example", "b.example"];
+    let rows = hosts.map(|host| instance(host, if host == "b.example" { "lemmy" } else { "x" }));
+    write(&former, facts(), &rows);
+    former.publish().unwrap();
+    let kept = |left: &[&str]| {
+        let tree = tree(folder.path());
+        crate::keep(&tree, |host| Ok::<_, SiteError>(left.contains(&host))).unwrap();
+        let read = |name: &str| fs::read_to_string(tree.path(name)).ok();
+        let names = |host: &str, name: &str| read(name).map(|text| text.contains(host));
+        let list = hosts.map(|host| names(&format!("\n{host}\t"), "list.txt"));
+        let there = [
+            "software/x.html",
+            "software/x.json.gz",
+            "software/lemmy.ndjson",
+            "index.html",
+            "list.txt.gz",
+            "why/index.json",
+            "data.html",
+        ];
+        (list, there.map(|name| tree.path(name).exists()))
+    };
+    let all = [Some(true); 3];
+    assert_eq!(kept(&[]), (all, [true; 7]));
+    let list = [Some(false), Some(true), Some(true)];
+    let there = [false, false, true, false, true, false, true];
+    assert_eq!(kept(&["a.example"]), (list, there));
+    // Pages without a list may name anyone.
+    fs::remove_file(publish::current(folder.path()).join("list.txt")).unwrap();
+    assert_eq!(kept(&[]), ([None; 3], [false; 7]));
 }
 
 #[test]
 fn two_kinds_of_software_with_one_hash_both_have_a_page() {
     let folder = tempfile::tempdir().unwrap();
-    let (ranking, skipped) = ranked(folder.path(), &["AAAA", "BBBB"]);
-    assert!(skipped.is_empty(), "{skipped:?}");
-    assert_eq!(ranking.pages.len(), 2);
-    for software in ranking.pages {
-        let path = format!("{SOFTWARE_FOLDER}/{}.html", software.slug);
-        let page = fs::read_to_string(folder.path().join(path)).unwrap();
-        assert!(page.contains(&format!("<h1>{}", software.name)), "{page}");
+    let tree = tree(folder.path());
+    let mut list = List::new(&tree).unwrap();
+    let mut candidates = Candidates::default();
+    for (number, name) in ["AAAA", "BBBB"].iter().enumerate() {
+        let row = instance(&format!("h{number}.example"), name);
+        candidates.add(list.push(&row).unwrap().unwrap());
     }
-}
-
-#[test]
-fn a_page_that_cannot_take_its_place_is_told_and_the_site_is_published() {
-    let folder = tempfile::tempdir().unwrap();
-    let in_the_way = folder.path().join("software/pleroma.html");
-    fs::create_dir_all(in_the_way.join("sub")).unwrap();
-    let mut site = Site::begin(folder.path(), facts(), &Cancel::default()).unwrap();
-    for (host, software) in [("a.example", "mastodon"), ("b.example", "pleroma")] {
-        site.instance(&instance(host, software)).unwrap();
-    }
-    let skipped = site.finish().unwrap().publish().unwrap();
-    let pages: Vec<_> = skipped
-        .iter()
-        .map(|skipped| skipped.page.as_str())
-        .collect();
-    assert_eq!(pages, ["software/pleroma.html"]);
-    for name in [
-        "index.html",
-        "list.txt",
-        "why/index.json",
-        "software/mastodon.html",
-    ] {
-        assert!(folder.path().join(name).is_file(), "{name}");
-    }
+    let mut listed = list.finish().unwrap();
+    let ranking = software::rank(candidates, &mut listed, |_name| [7; 32]).unwrap();
+    let [one, other] = &ranking.pages[..] else {
+        panic!("{ranking:?}");
+    };
+    assert_ne!(one.slug, other.slug);
 }

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use census::state::StateName;
-use dump::{Cancel, Moment};
+use dump::Moment;
 use protocol::Host;
+use publish::{Cancel, Disk, Tree};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use site::facts::{ByState, Facts, Intake, Push, Reading};
@@ -199,7 +200,8 @@ fn facts() -> Facts {
 #[test]
 fn the_script_finds_every_answer_and_none_for_others() {
     let folder = tempfile::tempdir().unwrap();
-    let mut site = Site::begin(folder.path(), facts(), &Cancel::default()).unwrap();
+    let tree = Tree::begin(Disk::SYSTEM, folder.path(), &Cancel::default()).unwrap();
+    let mut site = Site::begin(&tree, facts()).unwrap();
     let hosts: Vec<String> = (0..300)
         .map(|number| format!("h{number}.example"))
         .collect();
@@ -213,7 +215,7 @@ fn the_script_finds_every_answer_and_none_for_others() {
         };
         site.answer(&Host::parse(host).unwrap(), &answer).unwrap();
     }
-    site.finish().unwrap().publish().unwrap();
+    site.finish().unwrap();
     let program = "import { indexOf, place, read } from './why.js';
         const index = indexOf(JSON.parse(readFileSync(input.folder + '/why/index.json', 'utf8')));
         const ask = (host) => {
@@ -228,7 +230,7 @@ fn the_script_finds_every_answer_and_none_for_others() {
           oddIndexes: [null, 7, {}, { digits: 1 }, ...[['x', 1], ['../'.repeat(11), 1], [7, 1], [index.salt, '1'], [index.salt, 0], [index.salt, 4], [index.salt, 1.5]]
             .map(([salt, digits]) => ({ salt, digits }))].map((index) => indexOf(index) ?? null),
         }));";
-    let input = json!({ "folder": folder.path(), "hosts": hosts });
+    let input = json!({ "folder": tree.folder(), "hosts": hosts });
     let Some(output) = node(program, &input) else {
         return;
     };

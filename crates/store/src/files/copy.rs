@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use ::files::{Disk as _, Mode, SystemDisk, folder_of};
+use ::files::{Disk, Mode, folder_of};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -43,7 +43,7 @@ impl TemporaryFile {
         let chance = RandomState::new().hash_one(place);
         let path = folder_of(place).join(format!("{BEGIN}{chance:016x}{END}"));
         let make = || -> io::Result<File> {
-            let file = SystemDisk.create(&path, Mode::Private)?;
+            let file = Disk::SYSTEM.create(&path, Mode::Private)?;
             file.try_lock().map_err(io::Error::from)?;
             Ok(file)
         };

@@ -81,7 +81,7 @@ impl InstancesFile {
         let connection = Connection::open_with_flags(path, flags)?;
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
         let text = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
-        // No rollback is needed: an unfinished file is deleted. The caller syncs the file.
+        // No rollback is needed: an unfinished file is deleted, and the caller syncs.
         connection.pragma_update_and_check(None, "journal_mode", "off", text)?;
         connection.pragma_update_and_check(None, "locking_mode", "exclusive", text)?;
         connection.pragma_update(None, "synchronous", "off")?;

@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use admission::{SuffixError, Suffixes};
-use files::{Mode, SystemDisk};
+use files::{Disk, Mode};
 use thiserror::Error;
 
 /// The file of the list that was read, in the data directory.
@@ -168,7 +168,7 @@ impl Accepted {
                 source,
             }
         };
-        let written = files::write(SystemDisk, path, Mode::Public, self.text.as_bytes())
+        let written = files::write(Disk::SYSTEM, path, Mode::Public, self.text.as_bytes())
             .map_err(failed("writing"))?;
         if path.exists() {
             // A link and then a rename, so that a former list exists at any moment once there was

@@ -1,10 +1,7 @@
 //! The pages next to the set: made from the same rows, with public content only, and independent of
 //! failures of the set.
 
-use std::io::Read as _;
-
 use census::group::Decision;
-use site::Salt;
 use site::answer::Key;
 use site::facts::{Intake, Push, Reading};
 use store::Decided;
@@ -41,7 +38,7 @@ impl Stage {
                 force,
                 cancel: &self.cancel,
             },
-            salt: Random::from_os().salt(),
+            salt: self.salt.unwrap_or_else(|| Random::from_os().salt()),
         };
         tokio::task::block_in_place(|| round.make(extent))
     }
@@ -57,30 +54,9 @@ impl Stage {
         self.writer.commit(change).await.unwrap();
     }
 
-    /// Every file of the public folder as uncompressed text, by its path.
+    /// Every published file as uncompressed text, by its place.
     pub(super) fn texts(&self) -> BTreeMap<PathBuf, String> {
-        let mut folders = vec![self.public()];
-        let mut texts = BTreeMap::new();
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                    continue;
-                }
-                let bytes = std::fs::read(&path).unwrap();
-                let mut plain = Vec::new();
-                match path.extension().and_then(std::ffi::OsStr::to_str) {
-                    Some("gz") => {
-                        let mut packed = flate2::read::GzDecoder::new(bytes.as_slice());
-                        packed.read_to_end(&mut plain).unwrap();
-                    }
-                    _ => plain = bytes,
-                }
-                texts.insert(path, String::from_utf8_lossy(&plain).into_owned());
-            }
-        }
-        texts
+        texts_in(&self.published())
     }
 
     /// Asserts that these hosts are on the pages and in the set, and no other host is in any file.
@@ -92,7 +68,7 @@ impl Stage {
             let there: Vec<_> = texts
                 .iter()
                 .filter(|(_, text)| text.contains(&name))
-                .map(|(path, _)| path.strip_prefix(self.public()).unwrap())
+                .map(|(place, _)| place.as_path())
                 .collect();
             if letters.contains(letter) {
                 for place in ["list.txt", "software/mastodon.html", "nodes.json"] {
@@ -110,7 +86,7 @@ impl Stage {
     fn lists(&self, letters: &str) {
         let done = self.make("", Force::No, Extent::Pages);
         assert!(done.has_pages, "{done:?}");
-        let list = std::fs::read_to_string(self.public().join("list.txt")).unwrap();
+        let list = std::fs::read_to_string(self.published().join("list.txt")).unwrap();
         let hosts = list.lines().skip(1).filter_map(|line| line.get(..1));
         assert_eq!(hosts.collect::<String>(), letters);
     }
@@ -127,7 +103,7 @@ impl Stage {
         let read = |path: &Path| -> serde_json::Value {
             serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
         };
-        let folder = self.public().join("why");
+        let folder = self.published().join("why");
         let index = read(&folder.join("index.json"));
         let salt = index["salt"].as_str().unwrap();
         let bits = u128::from_str_radix(salt, 16).unwrap();
@@ -137,6 +113,28 @@ impl Stage {
         let shard = read(&folder.join(salt).join(format!("{shard}.json")));
         shard["hosts"][key].clone()
     }
+}
+
+/// Every file in a tree as uncompressed text, by its place.
+pub(super) fn texts_in(tree: &Path) -> BTreeMap<PathBuf, String> {
+    // Followed once, like a reader who opens a folder.
+    let tree = tree.canonicalize().unwrap();
+    let mut folders = vec![tree.clone()];
+    let mut texts = BTreeMap::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            let place = path.strip_prefix(&tree).unwrap();
+            let text = unpacked(place.to_str().unwrap(), &bytes);
+            texts.insert(place.to_owned(), text);
+        }
+    }
+    texts
 }
 
 /// Invariant I7.
@@ -295,7 +293,7 @@ async fn what_is_tried_again_makes_no_more_anew_than_it_must() {
     let stage = Stage::new("abcd").await;
     stage.round("", Force::No).unwrap();
     let written = |place: &str| {
-        let file = std::fs::metadata(stage.public().join(place)).unwrap();
+        let file = std::fs::metadata(stage.published().join(place)).unwrap();
         std::os::unix::fs::MetadataExt::ino(&file)
     };
     let both = || (written("data/index.json"), written("why/index.json"));
@@ -319,33 +317,6 @@ async fn what_is_tried_again_makes_no_more_anew_than_it_must() {
     let done = stage.make("", Force::Yes, Extent::ListFirst);
     assert_eq!(done.names.unwrap(), 3);
     stage.shows("bcd");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn neither_set_nor_pages_keep_the_other_from_being_published() {
-    let stage = Stage::new("abcd").await;
-    stage.round("", Force::No).unwrap();
-    stage.opt_out("a").await;
-    // A file can't replace a folder.
-    let in_the_way = stage.public().join("index.html");
-    std::fs::remove_file(&in_the_way).unwrap();
-    std::fs::create_dir(&in_the_way).unwrap();
-    let outcome = stage.round("", Force::Yes);
-    assert!(
-        matches!(outcome, Err(PublishError::Pages(_))),
-        "{outcome:?}"
-    );
-    assert_eq!(stage.names().len(), 3);
-    std::fs::remove_dir(&in_the_way).unwrap();
-
-    stage.opt_out("b").await;
-    std::fs::remove_file(stage.public().join(dump::NODES_FILE)).unwrap();
-    std::fs::create_dir(stage.public().join(dump::NODES_FILE)).unwrap();
-    let outcome = stage.round("", Force::Yes);
-    assert!(outcome.is_err(), "{outcome:?}");
-    let list = std::fs::read_to_string(stage.public().join("list.txt")).unwrap();
-    assert!(!list.contains("b.example.org"), "{list}");
-    assert!(list.contains("c.example.org"), "{list}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -399,6 +370,6 @@ async fn a_days_counts_are_those_of_its_last_list_and_all_who_came_and_went() {
     assert_eq!(days.len(), 1);
     assert_eq!(days[0].by_software, [("mastodon".to_owned(), 2)]);
     assert_eq!((days[0].appeared, days[0].died, days[0].others), (1, 1, 0));
-    let page = std::fs::read_to_string(stage.public().join("index.html")).unwrap();
+    let page = std::fs::read_to_string(stage.published().join("index.html")).unwrap();
     assert!(page.contains("1970-01-01"));
 }

@@ -231,7 +231,7 @@ impl Meters {
                 PublishError::Store(_)
                 | PublishError::Dump(_)
                 | PublishError::ReadBack(_)
-                | PublishError::Half(_),
+                | PublishError::Swap(_),
             ) => Dumped::Failed,
         };
         self.dumps.with_label_values(&[dumped.as_str()]).inc();

@@ -14,10 +14,10 @@ const VISIT_EVERY: Duration = Duration::from_millis(5);
 
 /// Both published files; `None` before the first dump.
 pub(crate) fn whole(public: &Path) -> anyhow::Result<Option<(Vec<String>, Vec<String>)>> {
-    let Ok(plain) = std::fs::read(public.join("nodes.json")) else {
+    let Ok(plain) = std::fs::read(public.join("current/nodes.json")) else {
         return Ok(None);
     };
-    let packed = std::fs::read(public.join("nodes.json.gz"))
+    let packed = std::fs::read(public.join("current/nodes.json.gz"))
         .context("a plain list without a gzipped one")?;
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(packed.as_slice())
@@ -35,14 +35,12 @@ fn parsed(bytes: &[u8]) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Files that are written next to the published ones and not yet renamed.
+/// Trees that are not published, yet or any more.
 pub(crate) fn half_written(public: &Path) -> anyhow::Result<BTreeSet<String>> {
-    super::names_in(public).map(|names| {
-        names
-            .into_iter()
-            .filter(|name| name.starts_with(".nodes.json"))
-            .collect()
-    })
+    let mut names = super::names_in(public)?;
+    let published = std::fs::read_link(public.join("current")).unwrap_or_default();
+    names.retain(|name| name.starts_with("tree.") && Path::new(name) != published);
+    Ok(names)
 }
 
 /// A visitor that reads the list continuously.

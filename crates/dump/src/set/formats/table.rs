@@ -1,64 +1,27 @@
 //! `instances.sqlite`, as far as this crate knows it: the SQL is in `store`.
 //!
-//! Takes rows sorted by host. Finishing syncs the file and counts the rows of each version of each
-//! software.
+//! Takes rows sorted by host. Finishing counts the rows of each version of each software.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use files::{Disk, Mode, SystemDisk};
 use store::{InstanceRow, InstancesFile, VersionCount};
 
 use crate::row::ListedRow;
 
 /// A file that rows are inserted into. It is useless if dropped before it is finished.
-pub(crate) trait Table {
-    /// Inserts a row. Hosts must be in ascending order.
-    fn push(&mut self, row: &ListedRow) -> io::Result<()>;
-
-    /// Finishes the file, syncs it, and counts its rows: the versions of one software after the
-    /// other, sorted, unknown ones first.
-    fn finish(self, visit: &mut dyn FnMut(VersionCount<'_>)) -> io::Result<()>;
-}
-
-/// A disk on which tables can be created.
-pub(crate) trait TableDisk: Disk {
-    /// A file that rows are inserted into.
-    type Table: Table;
-
-    /// Creates a new file for a table. An existing file is an error.
-    fn create_table(&self, path: &Path) -> io::Result<Self::Table>;
-}
-
-impl TableDisk for SystemDisk {
-    type Table = SystemTable;
-
-    fn create_table(&self, path: &Path) -> io::Result<SystemTable> {
-        SystemTable::begin(self.create(path, Mode::Public)?, path)
-    }
-}
-
-/// The implementation on a real disk.
 #[derive(Debug)]
-pub(crate) struct SystemTable {
-    rows: InstancesFile,
-    file: File,
-}
+pub(crate) struct Table(InstancesFile);
 
-impl SystemTable {
-    /// Begins in the empty file at `path`, which is also open as `file`.
-    pub(crate) fn begin(file: File, path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            rows: InstancesFile::begin(path)?,
-            file,
-        })
+impl Table {
+    /// Begins in the empty file at `path`.
+    pub(crate) fn begin(path: &Path) -> io::Result<Self> {
+        InstancesFile::begin(path).map(Self)
     }
-}
 
-impl Table for SystemTable {
-    fn push(&mut self, row: &ListedRow) -> io::Result<()> {
-        self.rows.push(InstanceRow {
+    /// Inserts a row. Hosts must be in ascending order.
+    pub(crate) fn push(&mut self, row: &ListedRow) -> io::Result<()> {
+        self.0.push(InstanceRow {
             host: &row.host,
             state: row.state.as_str(),
             first_seen: &row.first_seen.to_string(),
@@ -67,8 +30,9 @@ impl Table for SystemTable {
         })
     }
 
-    fn finish(self, visit: &mut dyn FnMut(VersionCount<'_>)) -> io::Result<()> {
-        self.rows.finish(visit)?;
-        self.file.sync_all()
+    /// Finishes the file and counts its rows: the versions of one software after the other, sorted,
+    /// unknown ones first.
+    pub(crate) fn finish(self, visit: &mut dyn FnMut(VersionCount<'_>)) -> io::Result<()> {
+        self.0.finish(visit)
     }
 }

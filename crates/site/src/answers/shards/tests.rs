@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read as _;
+use std::path::Path;
 
-use dump::Cancel;
 use protocol::Host;
 
 use super::*;
 use crate::answers::why::{Place, Why};
+use crate::write::tests::tree;
 
 const WAITING: Answer = Answer {
     place: Place::Waiting,
@@ -24,7 +25,7 @@ fn keys(salt: Salt, count: u32) -> Vec<Key> {
 }
 
 /// All shards by name; checks that plain and gzipped files are equal.
-fn published(folder: &Path) -> BTreeMap<String, serde_json::Value> {
+fn written(folder: &Path) -> BTreeMap<String, serde_json::Value> {
     let read = |entry: io::Result<fs::DirEntry>| {
         let path = entry.unwrap().path();
         let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
@@ -40,38 +41,33 @@ fn published(folder: &Path) -> BTreeMap<String, serde_json::Value> {
     fs::read_dir(folder).unwrap().filter_map(read).collect()
 }
 
-fn publish(folder: &Path, salt: Salt, keys: &[Key]) -> u8 {
-    let mut shards = Shards::new(folder).unwrap();
+fn write(tree: &Tree, salt: Salt, keys: &[Key]) -> u8 {
+    let mut shards = Shards::new(tree).unwrap();
     for key in keys {
         shards.push(*key, &WAITING).unwrap();
     }
-    let mut staging = Staging::new(folder, Cancel::default());
     let written = shards
-        .write(&mut staging, Moment::from_milliseconds(MADE_MS), salt)
+        .write(Moment::from_milliseconds(MADE_MS), salt)
         .unwrap();
     assert_eq!(written.answers, keys.len() as u64);
-    staging.publish().unwrap();
-    let index = fs::read_to_string(folder.join("why/index.json")).unwrap();
+    let index = fs::read_to_string(tree.path("why/index.json")).unwrap();
     let digits = written.shape.digits;
     let expect = format!("{{\"made\":1700000000,\"salt\":\"{salt}\",\"digits\":{digits}}}\n");
     assert_eq!(index, expect);
     digits
 }
 
-/// A census grows and shrinks in one folder: nothing of a former publication stays.
 #[test]
 fn every_answer_lies_where_its_key_says_and_every_shard_is_there() {
     let folder = tempfile::tempdir().unwrap();
-    // A file left by an earlier version.
-    fs::create_dir(folder.path().join(FOLDER)).unwrap();
-    fs::write(folder.path().join("why/0.json"), "old").unwrap();
-    for (count, digits) in [(0, 1), (16_383, 1), (16_384, 2), (5, 1)] {
+    for (count, digits) in [(0, 1), (16_383, 1), (16_384, 2)] {
+        let tree = tree(folder.path());
         let salt = Salt::from_random(count.into());
         let keys = keys(salt, count);
-        assert_eq!(publish(folder.path(), salt, &keys), digits, "{count}");
-        let places = fs::read_dir(folder.path().join(FOLDER)).unwrap();
+        assert_eq!(write(&tree, salt, &keys), digits, "{count}");
+        let places = fs::read_dir(tree.path(FOLDER)).unwrap();
         assert_eq!(places.count(), 2, "the index and the shards");
-        let shards = published(&folder.path().join(format!("why/{salt}")));
+        let shards = written(&tree.path(&format!("why/{salt}")));
         assert_eq!(shards.len(), 1 << (4 * digits));
         let mean = count / (1 << (4 * digits));
         let mut found = 0;
@@ -96,13 +92,13 @@ fn every_answer_lies_where_its_key_says_and_every_shard_is_there() {
 fn of_two_answers_with_one_key_one_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let salt = Salt::from_random(1);
-    let mut shards = Shards::new(folder.path()).unwrap();
+    let tree = tree(folder.path());
+    let mut shards = Shards::new(&tree).unwrap();
     for key in keys(salt, 3).into_iter().chain(keys(salt, 2)) {
         shards.push(key, &WAITING).unwrap();
     }
-    let mut staging = Staging::new(folder.path(), Cancel::default());
     let written = shards
-        .write(&mut staging, Moment::from_milliseconds(MADE_MS), salt)
+        .write(Moment::from_milliseconds(MADE_MS), salt)
         .unwrap();
     assert_eq!(written.answers, 3);
 }
@@ -141,22 +137,21 @@ fn half_a_million_answers_of_one_prefix_take_little_memory() {
 fn write_half_a_million() {
     let folder = tempfile::tempdir().unwrap();
     let before = peak_kib();
-    let mut shards = Shards::new(folder.path()).unwrap();
+    let tree = tree(folder.path());
+    let mut shards = Shards::new(&tree).unwrap();
     for number in 0..500_000_u64 {
         let mut key = [0xab, 0xc0, 0, 0, 0, 0, 0, 0, 0, 0];
         let rest = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         key[2..].copy_from_slice(&rest.to_be_bytes());
         shards.push(Key::from_bytes(key), &WAITING).unwrap();
     }
-    let mut staging = Staging::new(folder.path(), Cancel::default());
     let salt = Salt::from_random(1);
     let written = shards
-        .write(&mut staging, Moment::from_milliseconds(MADE_MS), salt)
+        .write(Moment::from_milliseconds(MADE_MS), salt)
         .unwrap();
     assert_eq!(written.answers, 500_000);
-    staging.publish().unwrap();
     let after = peak_kib();
-    let shard = folder.path().join(format!("why/{salt}/abc.json"));
+    let shard = tree.path(&format!("why/{salt}/abc.json"));
     let bytes = fs::metadata(shard).unwrap().len();
     let growth = after - before;
     println!("peak memory grew by {growth} KiB, to {after} KiB, over a shard of {bytes} bytes");

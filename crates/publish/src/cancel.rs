@@ -2,13 +2,13 @@
 //! for a process to stop.
 //!
 //! One thread calls [`Cancel::cancel`]. Every writer calls [`Cancel::check`] for each row and each
-//! chunk of a file; once cancelled, it returns [`DumpError::Cancelled`] and deletes its unpublished
-//! files. A publication that has begun to rename files finishes, which takes little time.
+//! chunk of a file; once cancelled, it returns [`TreeError::Cancelled`], and the unpublished tree is deleted.
+//! A tree that is on disk is published.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::DumpError;
+use crate::error::TreeError;
 
 /// Whether dumps are cancelled, as the number of checks that still pass. Clones share one state.
 #[derive(Debug, Clone)]
@@ -26,14 +26,14 @@ impl Cancel {
     }
 
     /// Called for each row and each chunk of a file.
-    pub fn check(&self) -> Result<(), DumpError> {
+    pub fn check(&self) -> Result<(), TreeError> {
         match self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
                 left.checked_sub(1)
             }) {
             Ok(_left) => Ok(()),
-            Err(_none) => Err(DumpError::Cancelled),
+            Err(_none) => Err(TreeError::Cancelled),
         }
     }
 }

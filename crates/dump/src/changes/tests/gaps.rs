@@ -1,5 +1,5 @@
-//! What a mirror sees when the process dies at any call to the disk (invariant I6), and how the
-//! next dump continues.
+//! Changes that were published without their list, or the other way round, as earlier versions left
+//! them after a crash: a mirror sees a gap or the truth.
 
 use super::*;
 
@@ -51,64 +51,10 @@ fn truth(rows: &[ListedRow]) -> Vec<Row> {
 }
 
 #[test]
-fn invariant_6_a_crash_at_any_call_shows_a_mirror_a_gap_or_the_truth_before_and_after_the_next_dump()
- {
-    let (world, _) = eventful();
-    let sound = MortalDisk::new(u32::MAX);
-    world.publish_on(&sound, NEXT).unwrap();
-    let calls = sound.calls.get();
-    assert!(calls > 12, "{calls}");
-    let mut followed = 0;
-    for dies_at in 1..=calls {
-        // The whole list is published before or after the changes, so the old or the new one may be
-        // there in the end.
-        for rows_are_new in [false, true] {
-            let when = format!("killed at call {dies_at}, rows new: {rows_are_new}");
-            let (mut world, mut mirrors) = eventful();
-            let old = truth(&world.published.clone().unwrap());
-            world
-                .publish_on(&MortalDisk::new(dies_at), NEXT)
-                .unwrap_err();
-            let new = truth(&world.rows());
-            let truths = [old, new];
-            assert_gap_or_truth(&mirrors, &world.files(), &truths, &when);
-            if rows_are_new {
-                world.published = Some(world.rows());
-            }
-            mirrors.push(world.mirror());
-            // Mirrors that followed in between are included.
-            for mirror in mirrors.clone() {
-                let mut mirror = mirror;
-                if follow(&mut mirror, &world.files()).is_ok() {
-                    mirrors.push(mirror);
-                }
-            }
-            write::clear(&SystemDisk, &world.folder()).unwrap();
-            world.list("f.example", "1");
-            world.set("a.example", Standing::Withdrawn);
-            world.publish(NEXT + HOUR);
-            let last = [truth(&world.rows())];
-            followed += assert_gap_or_truth(&mirrors, &world.files(), &last, &when);
-            for left in ["leaves.example", "a.example"] {
-                assert_eq!(world.names(left), Vec::<String>::new(), "{when}");
-            }
-            let hidden = world
-                .files()
-                .into_keys()
-                .filter(|name| name.starts_with('.'));
-            assert_eq!(hidden.count(), 0, "{when}");
-            world.assert_packed();
-            assert!(world.is_current(NEXT + HOUR), "{when}");
-        }
-    }
-    assert!(followed > 20, "{followed}");
-}
-
-#[test]
 fn a_section_that_led_to_a_dump_that_was_never_published_gives_way_to_the_next_one() {
     let (mut world, mirrors) = eventful();
     // The changes were published, but the list was not.
-    world.write(NEXT).publish().unwrap();
+    world.publish_changes(NEXT);
     world.list("f.example", "1");
     let outcome = world.publish(NEXT + DAY);
     assert_eq!(outcome.since, Some(at(MIDNIGHT + 90 * DAY + HOUR)));
@@ -130,7 +76,7 @@ fn a_section_to_an_unpublished_list_is_known_by_registrations_alone() {
     let mut mirror = world.mirror();
     // The changes were published, but the list was not.
     world.register("a.example", Some(true));
-    world.write(MIDNIGHT + HOUR).publish().unwrap();
+    world.publish_changes(MIDNIGHT + HOUR);
     world.register("a.example", Some(false));
     let outcome = world.publish(MIDNIGHT + 2 * HOUR);
     assert_eq!(outcome.since, Some(at(MIDNIGHT)));
