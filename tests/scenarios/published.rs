@@ -7,4 +7,5 @@ mod posts;
 mod push;
 mod registrations;
 mod site;
+mod swaps;
 mod visitors;

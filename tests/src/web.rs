@@ -34,8 +34,8 @@ pub struct Web {
 }
 
 impl Web {
-    /// Serves what is published in `public`. nginx writes its own files to `folder`, which may contain a
-    /// `clients.conf`.
+    /// Serves what is published in `public`. nginx writes its own files to `folder`, which may
+    /// contain a `clients.conf`.
     pub async fn start(folder: &Path, public: &Path) -> anyhow::Result<Self> {
         Self::run(folder, public, &[], "site").await
     }

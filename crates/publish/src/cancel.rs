@@ -2,8 +2,7 @@
 //! for a process to stop.
 //!
 //! One thread calls [`Cancel::cancel`]. Every writer calls [`Cancel::check`] for each row and each
-//! chunk of a file; once cancelled, it returns [`TreeError::Cancelled`], and the unpublished tree is deleted.
-//! A tree that is on disk is published.
+//! chunk of a file; once cancelled, it returns [`TreeError::Cancelled`], and the tree is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

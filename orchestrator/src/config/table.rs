@@ -50,7 +50,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "public_dir",
         "/public",
-        "Directory of the published files; only whole files appear in it.",
+        "Directory of the published files: its link `current` leads to the folder that a web server serves, and is replaced with all files at once.",
     ),
     setting(
         "public_address",

@@ -48,7 +48,8 @@ pub(super) fn counts(
     }))
 }
 
-/// The recorded days with a list that is not recorded yet, as [`store::Writer::record_day`] adds it.
+/// The recorded days with a list that is not recorded yet, as [`store::Writer::record_day`] adds
+/// it.
 pub(super) fn with(mut days: Vec<DayCounts>, mut today: DayCounts) -> Vec<DayCounts> {
     if let Some(earlier) = days.pop_if(|last| last.day == today.day) {
         today.appeared = today.appeared.saturating_add(earlier.appeared);

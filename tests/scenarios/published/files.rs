@@ -87,7 +87,7 @@ fn published(programs: &[&str]) -> anyhow::Result<Option<tempfile::TempDir>> {
 fn said(folder: &Path, program: &str, arguments: &[&str], input: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut child = Command::new(program)
         .args(arguments)
-        .current_dir(publish::current(folder).join("data"))
+        .current_dir(folder.join("current/data"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -161,7 +161,7 @@ fn gzip_unpacks_what_lies_beside_it() -> anyhow::Result<()> {
         "software.json",
         "index.json",
     ] {
-        let plain = std::fs::read(folder.path().join("data").join(name))?;
+        let plain = std::fs::read(folder.path().join("current/data").join(name))?;
         let packed = format!("{name}.gz");
         let unpacked = said(folder.path(), "gzip", &["-dc", &packed], b"")?;
         assert!(unpacked == plain, "{packed}");
@@ -201,7 +201,7 @@ fn sqlite3_reads_the_table_and_finds_nothing_wrong_with_it() -> anyhow::Result<(
     assert_eq!(String::from_utf8(tables)?.trim(), "instances");
     let plan = ask("EXPLAIN QUERY PLAN SELECT host FROM instances WHERE software = 'mastodon'")?;
     assert!(String::from_utf8(plan)?.contains("instances_software"));
-    let left: Vec<_> = std::fs::read_dir(folder.path().join("data"))?
+    let left: Vec<_> = std::fs::read_dir(folder.path().join("current/data"))?
         .filter_map(Result::ok)
         .map(|entry| entry.file_name())
         .collect();

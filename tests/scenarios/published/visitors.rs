@@ -33,7 +33,7 @@ const LARGE_FILE_BYTES: usize = 1024 * 1024;
 const SOMEBODY: &str = "203.0.113.9";
 
 /// Whether nginx is there; prints it if not.
-fn is_there() -> bool {
+pub(super) fn is_there() -> bool {
     let there = Command::new("nginx").arg("-v").output().is_ok();
     if !there {
         let why = "no `nginx` here: apt-get install nginx-light";

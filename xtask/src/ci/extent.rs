@@ -13,7 +13,7 @@ pub(crate) enum Tier {
 pub(crate) const IMAGE_TAG: &str = "fedicensus-ci";
 
 /// Scenarios about how other people's programs read our files; each needs some of these programs.
-pub(crate) const READERS: [&str; 8] = [
+pub(crate) const READERS: [&str; 9] = [
     "published::files::",
     "metrics::",
     "moderators::",
@@ -21,6 +21,7 @@ pub(crate) const READERS: [&str; 8] = [
     "published::consumers::",
     "published::push::",
     "published::site::",
+    "published::swaps::",
     "published::visitors::",
 ];
 
@@ -34,7 +35,7 @@ pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
 
 /// Scenarios for which containers make no difference, or which need a shorter week than an engine
 /// has time for: the full tier leaves them out over containers.
-pub(crate) const PROCESSES_SUFFICE: [&str; 19] = [
+pub(crate) const PROCESSES_SUFFICE: [&str; 20] = [
     "published::files::",
     "confinement::firewall::",
     "failures::outages::hostile::",
@@ -52,6 +53,7 @@ pub(crate) const PROCESSES_SUFFICE: [&str; 19] = [
     "published::consumers::",
     "published::push::",
     "published::site::",
+    "published::swaps::",
     "time::seven_days::",
     "published::visitors::",
 ];

@@ -6,7 +6,7 @@
 //
 //     mkdir -p target/invented-site
 //     cargo run --locked --package site --example made_up -- target/invented-site 30000 1096
-//     node tests/scenarios/published/site/pictures.mjs chromium target/invented-site target/browser docs/pictures
+//     node tests/scenarios/published/site/pictures.mjs chromium target/invented-site/current target/browser docs/pictures
 import { createServer } from "node:http";
 import { readFileSync, rmSync } from "node:fs";
 import { extname, join, normalize } from "node:path";
