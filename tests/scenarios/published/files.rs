@@ -187,7 +187,7 @@ fn sqlite3_reads_the_table_and_finds_nothing_wrong_with_it() -> anyhow::Result<(
         "json(CASE open_registrations WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END)";
     let columns = format!(
         "json_object('host', host, 'software', software, 'version', version, 'state', state, 'first_seen', first_seen, \
-         'last_alive', last_alive, 'open_registrations', {truth})"
+         'last_alive', last_alive, 'open_registrations', {truth}, 'variant', variant)"
     );
     let found = ask(&format!(
         "SELECT json_group_array(json({columns})) FROM (SELECT * FROM instances ORDER BY host)"
