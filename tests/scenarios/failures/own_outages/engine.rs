@@ -115,7 +115,7 @@ async fn an_image_that_is_broken_wrongs_nobody() -> anyhow::Result<()> {
         ),
         (
             "is of a later version",
-            r#"echo '{"hello":{"protocol":4,"checker":"9.0.0"}}'; exec sleep 1"#,
+            r#"echo '{"hello":{"protocol":99,"checker":"9.0.0"}}'; exec sleep 1"#,
             "printed nothing that this version understands",
         ),
         (
