@@ -189,8 +189,10 @@ impl Tree {
 
     /// Keeps each file of the former tree that `stays`, by its place.
     pub fn keep_where(&self, stays: impl Fn(&str) -> bool) -> Result<(), TreeError> {
-        let places = self.former().map(files_in).unwrap_or_default();
-        for place in places.iter().filter(|place| stays(place)) {
+        let Some(former) = self.former() else {
+            return Ok(());
+        };
+        for place in self.files_in(former)?.iter().filter(|place| stays(place)) {
             self.keep(place)?;
         }
         Ok(())
@@ -198,7 +200,8 @@ impl Tree {
 
     /// Deletes each file that is written already and that `goes`, by its place.
     pub fn remove_where(&self, goes: impl Fn(&str) -> bool) -> Result<(), TreeError> {
-        for place in files_in(&self.folder).iter().filter(|place| goes(place)) {
+        let places = self.files_in(&self.folder)?;
+        for place in places.iter().filter(|place| goes(place)) {
             self.disk
                 .remove(&self.path(place))
                 .map_err(|source| self.failed(place, "removing", source))?;
@@ -234,7 +237,7 @@ impl Tree {
         let Some(former) = self.former() else {
             return;
         };
-        for place in files_in(&self.folder) {
+        for place in files_in(&self.folder).unwrap_or_default() {
             let (old, new) = (former.join(&place), self.path(&place));
             let Ok(Some(modified)) = same(&old, &new) else {
                 continue;
@@ -246,6 +249,10 @@ impl Tree {
                 self.disk.set_modified(&new, modified).ok();
             }
         }
+    }
+
+    fn files_in(&self, tree: &Path) -> Result<Vec<String>, TreeError> {
+        files_in(tree).map_err(|source| TreeError::from_io(&self.public, tree, "listing", source))
     }
 
     /// The path of a place, whose folder is made if it is missing.
@@ -274,15 +281,15 @@ impl Drop for Tree {
     }
 }
 
-/// The places of all files in a tree, without hidden ones and symbolic links. Folders that can't be
-/// read are left out.
-fn files_in(tree: &Path) -> Vec<String> {
+/// The places of all files in a tree, without hidden ones and symbolic links.
+fn files_in(tree: &Path) -> io::Result<Vec<String>> {
     let mut places = Vec::new();
     let mut folders = vec![String::new()];
     while let Some(folder) = folders.pop() {
-        let entries = fs::read_dir(tree.join(&folder)).into_iter().flatten();
-        for entry in entries.take(NAMES_MAX).flatten() {
-            let (Ok(kind), Ok(name)) = (entry.file_type(), entry.file_name().into_string()) else {
+        for entry in fs::read_dir(tree.join(&folder))?.take(NAMES_MAX) {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            let Ok(name) = entry.file_name().into_string() else {
                 continue;
             };
             if name.starts_with('.') {
@@ -295,7 +302,7 @@ fn files_in(tree: &Path) -> Vec<String> {
             }
         }
     }
-    places
+    Ok(places)
 }
 
 /// The time of the file `old`, if `new` is another file with the same bytes.
