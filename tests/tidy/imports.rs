@@ -206,6 +206,7 @@ const RULES: &[(&str, &[&str], &[&str])] = &[
             "fedicensus-checker",
             "console",
             "gateway",
+            "kit",
             "launcher",
             "local-socket",
             "push",

@@ -7,10 +7,7 @@ use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll};
 
-use protocol::container::End;
-use protocol::egress::{Account, FailedSide};
-use protocol::limits::PROTOCOL_VERSION;
-use protocol::{Event, Host};
+use protocol::Host;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -19,38 +16,14 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(crate) static OWN: LazyLock<Host> =
     LazyLock::new(|| Host::parse("own.example").expect("a name"));
 
-/// How the container of every run ends.
-pub(crate) const END: End = End {
-    exit_code: 0,
-    out_of_memory: false,
-    killed: None,
-    millis: 1,
-};
-
-/// The gateway's account of every run.
-pub(crate) const ACCOUNT: Account = Account {
-    connections: 1,
-    bytes_up: 1,
-    bytes_down: 1,
-    sni_refused: 0,
-    failed: FailedSide::None,
-    budget_hit: None,
-    up: true,
-};
-
 /// The input, with this version's `hello` in its first line if that is empty, so that no seed names
 /// a version.
 pub(crate) fn with_hello(data: &[u8]) -> Vec<u8> {
-    let mut output = Vec::new();
-    if data.first() == Some(&b'\n') {
-        let hello = Event::Hello {
-            protocol: PROTOCOL_VERSION,
-            checker: "0.1.0".to_owned(),
-        };
-        output = serde_json::to_vec(&hello).expect("it has a JSON form");
-    }
-    output.extend_from_slice(data);
-    output
+    let hello = match data.first() {
+        Some(b'\n') => kit::HELLO,
+        _ => "",
+    };
+    [hello.as_bytes(), data].concat()
 }
 
 /// Cuts the input into non-empty pieces. The cuts depend only on its content, so that findings are

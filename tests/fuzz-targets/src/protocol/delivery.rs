@@ -8,7 +8,7 @@ use protocol::{DeliveryOrder, Event, ListPath, MessageOutcome, limits};
 use report::delivery::{Delivery, DeliveryReport, conclude};
 use report::{Breach, Lines, RunReport};
 
-use crate::input::{ACCOUNT, END, pieces, survives_the_way, with_hello};
+use crate::input::{pieces, survives_the_way, with_hello};
 
 /// Number of messages in the seeds' order.
 const MESSAGES: usize = 3;
@@ -52,7 +52,12 @@ fn hear(pieces: &[&[u8]]) -> String {
     }
     assert!(accepted.len() <= MESSAGES + 2);
     let has_breach = report.breach().is_some();
-    let delivery = conclude(report, (!has_breach).then_some(END), &ACCOUNT, "");
+    let delivery = conclude(
+        report,
+        (!has_breach).then(|| kit::end(0)).flatten(),
+        &kit::account(),
+        "",
+    );
     if let Ok(Delivery::Ended(outcomes)) = &delivery {
         assert!(!has_breach);
         assert_eq!(outcomes.len(), MESSAGES);

@@ -1,9 +1,7 @@
 //! A container's stdout becomes lines, events, a report and a verdict, for any cuts and any
 //! content.
 
-use crate::input::{
-    ACCOUNT, END, OWN, is_canonical, is_printable, pieces, survives_the_way, with_hello,
-};
+use crate::input::{OWN, is_canonical, is_printable, pieces, survives_the_way, with_hello};
 use protocol::limits::{LINE_BYTES_MAX, PEERS_PER_LINE_MAX};
 use protocol::{DeadReason, Event, Host};
 use report::Lines;
@@ -82,8 +80,8 @@ fn in_order(accepted: &[Event]) {
 }
 
 fn judged(report: &Report) -> String {
-    let end = report.breach().is_none().then_some(END);
-    let verdict = conclude(report, end, &ACCOUNT, "");
+    let end = report.breach().is_none().then(|| kit::end(0)).flatten();
+    let verdict = conclude(report, end, &kit::account(), "");
     use census::state::Verdict;
     match &verdict {
         Ok(Verdict::Alive(instance)) => {
