@@ -1,8 +1,8 @@
 //! The fork of a software that an instance runs, in one lower-case word: as its version names it
 //! after a `+`, or else the owner of its repository, unless that is the software's own.
 
-/// The owners of each software's own repository on its forges. No other software's repository tells
-/// a fork.
+/// The owners of each software's own repositories. A software that is missing here has no known
+/// owner, so its repository names no fork.
 const OWNERS: [(&str, &[&str]); 16] = [
     ("akkoma", &["akkoma", "akkomagang"]),
     ("firefish", &["firefish"]),
@@ -36,7 +36,7 @@ const BUILDS: [&str; 13] = [
     "nightly", "release", "stable",
 ];
 
-/// The longest owner on the forges that are in use is 39 bytes long.
+/// Forges allow owners of about this length: GitHub 39 bytes.
 const WORD_BYTES_MAX: usize = 40;
 
 pub(crate) fn variant(
