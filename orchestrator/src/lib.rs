@@ -23,5 +23,5 @@ pub mod serve;
 
 pub mod services;
 
-pub use names::lists;
+pub use names::{lists, reading};
 pub use services::meters;

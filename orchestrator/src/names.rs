@@ -6,5 +6,5 @@ pub mod gate;
 pub mod groups;
 pub mod lists;
 pub mod policy;
-pub(crate) mod reading;
+pub mod reading;
 pub mod walks;

@@ -47,13 +47,7 @@ impl Ready {
     /// Requests a way to `host` from the gateway, with the orchestrator's order.
     async fn open(gateway: &GatewayClient, host: Host, peers: AskPeers) -> Result<Self> {
         let check = CheckId::from_random(rand::random());
-        let order = CheckOrder {
-            contact: super::stage::CONTACT.to_owned(),
-            peers,
-            list: None,
-            walk: None,
-            delivery: None,
-        };
+        let order = CheckOrder::check(super::stage::CONTACT, peers);
         let (group, wish) = (host.to_string(), protocol::egress::Wish::default());
         let opened = gateway.open(check.clone(), host.clone(), group, order, wish);
         match opened.await? {

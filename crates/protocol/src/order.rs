@@ -35,6 +35,17 @@ pub struct CheckOrder {
 }
 
 impl CheckOrder {
+    /// The order of a check.
+    pub fn check(contact: impl Into<String>, peers: AskPeers) -> Self {
+        Self {
+            contact: contact.into(),
+            peers,
+            list: None,
+            walk: None,
+            delivery: None,
+        }
+    }
+
     /// Whether the order has at most one of list, walk and delivery.
     pub fn is_one(&self) -> bool {
         let asked = [
@@ -103,13 +114,7 @@ mod tests {
 
     #[test]
     fn an_order_has_only_the_members_of_its_mode() {
-        let mut order = CheckOrder {
-            contact: "a".to_owned(),
-            peers: AskPeers::Skip,
-            list: None,
-            walk: None,
-            delivery: None,
-        };
+        let mut order = CheckOrder::check("a", AskPeers::Skip);
         let text = serde_json::to_string(&order).unwrap();
         assert_eq!(text, r#"{"contact":"a","peers":"skip"}"#);
         order.walk = Some(WalkOrder { seed: 7 });

@@ -6,9 +6,7 @@
 //! breach ends the check. After `hello` a breach is the host's (`protocol`), before it ours.
 
 use protocol::limits::{PEERS_MAX, SOFTWARE_BYTES_MAX, TEXT_BYTES_MAX};
-use protocol::{
-    DeadReason, Event, Host, Instance, PeersOutcome, escaped, is_shown_safely, parse_line,
-};
+use protocol::{DeadReason, Event, Host, Instance, PeersOutcome, escaped, is_shown_safely};
 use thiserror::Error;
 
 use census::state::Verdict;
@@ -17,6 +15,7 @@ use protocol::egress::{Account, Budget, FailedSide};
 
 use crate::fault::ReportFault;
 use crate::lines::LineBreach;
+use crate::run::event_of;
 
 /// The events of a checker, up to the first breach.
 #[derive(Debug)]
@@ -93,16 +92,10 @@ impl Report {
 
     /// Takes the next line. Returns the names that it lists, to become candidates.
     pub fn accept(&mut self, line: &[u8]) -> Result<Vec<Host>, Breach> {
-        let event: Event = parse_line(line).map_err(|_why_does_not_matter| {
-            if self.progress == Progress::Nothing {
-                Breach::NoHello
-            } else {
-                Breach::NotAnEvent
-            }
-        })?;
-        if !event.is_within_bounds() {
-            return Err(Breach::OutOfBounds);
-        }
+        let Some(event) = event_of(line, self.progress != Progress::Nothing)? else {
+            self.progress = Progress::Hello;
+            return Ok(Vec::new());
+        };
         self.step(event)
     }
 
@@ -139,13 +132,6 @@ impl Report {
     fn step(&mut self, event: Event) -> Result<Vec<Host>, Breach> {
         use Progress::{Alive, Done, Hello, Judged, Nothing, PeersEnded};
         let finding = match (self.progress, event) {
-            (Nothing, Event::Hello { protocol, .. })
-                if protocol == protocol::limits::PROTOCOL_VERSION =>
-            {
-                self.progress = Hello;
-                return Ok(Vec::new());
-            }
-            (Nothing, _) => return Err(Breach::NoHello),
             (Hello, Event::Alive(instance)) => Verdict::Alive(harmless_instance(instance)),
             (Hello, Event::Moved { to }) => self.moved(to),
             (Hello, Event::OptedOut {}) => Verdict::OptedOut,
@@ -178,7 +164,9 @@ impl Report {
                 self.progress = Done;
                 return Ok(Vec::new());
             }
-            (Hello | Alive | PeersEnded | Judged | Done, _) => return Err(Breach::OutOfOrder),
+            (Nothing | Hello | Alive | PeersEnded | Judged | Done, _) => {
+                return Err(Breach::OutOfOrder);
+            }
         };
         self.progress = if matches!(finding, Verdict::Alive(_)) {
             Alive
@@ -220,11 +208,7 @@ pub fn conclude(
     stderr: &str,
 ) -> Result<Verdict, ReportFault> {
     if report.progress == Progress::Nothing {
-        let exit_code = end.map_or(0, |end| end.exit_code);
-        return Err(ReportFault::NoHello {
-            exit_code,
-            stderr: stderr.to_owned(),
-        });
+        return Err(ReportFault::no_hello(end, stderr));
     }
     let failed = !matches!(report.finding, Some(Verdict::Alive(_)));
     if failed && (!account.up || account.failed == FailedSide::Gateway) {
@@ -275,7 +259,7 @@ fn without_finding(report: &Report, end: Option<End>) -> DeadReason {
 }
 
 /// A checker escapes a host's texts. A compromised one may not.
-fn harmless(text: String) -> String {
+pub(crate) fn harmless(text: String) -> String {
     if is_shown_safely(&text) {
         text
     } else {

@@ -1,32 +1,19 @@
-//! Turns the lines of a run in delivery mode into an outcome for each message, or a fault of ours.
+//! What a run in delivery mode reads: an outcome for each message, or none at all.
 //!
-//! Takes lines of stdout, how the container ended and the gateway's account. Rejects everything
-//! outside the order of delivery mode: `hello`, a `posted` or `unposted` for each message in their
-//! order, `done`. Events of other modes are a breach here, and these are a breach there. After the
-//! first breach nothing of the run counts.
+//! Its order is a `posted` or `unposted` for each message, in their order. Events of other modes
+//! are a breach here, and these are a breach there.
 
-use protocol::container::End;
-use protocol::egress::{Account, FailedSide};
+use protocol::egress::Account;
 use protocol::{DeliveryOrder, Event, MessageOutcome, UnpostedReason};
 
 use crate::check::Breach;
-use crate::fault::ReportFault;
-use crate::run::RunReport;
+use crate::run::{Failure, Reading};
 
-/// The events of a run, up to the first breach.
+/// The events of a delivery.
 #[derive(Debug)]
 pub struct DeliveryReport {
     messages: usize,
-    progress: Progress,
     outcomes: Vec<MessageOutcome>,
-    breach: Option<Breach>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    Nothing,
-    Hello,
-    Done,
 }
 
 /// The result of a delivery.
@@ -43,13 +30,11 @@ impl DeliveryReport {
     pub fn new(order: &DeliveryOrder) -> Self {
         Self {
             messages: order.messages().len(),
-            progress: Progress::Nothing,
             outcomes: Vec::new(),
-            breach: None,
         }
     }
 
-    fn take(&mut self, message: u32, outcome: MessageOutcome) -> Result<(), Breach> {
+    fn take_outcome(&mut self, message: u32, outcome: MessageOutcome) -> Result<bool, Breach> {
         let next = self.outcomes.len();
         let is_next = usize::try_from(message).is_ok_and(|message| message == next);
         let is_stopped = self.outcomes.last().is_some_and(was_not_sent);
@@ -57,7 +42,7 @@ impl DeliveryReport {
             return Err(Breach::OutOfOrder);
         }
         self.outcomes.push(outcome);
-        Ok(())
+        Ok(self.outcomes.len() == self.messages)
     }
 }
 
@@ -74,87 +59,39 @@ fn is_answered(outcome: &MessageOutcome) -> bool {
     matches!(outcome, MessageOutcome::Answered { .. })
 }
 
-impl RunReport for DeliveryReport {
-    fn has_begun(&self) -> bool {
-        self.progress != Progress::Nothing
-    }
+impl Reading for DeliveryReport {
+    type Outcome = Delivery;
 
-    fn broken_by(&mut self, breach: Breach) {
-        self.breach = Some(breach);
-    }
-
-    fn breach(&self) -> Option<&Breach> {
-        self.breach.as_ref()
-    }
-
-    fn step(&mut self, event: Event) -> Result<(), Breach> {
-        use Progress::{Done, Hello, Nothing};
-        match (self.progress, event) {
-            (Nothing, Event::Hello { protocol, .. })
-                if protocol == protocol::limits::PROTOCOL_VERSION =>
-            {
-                self.progress = Hello;
-                Ok(())
-            }
-            (Nothing, _) => Err(Breach::NoHello),
-            (
-                Hello,
-                Event::Posted {
-                    message,
-                    status,
-                    retry_after_s,
-                },
-            ) => self.take(
+    fn take(&mut self, event: Event) -> Result<bool, Breach> {
+        match event {
+            Event::Posted {
                 message,
-                MessageOutcome::Answered {
+                status,
+                retry_after_s,
+            } => {
+                let outcome = MessageOutcome::Answered {
                     status,
                     retry_after_s,
-                },
-            ),
-            (Hello, Event::Unposted { message, reason }) => {
-                self.take(message, MessageOutcome::Unposted { reason })
+                };
+                self.take_outcome(message, outcome)
             }
-            (Hello, Event::Done { .. }) if self.outcomes.len() == self.messages => {
-                self.progress = Done;
-                Ok(())
+            Event::Unposted { message, reason } => {
+                self.take_outcome(message, MessageOutcome::Unposted { reason })
             }
-            (Hello | Done, _) => Err(Breach::OutOfOrder),
+            _ => Err(Breach::OutOfOrder),
         }
     }
-}
 
-/// The result of a run, from its events, how the container ended (`None` if we ended it for a
-/// breach), and the gateway's account.
-///
-/// # Errors
-/// A fault, if one of the three shows that the failure was ours.
-pub fn conclude(
-    report: DeliveryReport,
-    end: Option<End>,
-    account: &Account,
-    stderr: &str,
-) -> Result<Delivery, ReportFault> {
-    if report.progress == Progress::Nothing {
-        return Err(ReportFault::NoHello {
-            exit_code: end.map_or(0, |end| end.exit_code),
-            stderr: stderr.to_owned(),
-        });
+    fn is_answered(&self) -> bool {
+        self.outcomes.iter().any(is_answered)
     }
-    if report.breach.is_some() || account.sni_refused > 0 {
-        return Ok(Delivery::Failed);
+
+    fn read(self, _: &Account) -> Delivery {
+        Delivery::Ended(self.outcomes)
     }
-    let has_answers = report.outcomes.iter().any(is_answered);
-    if !has_answers && (!account.up || account.failed == FailedSide::Gateway) {
-        return Err(ReportFault::NetworkLost);
-    }
-    match report.progress {
-        Progress::Done if has_answers && account.connections == 0 => Err(ReportFault::NoConnection),
-        Progress::Done => Ok(Delivery::Ended(report.outcomes)),
-        Progress::Nothing | Progress::Hello if end.is_some_and(|end| end.exit_code == 0) => {
-            Err(ReportFault::OutputLost)
-        }
-        // Killed, out of memory, or crashed: what the host sent caused it.
-        Progress::Nothing | Progress::Hello => Ok(Delivery::Failed),
+
+    fn failed(_: Failure) -> Delivery {
+        Delivery::Failed
     }
 }
 

@@ -1,5 +1,6 @@
 //! Faults that a report shows.
 
+use protocol::container::End;
 use thiserror::Error;
 
 /// Why a container's report is worthless, not because of its host.
@@ -25,4 +26,13 @@ pub enum ReportFault {
     /// The gateway lost its network during the check, or closed a connection itself.
     #[error("the network was lost during the check")]
     NetworkLost,
+}
+
+impl ReportFault {
+    pub(crate) fn no_hello(end: Option<End>, stderr: &str) -> Self {
+        Self::NoHello {
+            exit_code: end.map_or(0, |end| end.exit_code),
+            stderr: stderr.to_owned(),
+        }
+    }
 }

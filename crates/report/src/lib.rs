@@ -16,5 +16,5 @@ pub mod walk;
 pub use self::check::{Breach, PeersSummary, Report, conclude};
 pub use self::fault::ReportFault;
 pub use self::lines::{LineBreach, Lines};
-pub use self::run::RunReport;
+pub use self::run::{Reading, Run};
 pub use self::stderr::Stderr;

@@ -1,48 +1,32 @@
-//! Turns the lines of a run in list mode into names, the text of a suffix list or proof, the reason
-//! why there is none, or a fault.
+//! What a run in list mode reads: names, the text of a suffix list or proof, or the reason why there
+//! is none.
 //!
-//! Takes lines of stdout, how the container ended and the gateway's account, and gives an
-//! [`Outcome`], which holds no verdict. Rejects everything outside the order of list mode: `hello`,
-//! `peers` or `suffix_lines` depending on the format, `listed` or `unlisted`, `done`. Events of a
-//! check are a breach here, and these are a breach in a check. After the first breach nothing of
-//! the run counts.
+//! Its order is `peers` or `suffix_lines` depending on the format, then `listed` or `unlisted`.
+//! Events of a check are a breach here, and these are a breach in a check.
 
 use std::collections::BTreeSet;
 
 use protocol::container::{End, Killed};
-use protocol::egress::{Account, Budget, FailedSide};
+use protocol::egress::{Account, Budget};
 use protocol::limits::{
-    EGRESS_BYTES_DOWN_MAX, PEERS_MAX, PROOF_TEXT_BYTES_MAX, SUFFIX_TEXT_BYTES_MAX, TEXT_BYTES_MAX,
+    EGRESS_BYTES_DOWN_MAX, PEERS_MAX, PROOF_TEXT_BYTES_MAX, SUFFIX_TEXT_BYTES_MAX,
 };
-use protocol::{
-    Event, Host, ListFormat, ListOrder, ListOutcome, UnlistedReason, escaped, is_shown_safely,
-};
+use protocol::{Event, Host, ListFormat, ListOrder, ListOutcome, UnlistedReason};
 use thiserror::Error;
 
-use crate::check::Breach;
-use crate::fault::ReportFault;
-use crate::run::RunReport;
+use crate::check::{Breach, harmless};
+use crate::run::{Failure, Reading};
 
-/// The events of a run, up to the first breach.
+/// The events of a reading.
 #[derive(Debug)]
 pub struct ListReport {
     format: ListFormat,
     names_max: u64,
-    progress: Progress,
     names_told: u64,
     /// The different names. The wire bounds them: [`PEERS_MAX`] names in 16 MiB of lines.
     names: BTreeSet<Host>,
     text: String,
     finding: Option<Finding>,
-    breach: Option<Breach>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
-    Nothing,
-    Hello,
-    Judged,
-    Done,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,46 +129,69 @@ fn words(reason: UnlistedReason, status: Option<u16>, to: Option<&str>) -> Strin
     }
 }
 
-impl RunReport for ListReport {
-    fn has_begun(&self) -> bool {
-        self.progress != Progress::Nothing
-    }
+impl Reading for ListReport {
+    type Outcome = Outcome;
 
-    fn broken_by(&mut self, breach: Breach) {
-        self.breach = Some(breach);
-    }
-
-    fn breach(&self) -> Option<&Breach> {
-        self.breach.as_ref()
-    }
-
-    fn step(&mut self, event: Event) -> Result<(), Breach> {
-        use Progress::{Done, Hello, Judged, Nothing};
+    fn take(&mut self, event: Event) -> Result<bool, Breach> {
         let text_bytes_max = text_bytes_max(self.format);
-        match (self.progress, event) {
-            (Nothing, Event::Hello { protocol, .. })
-                if protocol == protocol::limits::PROTOCOL_VERSION =>
-            {
-                self.progress = Hello;
-            }
-            (Nothing, _) => return Err(Breach::NoHello),
-            (Hello, Event::Peers { hosts }) if text_bytes_max == 0 => self.take_names(hosts)?,
-            (Hello, Event::SuffixLines { lines }) if text_bytes_max > 0 => {
+        match event {
+            Event::Peers { hosts } if text_bytes_max == 0 => self.take_names(hosts)?,
+            Event::SuffixLines { lines } if text_bytes_max > 0 => {
                 self.take_lines(&lines, text_bytes_max)?;
             }
-            (Hello, Event::Listed { outcome, dropped }) => {
+            Event::Listed { outcome, dropped } => {
                 self.finding = Some(Finding::Listed { outcome, dropped });
-                self.progress = Judged;
             }
-            (Hello, Event::Unlisted { reason, status, to }) => {
+            Event::Unlisted { reason, status, to } => {
                 let to = to.map(harmless);
                 self.finding = Some(Finding::Unlisted { reason, status, to });
-                self.progress = Judged;
             }
-            (Judged, Event::Done { .. }) => self.progress = Done,
-            (Hello | Judged | Done, _) => return Err(Breach::OutOfOrder),
+            _ => return Err(Breach::OutOfOrder),
         }
-        Ok(())
+        Ok(self.finding.is_some())
+    }
+
+    fn is_answered(&self) -> bool {
+        matches!(self.finding, Some(Finding::Listed { .. }))
+    }
+
+    fn read(self, account: &Account) -> Outcome {
+        let (outcome, dropped) = match self.finding {
+            Some(Finding::Listed { outcome, dropped }) => (outcome, dropped),
+            Some(Finding::Unlisted { .. }) if account.budget_hit == Some(Budget::Bytes) => {
+                return Outcome::Unread(Unread::TooLarge);
+            }
+            Some(Finding::Unlisted { reason, status, to }) => {
+                return Outcome::Unread(Unread::Unlisted { reason, status, to });
+            }
+            None => return Self::failed(Failure::Ended(None)),
+        };
+        match (self.format, outcome) {
+            (ListFormat::Suffixes, ListOutcome::Complete) => Outcome::Suffixes(self.text),
+            (ListFormat::Proof, ListOutcome::Complete) => Outcome::Proof(self.text),
+            (ListFormat::Suffixes | ListFormat::Proof, ListOutcome::Truncated) => {
+                Outcome::Unread(Unread::Truncated {
+                    bytes_max: text_bytes_max(self.format),
+                })
+            }
+            (_, _) if self.names.is_empty() => Outcome::Unread(Unread::Empty { dropped }),
+            (
+                ListFormat::Lines | ListFormat::Json | ListFormat::Ndjson | ListFormat::Csv,
+                outcome,
+            ) => Outcome::Names(NamesRead {
+                names: self.names,
+                dropped,
+                outcome,
+            }),
+        }
+    }
+
+    fn failed(why: Failure) -> Outcome {
+        Outcome::Unread(match why {
+            Failure::Breach(Some(breach)) => Unread::Breach(breach),
+            Failure::Breach(None) => Unread::Ended("it asked for another host, or without TLS"),
+            Failure::Ended(end) => Unread::Ended(how(end)),
+        })
     }
 }
 
@@ -194,12 +201,10 @@ impl ListReport {
         Self {
             format: order.format,
             names_max: u64::from(order.names_max).min(PEERS_MAX),
-            progress: Progress::Nothing,
             names_told: 0,
             names: BTreeSet::new(),
             text: String::new(),
             finding: None,
-            breach: None,
         }
     }
 
@@ -226,66 +231,6 @@ impl ListReport {
     }
 }
 
-/// The result of a run, from its events, how the container ended (`None` if we ended it for a
-/// breach), and the gateway's account.
-///
-/// # Errors
-/// A fault, if one of the three shows that the failure was ours. Nothing of the reading is kept
-/// then.
-pub fn conclude(
-    report: ListReport,
-    end: Option<End>,
-    account: &Account,
-    stderr: &str,
-) -> Result<Outcome, ReportFault> {
-    if report.progress == Progress::Nothing {
-        return Err(ReportFault::NoHello {
-            exit_code: end.map_or(0, |end| end.exit_code),
-            stderr: stderr.to_owned(),
-        });
-    }
-    if let Some(breach) = report.breach {
-        return Ok(Outcome::Unread(Unread::Breach(breach)));
-    }
-    let is_listed = matches!(report.finding, Some(Finding::Listed { .. }));
-    if !is_listed && (!account.up || account.failed == FailedSide::Gateway) {
-        return Err(ReportFault::NetworkLost);
-    }
-    let unread = |unread| Ok(Outcome::Unread(unread));
-    match report.finding {
-        None if end.is_some_and(|end| end.exit_code == 0) => Err(ReportFault::OutputLost),
-        None => unread(Unread::Ended(how(end))),
-        Some(_) if account.sni_refused > 0 => {
-            unread(Unread::Ended("it asked for another host, or without TLS"))
-        }
-        Some(Finding::Unlisted { .. }) if account.budget_hit == Some(Budget::Bytes) => {
-            unread(Unread::TooLarge)
-        }
-        Some(Finding::Unlisted { reason, status, to }) => {
-            unread(Unread::Unlisted { reason, status, to })
-        }
-        Some(Finding::Listed { .. }) if account.connections == 0 => Err(ReportFault::NoConnection),
-        Some(Finding::Listed { outcome, dropped }) => Ok(match (report.format, outcome) {
-            (ListFormat::Suffixes, ListOutcome::Complete) => Outcome::Suffixes(report.text),
-            (ListFormat::Proof, ListOutcome::Complete) => Outcome::Proof(report.text),
-            (ListFormat::Suffixes | ListFormat::Proof, ListOutcome::Truncated) => {
-                Outcome::Unread(Unread::Truncated {
-                    bytes_max: text_bytes_max(report.format),
-                })
-            }
-            (_, _) if report.names.is_empty() => Outcome::Unread(Unread::Empty { dropped }),
-            (
-                ListFormat::Lines | ListFormat::Json | ListFormat::Ndjson | ListFormat::Csv,
-                outcome,
-            ) => Outcome::Names(NamesRead {
-                names: report.names,
-                dropped,
-                outcome,
-            }),
-        }),
-    }
-}
-
 /// Most bytes of the text that a run passes on, line ends included; 0 for formats that hold names.
 fn text_bytes_max(format: ListFormat) -> usize {
     match format {
@@ -306,15 +251,6 @@ fn how(end: Option<End>) -> &'static str {
             ..
         }) => "at its deadline",
         Some(_) | None => "it crashed",
-    }
-}
-
-/// A checker escapes a host's texts. A compromised one may not.
-fn harmless(text: String) -> String {
-    if is_shown_safely(&text) {
-        text
-    } else {
-        escaped(text.as_bytes(), TEXT_BYTES_MAX)
     }
 }
 

@@ -11,7 +11,6 @@
 pub mod file;
 pub mod keep;
 pub mod once;
-pub mod run;
 pub mod suffix_list;
 
 use std::fmt;

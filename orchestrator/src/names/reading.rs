@@ -1,8 +1,8 @@
 //! Runs a container of the checker image that reads something from one host instead of checking it,
 //! from egress to its end.
 //!
-//! Returns what the container printed, and what gateway and launcher saw of it. Every fault is
-//! ours, and nothing is remembered of a reading with a fault.
+//! It returns an [`Ended`], never a verdict. Every fault is ours, and nothing is remembered of a
+//! reading with a fault.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,12 @@ use std::time::Duration;
 use gateway::{Egress, GatewayClient, Opened};
 use launcher::{Container, Frame, LauncherClient};
 use protocol::container::End;
-use protocol::egress::{Account, Deferral, Wish};
+use protocol::egress::{Deferral, Wish};
 use protocol::limits::STDERR_BYTES_KEPT;
-use protocol::{CheckId, CheckOrder, DeadReason, Host};
-use report::{Breach, Lines, RunReport, Stderr};
+use protocol::order::AskPeers;
+use protocol::{CheckId, CheckOrder, DeadReason, Host, ListOrder};
+use report::list::{ListReport, Outcome};
+use report::{Breach, Lines, Reading, Run, Stderr};
 use scheduler::slots::SLOT_WAIT_MAX;
 use tokio::time::timeout;
 
@@ -47,22 +49,39 @@ impl Ways {
     }
 }
 
+/// A container of the checker image, and what it is told.
 #[derive(Debug)]
-pub(crate) struct Errand<'a> {
-    pub(crate) host: &'a Host,
-    pub(crate) order: CheckOrder,
-    pub(crate) id: CheckId,
+pub struct Errand<'a> {
+    /// The host, which the order is for.
+    pub host: &'a Host,
+    pub order: CheckOrder,
+    /// The container's name.
+    pub id: CheckId,
     /// The host's registered domain, by which look-ups are paced.
-    pub(crate) group: String,
+    pub group: String,
 }
 
+impl<'a> Errand<'a> {
+    /// An errand with an order that only names the contact.
+    pub(crate) fn to(host: &'a Host, services: &Services) -> Self {
+        Self {
+            host,
+            order: CheckOrder::check(&*services.contact, AskPeers::Skip),
+            id: services.random.check_id(),
+            group: services.gate.names().registered_domain(host),
+        }
+    }
+}
+
+/// How an errand ended.
 #[derive(Debug)]
-pub(crate) enum Went<R> {
-    /// The container ran, with this result.
-    Ran(Ran<R>),
+pub enum Ended<T> {
+    Read(T),
     /// The host could not be reached. Whether it is alive is for its own check to find.
     Unreachable {
+        /// One of the gateway's reasons.
         reason: DeadReason,
+        /// What exactly went wrong, for people; escaped.
         detail: String,
     },
     /// The host can't be asked now.
@@ -71,24 +90,29 @@ pub(crate) enum Went<R> {
         retry_after: Duration,
     },
     Offline,
-}
-
-/// The result of a container.
-#[derive(Debug)]
-pub(crate) struct Ran<R> {
-    pub(crate) report: R,
-    /// `None` if we ended it because it broke the protocol.
-    pub(crate) end: Option<End>,
-    pub(crate) stderr: String,
-    pub(crate) account: Account,
+    Fault(Fault),
 }
 
 /// Runs a reading. Dropping the future ends the container and the connection to the host.
-pub(crate) async fn read<R: RunReport>(
+pub async fn read<R: Reading>(errand: Errand<'_>, reading: R, ways: &Ways) -> Ended<R::Outcome> {
+    run(errand, reading, ways)
+        .await
+        .unwrap_or_else(Ended::Fault)
+}
+
+/// Reads a list, or the proof, of this host.
+pub(crate) async fn list(host: &Host, list: ListOrder, services: &Services) -> Ended<Outcome> {
+    let reading = ListReport::new(&list);
+    let mut errand = Errand::to(host, services);
+    errand.order.list = Some(Box::new(list));
+    read(errand, reading, &Ways::of(services)).await
+}
+
+async fn run<R: Reading>(
     errand: Errand<'_>,
-    report: R,
+    reading: R,
     ways: &Ways,
-) -> Result<Went<R>, Fault> {
+) -> Result<Ended<R::Outcome>, Fault> {
     let Errand {
         host,
         order,
@@ -101,45 +125,40 @@ pub(crate) async fn read<R: RunReport>(
     let mut egress = match opened.await.map_err(Fault::Gateway)? {
         Opened::Ready(egress) => egress,
         Opened::Unreachable { reason, detail, .. } => {
-            return Ok(Went::Unreachable { reason, detail });
+            return Ok(Ended::Unreachable { reason, detail });
         }
-        Opened::Deferred { why, retry_after } => return Ok(Went::Deferred { why, retry_after }),
-        Opened::Offline => return Ok(Went::Offline),
+        Opened::Deferred { why, retry_after } => return Ok(Ended::Deferred { why, retry_after }),
+        Opened::Offline => return Ok(Ended::Offline),
     };
     let Some(_slot) = ways.slots.lease().await else {
-        return Ok(Went::Deferred {
+        return Ok(Ended::Deferred {
             why: Deferral::Full,
             retry_after: SLOT_WAIT_MAX,
         });
     };
-    let listening = listen(&id, host, report, &mut egress, ways);
-    let (report, end, stderr) = timeout(OVERDUE_AFTER, listening)
+    let listening = listen(&id, host, Run::new(reading), &mut egress, ways);
+    let (run, end, stderr) = timeout(OVERDUE_AFTER, listening)
         .await
         .map_err(|_elapsed| Fault::Overdue)??;
     // A reading does not prove that the address has a living instance.
     let account = egress.close(false).await.map_err(Fault::Gateway)?;
     let stderr = stderr.text(STDERR_BYTES_KEPT);
-    if report.breach().is_some() || !stderr.is_empty() {
-        let breach = report.breach().map(ToString::to_string);
+    if run.breach().is_some() || !stderr.is_empty() {
+        let breach = run.breach().map(ToString::to_string);
         tracing::warn!(%host, check.id = %id, breach, stderr, "the checker misbehaved");
     }
-    Ok(Went::Ran(Ran {
-        report,
-        end,
-        stderr,
-        account,
-    }))
+    Ok(Ended::Read(run.conclude(end, &account, &stderr)?))
 }
 
 /// Reads the container's output to its end. A breach of the protocol ends the container at once,
 /// because dropping it kills it.
-async fn listen<R: RunReport>(
+async fn listen<R: Reading>(
     id: &CheckId,
     host: &Host,
-    mut report: R,
+    mut run: Run<R>,
     egress: &mut Egress,
     ways: &Ways,
-) -> Result<(R, Option<End>, Stderr), Fault> {
+) -> Result<(Run<R>, Option<End>, Stderr), Fault> {
     let launched = ways.launcher.launch(id, host).await;
     let mut container: Container = launched.map_err(Fault::Launcher)?;
     let mut lines = Lines::default();
@@ -150,19 +169,19 @@ async fn listen<R: RunReport>(
             () = egress.lost() => return Err(Fault::GatewayLost),
         };
         let heard: Result<(), Breach> = match frame {
-            Frame::Stdout(bytes) => lines.push(&bytes, |line| report.accept(line)),
+            Frame::Stdout(bytes) => lines.push(&bytes, |line| run.accept(line)),
             Frame::Stderr(bytes) => stderr.push(&bytes),
             Frame::End(end) => {
                 if let Err(unfinished) = lines.finish() {
-                    report.broken_by(unfinished.into());
+                    run.broken_by(unfinished.into());
                 }
-                return Ok((report, Some(end), stderr));
+                return Ok((run, Some(end), stderr));
             }
             Frame::Fault(fault) => return Err(Fault::Launch(fault)),
         };
         if let Err(breach) = heard {
-            report.broken_by(breach);
-            return Ok((report, None, stderr));
+            run.broken_by(breach);
+            return Ok((run, None, stderr));
         }
     }
 }

@@ -10,15 +10,13 @@ use std::time::Duration;
 
 use ::push::elsewhere::PushServices;
 use ::push::elsewhere::wire::{Answer, Request};
-use protocol::order::AskPeers;
-use protocol::{CheckOrder, DeliveryOrder, Host};
-use report::delivery::{Delivery, DeliveryReport, conclude};
+use protocol::{DeliveryOrder, Host};
+use report::delivery::{Delivery, DeliveryReport};
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use crate::check::fault::Fault;
-use crate::names::reading::{self, Errand, Ran, Ways, Went};
+use crate::names::reading::{self, Ended, Errand, Ways};
 use crate::serve::socket::{Server, Talk};
 use crate::services::Services;
 
@@ -91,43 +89,19 @@ impl PushHandler {
 
     async fn deliver(&self, host: &Host, messages: DeliveryOrder) -> Answer {
         let report = DeliveryReport::new(&messages);
-        let errand = Errand {
-            host,
-            order: CheckOrder {
-                contact: self.services.contact.to_string(),
-                peers: AskPeers::Skip,
-                list: None,
-                walk: None,
-                delivery: Some(messages),
-            },
-            id: self.services.random.check_id(),
-            group: self.services.gate.names().registered_domain(host),
-        };
-        let went = reading::read(errand, report, &Ways::of(&self.services)).await;
-        let concluded = match went {
-            Ok(Went::Ran(Ran {
-                report,
-                end,
-                stderr,
-                account,
-            })) => conclude(report, end, &account, &stderr).map_err(Fault::from),
-            Ok(Went::Unreachable { reason, detail }) => {
-                return Answer::Unreachable {
-                    why: format!("{}: {detail}", reason.as_str()),
-                };
-            }
-            Ok(Went::Deferred { why, retry_after }) => {
-                return not_now(format!("not now: {why}"), retry_after);
-            }
-            Ok(Went::Offline) => return not_now("there is no network", AGAIN_AFTER),
-            Err(fault) => Err(fault),
-        };
-        match concluded {
-            Ok(Delivery::Ended(outcomes)) => Answer::Delivered { outcomes },
-            Ok(Delivery::Failed) => Answer::Unreachable {
+        let mut errand = Errand::to(host, &self.services);
+        errand.order.delivery = Some(messages);
+        match reading::read(errand, report, &Ways::of(&self.services)).await {
+            Ended::Read(Delivery::Ended(outcomes)) => Answer::Delivered { outcomes },
+            Ended::Read(Delivery::Failed) => Answer::Unreachable {
                 why: "the checker ended early, or broke the rules of a delivery".to_owned(),
             },
-            Err(fault) => {
+            Ended::Unreachable { reason, detail } => Answer::Unreachable {
+                why: format!("{}: {detail}", reason.as_str()),
+            },
+            Ended::Deferred { why, retry_after } => not_now(format!("not now: {why}"), retry_after),
+            Ended::Offline => not_now("there is no network", AGAIN_AFTER),
+            Ended::Fault(fault) => {
                 tracing::warn!(%host, %fault, "push messages could not be posted through our own fault");
                 not_now(fault.to_string(), AGAIN_AFTER)
             }

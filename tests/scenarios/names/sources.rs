@@ -11,10 +11,13 @@ use gateway::GatewayClient;
 use lab::personas::lists::{HOST, PODS, PODS_PATH, SUFFIX, SUFFIXES_PATH};
 use launcher::LauncherClient;
 use orchestrator::check::slot_queue::SlotQueue;
-use orchestrator::lists::run::{Ended, Ways, read};
 use orchestrator::lists::{Source, SourceName};
-use protocol::{CheckId, DeadReason, Host, ListFormat, ListOutcome, ListPath, UnlistedReason};
-use report::list::{Outcome, Unread};
+use orchestrator::reading::{Ended, Errand, Ways, read};
+use protocol::order::AskPeers;
+use protocol::{
+    CheckId, CheckOrder, DeadReason, Host, ListFormat, ListOutcome, ListPath, UnlistedReason,
+};
+use report::list::{ListReport, Outcome, Unread};
 use tests::world::{GATEWAY_SOCKET, LAUNCHER_SOCKET};
 use tests::{Options, Role, World};
 
@@ -39,12 +42,19 @@ struct Reader {
 }
 
 impl Reader {
-    async fn read(&mut self, host: &str, path: &str, format: ListFormat) -> Ended {
+    async fn read(&mut self, host: &str, path: &str, format: ListFormat) -> Ended<Outcome> {
         self.readings += 1;
-        let id = CheckId::from_random(self.readings);
         let source = source(host, path, format);
-        let group = host.to_owned();
-        read(&source.host, &source.list(), id, group, &self.ways).await
+        let errand = Errand {
+            host: &source.host,
+            order: CheckOrder {
+                list: Some(Box::new(source.list())),
+                ..CheckOrder::check(&*self.ways.contact, AskPeers::Skip)
+            },
+            id: CheckId::from_random(self.readings),
+            group: host.to_owned(),
+        };
+        read(errand, ListReport::new(&source.list()), &self.ways).await
     }
 
     async fn unlisted(&mut self, host: &str, path: &str) -> (UnlistedReason, Option<String>) {

@@ -123,13 +123,7 @@ impl Rig {
 }
 
 pub(crate) fn order() -> CheckOrder {
-    CheckOrder {
-        contact: "https://census.example/".to_owned(),
-        peers: AskPeers::Ask,
-        list: None,
-        walk: None,
-        delivery: None,
-    }
+    CheckOrder::check("https://census.example/", AskPeers::Ask)
 }
 
 /// Longest wait on a busy machine. It only ends a failed test.

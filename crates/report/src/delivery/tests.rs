@@ -1,6 +1,10 @@
 use kit::{HELLO, account, end};
 
 use super::*;
+use crate::fault::ReportFault;
+use crate::list::ListReport;
+use crate::run::{Run, feed};
+use crate::walk::WalkReport;
 use proptest::prelude::*;
 use protocol::order::delivery::{Message, MessageBody};
 use protocol::{Host, ListPath};
@@ -39,15 +43,8 @@ fn order() -> DeliveryOrder {
     DeliveryOrder::new(vec![message; 3]).unwrap()
 }
 
-fn feed(lines: &[&str]) -> DeliveryReport {
-    let mut report = DeliveryReport::new(&order());
-    for line in lines {
-        if let Err(breach) = report.accept(line.as_bytes()) {
-            report.broken_by(breach);
-            break;
-        }
-    }
-    report
+fn posted(lines: &[&str]) -> Run<DeliveryReport> {
+    feed(DeliveryReport::new(&order()), lines)
 }
 
 fn answered(status: u16, retry_after_s: Option<u64>) -> MessageOutcome {
@@ -77,7 +74,7 @@ fn a_whole_delivery_is_an_outcome_for_each_message() {
             [answered(201, None), answered(429, Some(90)), NOT_SENT],
         ),
     ] {
-        let delivery = conclude(feed(&lines), end(0), &account(), "");
+        let delivery = posted(&lines).conclude(end(0), &account(), "");
         assert_eq!(delivery, Ok(Delivery::Ended(expect.to_vec())));
     }
 }
@@ -94,12 +91,12 @@ fn what_is_not_in_the_order_of_its_messages_makes_all_of_it_fail() {
         &[HELLO, FIRST, SECOND, LAST, DONE, DONE],
         &[HELLO, HELLO],
     ] {
-        let report = feed(lines);
+        let report = posted(lines);
         assert_eq!(report.breach(), Some(&Breach::OutOfOrder), "{lines:?}");
-        let delivery = conclude(report, None, &account(), "");
+        let delivery = report.conclude(None, &account(), "");
         assert_eq!(delivery, Ok(Delivery::Failed), "{lines:?}");
     }
-    let late = feed(&[
+    let late = posted(&[
         HELLO,
         r#"{"posted":{"message":0,"status":429,"retry_after_s":86401}}"#,
     ]);
@@ -110,9 +107,9 @@ fn what_is_not_in_the_order_of_its_messages_makes_all_of_it_fail() {
 #[test]
 fn a_delivery_may_say_nothing_of_its_host() {
     for other in OTHERS {
-        let report = feed(&[HELLO, FIRST, other]);
+        let report = posted(&[HELLO, FIRST, other]);
         assert_eq!(report.breach(), Some(&Breach::OutOfOrder), "{other}");
-        let delivery = conclude(report, None, &account(), "");
+        let delivery = report.conclude(None, &account(), "");
         assert_eq!(
             delivery,
             Ok(Delivery::Failed),
@@ -123,56 +120,49 @@ fn a_delivery_may_say_nothing_of_its_host() {
         let mut check = crate::check::Report::new(Host::parse("host.example").unwrap());
         check.accept(HELLO.as_bytes()).unwrap();
         assert_eq!(check.accept(said.as_bytes()), Err(Breach::OutOfOrder));
-        let mut walk = crate::walk::WalkReport::default();
-        walk.accept(HELLO.as_bytes()).unwrap();
-        assert_eq!(walk.accept(said.as_bytes()), Err(Breach::OutOfOrder));
+        let walk = feed(WalkReport::default(), &[HELLO, said]);
+        assert_eq!(walk.breach(), Some(&Breach::OutOfOrder));
         let order = protocol::ListOrder {
             path: ListPath::parse("/x").unwrap(),
             format: protocol::ListFormat::Json,
             names_max: 5,
         };
-        let mut list = crate::list::ListReport::new(&order);
-        list.accept(HELLO.as_bytes()).unwrap();
-        assert_eq!(list.accept(said.as_bytes()), Err(Breach::OutOfOrder));
+        let list = feed(ListReport::new(&order), &[HELLO, said]);
+        assert_eq!(list.breach(), Some(&Breach::OutOfOrder));
     }
 }
 
 #[test]
 fn what_fails_on_our_side_is_a_fault() {
-    let former = conclude(feed(&[]), end(70), &account(), "the order");
+    let former = posted(&[]).conclude(end(70), &account(), "the order");
     assert!(matches!(
         former,
         Err(ReportFault::NoHello { exit_code: 70, .. })
     ));
-    let cut = conclude(feed(&[HELLO, FIRST]), end(0), &account(), "");
+    let cut = posted(&[HELLO, FIRST]).conclude(end(0), &account(), "");
     assert_eq!(cut, Err(ReportFault::OutputLost));
     let down = Account {
         up: false,
         ..account()
     };
     let unsent = r#"{"unposted":{"message":0,"reason":"http"}}"#;
-    let lost = conclude(
-        feed(&[HELLO, unsent, UNSENT, LAST_UNSENT, DONE]),
-        end(0),
-        &down,
-        "",
-    );
+    let lost = posted(&[HELLO, unsent, UNSENT, LAST_UNSENT, DONE]).conclude(end(0), &down, "");
     assert_eq!(lost, Err(ReportFault::NetworkLost));
     let unconnected = Account {
         connections: 0,
         ..account()
     };
     let whole = [HELLO, FIRST, SECOND, LAST, DONE];
-    let made_up = conclude(feed(&whole), end(0), &unconnected, "");
+    let made_up = posted(&whole).conclude(end(0), &unconnected, "");
     assert_eq!(made_up, Err(ReportFault::NoConnection));
     // A crash that the host caused is no fault of ours.
-    let crashed = conclude(feed(&[HELLO, FIRST]), end(134), &account(), "");
+    let crashed = posted(&[HELLO, FIRST]).conclude(end(134), &account(), "");
     assert_eq!(crashed, Ok(Delivery::Failed));
     let stranger = Account {
         sni_refused: 1,
         ..account()
     };
-    let elsewhere = conclude(feed(&whole), end(0), &stranger, "");
+    let elsewhere = posted(&whole).conclude(end(0), &stranger, "");
     assert_eq!(elsewhere, Ok(Delivery::Failed));
 }
 
@@ -190,7 +180,7 @@ proptest! {
         ),
     ) {
         let lines: Vec<&str> = std::iter::once(HELLO).chain(lines).collect();
-        if let Ok(Delivery::Ended(outcomes)) = conclude(feed(&lines), end(0), &account(), "") {
+        if let Ok(Delivery::Ended(outcomes)) = posted(&lines).conclude(end(0), &account(), "") {
             prop_assert_eq!(outcomes.len(), 3);
             prop_assert_eq!(lines.len(), 5);
         }

@@ -2,6 +2,8 @@ use kit::{HELLO, account, end};
 
 use super::*;
 use crate::check::Report;
+use crate::fault::ReportFault;
+use crate::run::{Run, feed};
 use census::state::Verdict;
 use proptest::prelude::*;
 use protocol::ListPath;
@@ -40,19 +42,12 @@ fn order(format: ListFormat) -> ListOrder {
     }
 }
 
-fn feed(format: ListFormat, lines: &[&str]) -> ListReport {
-    let mut report = ListReport::new(&order(format));
-    for line in lines {
-        if let Err(breach) = report.accept(line.as_bytes()) {
-            report.broken_by(breach);
-            break;
-        }
-    }
-    report
+fn run(format: ListFormat, lines: &[&str]) -> Run<ListReport> {
+    feed(ListReport::new(&order(format)), lines)
 }
 
 fn read(format: ListFormat, lines: &[&str]) -> Result<Outcome, ReportFault> {
-    conclude(feed(format, lines), end(0), &account(), "")
+    run(format, lines).conclude(end(0), &account(), "")
 }
 
 fn unread(format: ListFormat, lines: &[&str]) -> String {
@@ -117,19 +112,19 @@ fn a_source_that_fails_is_told_with_its_reason() {
         unread(lines, &[HELLO, odd, DONE]),
         "it redirects to \\x1b[2J"
     );
-    let crashed = conclude(feed(lines, &[HELLO, PEERS]), end(134), &account(), "");
+    let crashed = run(lines, &[HELLO, PEERS]).conclude(end(134), &account(), "");
     assert!(matches!(crashed, Ok(Outcome::Unread(Unread::Ended(_)))));
     let over = Account {
         budget_hit: Some(Budget::Bytes),
         ..account()
     };
-    let cut = conclude(feed(lines, &[HELLO, UNLISTED]), end(0), &over, "");
+    let cut = run(lines, &[HELLO, UNLISTED]).conclude(end(0), &over, "");
     assert!(matches!(cut, Ok(Outcome::Unread(Unread::TooLarge))));
     let astray = Account {
         sni_refused: 1,
         ..account()
     };
-    let lied = conclude(feed(lines, &[HELLO, PEERS, LISTED]), end(0), &astray, "");
+    let lied = run(lines, &[HELLO, PEERS, LISTED]).conclude(end(0), &astray, "");
     assert!(matches!(lied, Ok(Outcome::Unread(Unread::Ended(_)))));
 }
 
@@ -137,12 +132,7 @@ fn a_source_that_fails_is_told_with_its_reason() {
 fn what_fails_on_our_side_is_a_fault() {
     let lines = ListFormat::Lines;
     // A checker without list mode rejects the order.
-    let former = conclude(
-        feed(lines, &[]),
-        end(70),
-        &account(),
-        "fedicensus-checker: the order",
-    );
+    let former = run(lines, &[]).conclude(end(70), &account(), "fedicensus-checker: the order");
     let Err(fault @ ReportFault::NoHello { exit_code: 70, .. }) = former else {
         panic!("{former:?}");
     };
@@ -150,31 +140,25 @@ fn what_fails_on_our_side_is_a_fault() {
         fault.to_string().contains("build the checker's image"),
         "{fault}"
     );
-    let other = conclude(
-        feed(lines, &[r#"{"hello":{"protocol":99,"checker":"9.0.0"}}"#]),
+    let other = run(lines, &[r#"{"hello":{"protocol":99,"checker":"9.0.0"}}"#]).conclude(
         end(0),
         &account(),
         "",
     );
     assert!(matches!(other, Err(ReportFault::NoHello { .. })));
-    let lost = conclude(feed(lines, &[HELLO, PEERS]), end(0), &account(), "");
+    let lost = run(lines, &[HELLO, PEERS]).conclude(end(0), &account(), "");
     assert!(matches!(lost, Err(ReportFault::OutputLost)));
     let down = Account {
         up: false,
         ..account()
     };
-    let down = conclude(feed(lines, &[HELLO, UNLISTED, DONE]), end(0), &down, "");
+    let down = run(lines, &[HELLO, UNLISTED, DONE]).conclude(end(0), &down, "");
     assert!(matches!(down, Err(ReportFault::NetworkLost)));
     let unconnected = Account {
         connections: 0,
         ..account()
     };
-    let made_up = conclude(
-        feed(lines, &[HELLO, PEERS, LISTED]),
-        end(0),
-        &unconnected,
-        "",
-    );
+    let made_up = run(lines, &[HELLO, PEERS, LISTED]).conclude(end(0), &unconnected, "");
     assert!(matches!(made_up, Err(ReportFault::NoConnection)));
 }
 
@@ -199,7 +183,7 @@ fn a_check_may_not_speak_of_lists_and_a_list_not_of_its_host() {
     }
     for (_, format) in ListFormat::ALL {
         for event in EVENTS {
-            let report = feed(format, &[HELLO, event]);
+            let report = run(format, &[HELLO, event]);
             let takes_text = [ListFormat::Suffixes, ListFormat::Proof].contains(&format);
             let belongs = [LISTED, UNLISTED].contains(&event)
                 || (event == PEERS && !takes_text)
@@ -218,14 +202,13 @@ fn report_of(event: &str) -> Breach {
 #[test]
 fn more_than_was_asked_for_is_a_breach() {
     let lines = ListFormat::Lines;
-    let report = feed(lines, &[HELLO, PEERS, PEERS, LISTED]);
+    let report = run(lines, &[HELLO, PEERS, PEERS, LISTED]);
     assert_eq!(report.breach(), Some(&Breach::OutOfBounds));
     let text = unread(lines, &[HELLO, PEERS, PEERS, LISTED]);
     assert!(text.contains("broke the rules"), "{text}");
     let line = format!(r#"{{"suffix_lines":{{"lines":["{}"]}}}}"#, "x".repeat(1023));
     for (format, fit) in [(ListFormat::Suffixes, 2048), (ListFormat::Proof, 4)] {
-        let mut report = ListReport::new(&order(format));
-        report.accept(HELLO.as_bytes()).unwrap();
+        let mut report = run(format, &[HELLO]);
         for _ in 0..fit {
             report.accept(line.as_bytes()).unwrap();
         }

@@ -1,6 +1,8 @@
 use kit::{HELLO, account, end};
 
 use super::*;
+use crate::fault::ReportFault;
+use crate::run::{Run, feed};
 use proptest::prelude::*;
 
 const PEERS: &str = r#"{"peers":{"hosts":["b.example","a.example"]}}"#;
@@ -21,25 +23,13 @@ const OTHERS: [&str; 8] = [
     r#"{"suffix_lines":{"lines":["// x"]}}"#,
 ];
 
-fn feed(lines: &[&str]) -> WalkReport {
-    let mut report = WalkReport::default();
-    for line in lines {
-        if let Err(breach) = report.accept(line.as_bytes()) {
-            report.broken_by(breach);
-            break;
-        }
-    }
-    report
+fn walked(lines: &[&str]) -> Run<WalkReport> {
+    feed(WalkReport::default(), lines)
 }
 
 #[test]
 fn a_whole_walk_is_its_hosts() {
-    let walk = conclude(
-        feed(&[HELLO, PEERS, PEERS, WALKED, DONE]),
-        end(0),
-        &account(),
-        "",
-    );
+    let walk = walked(&[HELLO, PEERS, PEERS, WALKED, DONE]).conclude(end(0), &account(), "");
     let hosts = ["a.example", "b.example"].map(|name| Host::parse(name).unwrap());
     let expect = Walk {
         outcome: WalkOutcome::Complete,
@@ -49,7 +39,9 @@ fn a_whole_walk_is_its_hosts() {
         retry_after_s: None,
     };
     assert_eq!(walk, Ok(expect));
-    let busy = conclude(feed(&[HELLO, BUSY, DONE]), end(0), &account(), "").unwrap();
+    let busy = walked(&[HELLO, BUSY, DONE])
+        .conclude(end(0), &account(), "")
+        .unwrap();
     assert_eq!(
         (busy.outcome, busy.retry_after_s),
         (WalkOutcome::Unresponsive, Some(90))
@@ -60,9 +52,9 @@ fn a_whole_walk_is_its_hosts() {
 #[test]
 fn a_walk_may_say_nothing_of_its_host() {
     for other in OTHERS {
-        let report = feed(&[HELLO, PEERS, other]);
+        let report = walked(&[HELLO, PEERS, other]);
         assert_eq!(report.breach(), Some(&Breach::OutOfOrder), "{other}");
-        let walk = conclude(report, None, &account(), "").unwrap();
+        let walk = report.conclude(None, &account(), "").unwrap();
         assert_eq!(walk, Walk::failed(), "nothing of it counts: {other}");
     }
     let mut check = crate::check::Report::new(Host::parse("host.example").unwrap());
@@ -73,20 +65,19 @@ fn a_walk_may_say_nothing_of_its_host() {
         format: protocol::ListFormat::Json,
         names_max: 5,
     };
-    let mut list = crate::list::ListReport::new(&order);
-    list.accept(HELLO.as_bytes()).unwrap();
-    assert_eq!(list.accept(WALKED.as_bytes()), Err(Breach::OutOfOrder));
+    let list = feed(crate::list::ListReport::new(&order), &[HELLO, WALKED]);
+    assert_eq!(list.breach(), Some(&Breach::OutOfOrder));
 }
 
 #[test]
 fn more_than_a_walk_may_bring_is_a_breach() {
     let many = r#"{"walked":{"outcome":"complete","requests":41,"posts":1}}"#;
-    assert_eq!(feed(&[HELLO, many]).breach(), Some(&Breach::OutOfOrder));
+    assert_eq!(walked(&[HELLO, many]).breach(), Some(&Breach::OutOfOrder));
     let names: Vec<String> = (0..500)
         .map(|number| format!("\"h{number}.example\""))
         .collect();
     let line = format!(r#"{{"peers":{{"hosts":[{}]}}}}"#, names.join(","));
-    let mut report = feed(&[HELLO]);
+    let mut report = walked(&[HELLO]);
     for _ in 0..20 {
         report.accept(line.as_bytes()).unwrap();
     }
@@ -95,32 +86,27 @@ fn more_than_a_walk_may_bring_is_a_breach() {
 
 #[test]
 fn what_fails_on_our_side_is_a_fault() {
-    let former = conclude(feed(&[]), end(70), &account(), "the order");
+    let former = walked(&[]).conclude(end(70), &account(), "the order");
     assert!(matches!(
         former,
         Err(ReportFault::NoHello { exit_code: 70, .. })
     ));
-    let cut = conclude(feed(&[HELLO, PEERS]), end(0), &account(), "");
+    let cut = walked(&[HELLO, PEERS]).conclude(end(0), &account(), "");
     assert_eq!(cut, Err(ReportFault::OutputLost));
     let down = Account {
         up: false,
         ..account()
     };
-    let lost = conclude(feed(&[HELLO, BUSY, DONE]), end(0), &down, "");
+    let lost = walked(&[HELLO, BUSY, DONE]).conclude(end(0), &down, "");
     assert_eq!(lost, Err(ReportFault::NetworkLost));
     let unconnected = Account {
         connections: 0,
         ..account()
     };
-    let made_up = conclude(
-        feed(&[HELLO, PEERS, WALKED, DONE]),
-        end(0),
-        &unconnected,
-        "",
-    );
+    let made_up = walked(&[HELLO, PEERS, WALKED, DONE]).conclude(end(0), &unconnected, "");
     assert_eq!(made_up, Err(ReportFault::NoConnection));
     // A crash that the host caused is no fault of ours.
-    let crashed = conclude(feed(&[HELLO, PEERS]), end(134), &account(), "");
+    let crashed = walked(&[HELLO, PEERS]).conclude(end(134), &account(), "");
     assert_eq!(crashed, Ok(Walk::failed()));
 }
 
@@ -134,7 +120,7 @@ proptest! {
         ),
     ) {
         let lines: Vec<&str> = std::iter::once(HELLO).chain(lines).collect();
-        if let Ok(walk) = conclude(feed(&lines), end(0), &account(), "") {
+        if let Ok(walk) = walked(&lines).conclude(end(0), &account(), "") {
             prop_assert!(walk.hosts.is_empty() || lines.contains(&WALKED) || lines.contains(&BUSY));
             let strange = lines.iter().any(|line| OTHERS.contains(line));
             prop_assert!(walk.hosts.is_empty() || !strange);

@@ -14,9 +14,9 @@ use store::{Memories, StoreError};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::run::{self, Ended, Ways};
 use super::{Source, suffix_list};
 use crate::names::policy::SuffixPlace;
+use crate::names::reading::{self, Ended};
 use crate::services::Services;
 use report::list::{NamesRead, Outcome};
 
@@ -167,9 +167,7 @@ async fn turn(
     if let Some(why) = refused.map_err(Later::fault)? {
         return trouble(why);
     }
-    let group = services.gate.names().registered_domain(&source.host);
-    let (ways, id) = (Ways::of(services), services.random.check_id());
-    match run::read(&source.host, &source.list(), id, group, &ways).await {
+    match reading::list(&source.host, source.list(), services).await {
         Ended::Read(Outcome::Names(read)) => take_names(source, before, read, services).await,
         Ended::Read(Outcome::Suffixes(text)) => take_suffixes(before, text, place, services).await,
         // No source has that format.

@@ -10,7 +10,7 @@ use report::list::{NamesRead, Outcome};
 
 use super::Source;
 use super::keep::refusal;
-use super::run::{self, Ended, Ways};
+use crate::names::reading::{self, Ended};
 use crate::services::Services;
 
 /// The names of the source at this address.
@@ -30,9 +30,7 @@ pub async fn names(
     if let Some(why) = refused.map_err(|error| error.to_string())? {
         return Err(why);
     }
-    let group = services.gate.names().registered_domain(&source.host);
-    let (ways, id) = (Ways::of(services), services.random.check_id());
-    match run::read(&source.host, &source.list(), id, group, &ways).await {
+    match reading::list(&source.host, source.list(), services).await {
             Ended::Read(Outcome::Names(NamesRead {
                 outcome: ListOutcome::Complete,
                 names,

@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use census::backoff::Answer;
 use protocol::egress::Deferral;
-use protocol::order::AskPeers;
-use protocol::{CheckOrder, Host, WalkOrder, WalkOutcome};
-use report::walk::{Walk, WalkReport, conclude};
+use protocol::{Host, WalkOrder, WalkOutcome};
+use report::walk::{Walk, WalkReport};
 use store::{LastWalk, StoreError, WalkTimes};
 
 use crate::check::fault::Fault;
-use crate::names::reading::{self, Errand, Ran, Ways, Went};
+use crate::names::reading::{self, Ended, Errand, Ways};
 use crate::services::Services;
 
 /// Least time between two walks through a host: the conversations of one week name hardly a host
@@ -123,32 +122,16 @@ async fn may_be_walked(host: &Host, services: &Services) -> Result<Option<String
 
 /// Runs a walk to its end, or returns why there was none.
 async fn walk(host: &Host, services: &Services) -> Result<Walk, Visit> {
-    let order = CheckOrder {
-        contact: services.contact.to_string(),
-        peers: AskPeers::Skip,
-        list: None,
-        walk: Some(WalkOrder {
-            seed: services.random.seed(),
-        }),
-        delivery: None,
-    };
-    let errand = Errand {
-        host,
-        order,
-        id: services.random.check_id(),
-        group: services.gate.names().registered_domain(host),
-    };
-    let went = reading::read(errand, WalkReport::default(), &Ways::of(services)).await;
-    match went.map_err(Visit::Fault)? {
-        Went::Ran(Ran {
-            report,
-            end,
-            stderr,
-            account,
-        }) => conclude(report, end, &account, &stderr).map_err(|fault| Visit::Fault(fault.into())),
-        Went::Unreachable { .. } => Ok(Walk::failed()),
-        Went::Deferred { why, retry_after } => Err(Visit::Deferred { why, retry_after }),
-        Went::Offline => Err(Visit::Offline),
+    let mut errand = Errand::to(host, services);
+    errand.order.walk = Some(WalkOrder {
+        seed: services.random.seed(),
+    });
+    match reading::read(errand, WalkReport::default(), &Ways::of(services)).await {
+        Ended::Read(walk) => Ok(walk),
+        Ended::Unreachable { .. } => Ok(Walk::failed()),
+        Ended::Deferred { why, retry_after } => Err(Visit::Deferred { why, retry_after }),
+        Ended::Offline => Err(Visit::Offline),
+        Ended::Fault(fault) => Err(Visit::Fault(fault)),
     }
 }
 

@@ -16,7 +16,7 @@ use protocol::{Host, ListFormat, ListOrder, ListPath, UnlistedReason};
 use tokio::time::timeout;
 
 use super::proof_limit::{Busy, DOMAIN_EVERY, ProofLimit};
-use crate::lists::run::{self, Ended, Ways};
+use crate::names::reading::{self, Ended};
 use crate::services::Services;
 use report::list::{Outcome, Unread};
 
@@ -73,8 +73,7 @@ impl Visits {
             Ok(turn) => turn,
             Err(busy) => return too_soon(busy),
         };
-        let (ways, id) = (Ways::of(&self.services), self.services.random.check_id());
-        let reading = run::read(host, &list, id, domain, &ways);
+        let reading = reading::list(host, list, &self.services);
         let answer = timeout(READING_TIME_MAX, reading)
             .await
             .map_or_else(|_elapsed| too_slow(), answer_of);
@@ -129,7 +128,7 @@ fn cannot_tell(why: impl Into<String>, wait: Duration) -> Answer {
 }
 
 /// The intake's answer for a reading. The host's behaviour is an answer, a failure of ours is not.
-fn answer_of(ended: Ended) -> Answer {
+fn answer_of(ended: Ended<Outcome>) -> Answer {
     match ended {
         Ended::Read(Outcome::Proof(text)) => Answer::Proof {
             lines: text

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use protocol::order::delivery::{Message, MessageBody};
 use protocol::{DeliveryOrder, Event, ListPath, MessageOutcome, limits};
-use report::delivery::{Delivery, DeliveryReport, conclude};
-use report::{Breach, Lines, RunReport};
+use report::delivery::{Delivery, DeliveryReport};
+use report::{Breach, Lines, Run};
 
 use crate::input::{pieces, survives_the_way, with_hello};
 
@@ -32,7 +32,7 @@ pub fn check(data: &[u8]) {
 
 fn hear(pieces: &[&[u8]]) -> String {
     let mut lines = Lines::default();
-    let mut report = DeliveryReport::new(&ORDER);
+    let mut report = Run::new(DeliveryReport::new(&ORDER));
     let mut accepted = Vec::new();
     let mut outcome = Ok(());
     for piece in pieces {
@@ -52,16 +52,12 @@ fn hear(pieces: &[&[u8]]) -> String {
     }
     assert!(accepted.len() <= MESSAGES + 2);
     let has_breach = report.breach().is_some();
-    let delivery = conclude(
-        report,
-        (!has_breach).then(|| kit::end(0)).flatten(),
-        &kit::account(),
-        "",
-    );
+    let end = (!has_breach).then(|| kit::end(0)).flatten();
+    let delivery = report.conclude(end, &kit::account(), "");
     if let Ok(Delivery::Ended(outcomes)) = &delivery {
         assert!(!has_breach);
         assert_eq!(outcomes.len(), MESSAGES);
-        assert!(matches!(accepted.last(), Some(Event::Done { .. })));
+        assert!(accepted.len() > MESSAGES);
         for outcome in outcomes {
             survives_the_way(outcome);
             if let MessageOutcome::Answered { retry_after_s, .. } = outcome {

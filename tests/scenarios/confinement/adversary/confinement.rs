@@ -110,13 +110,7 @@ impl Starter {
 
     async fn run(&self, check: CheckId, host: &str, order: &str) -> anyhow::Result<Outcome> {
         let host = Host::parse(host)?;
-        let order = CheckOrder {
-            contact: format!("adversary {order}"),
-            peers: AskPeers::Skip,
-            list: None,
-            walk: None,
-            delivery: None,
-        };
+        let order = CheckOrder::check(format!("adversary {order}"), AskPeers::Skip);
         let egress = self.open(&check, &host, order).await?;
         let mut container = self.launcher.launch(&check, &host).await?;
         let mut stdout = Vec::new();

@@ -143,13 +143,7 @@ impl Bench {
             check: CheckId::from_random(self.next),
             host: Host::parse("a.lab.test").unwrap(),
             group: "lab.test".to_owned(),
-            order: CheckOrder {
-                contact: "https://census.example/".to_owned(),
-                peers: AskPeers::Ask,
-                list: None,
-                walk: None,
-                delivery: None,
-            },
+            order: CheckOrder::check("https://census.example/", AskPeers::Ask),
             wish: Wish::default(),
         };
         open(&self.shared, &wanted).await
