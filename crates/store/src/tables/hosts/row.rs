@@ -8,7 +8,7 @@ use census::group::Place;
 use census::state::{Before, OptedOutBy, Record, State};
 use census::time::Timestamp;
 use protocol::{Host, Instance};
-use rusqlite::{Connection, OptionalExtension as _, Row, named_params};
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, named_params};
 
 use crate::db::error::StoreError;
 
@@ -110,38 +110,27 @@ pub(crate) fn find(connection: &Connection, host: &Host) -> Result<Option<HostRo
 
 /// Inserts a row. The caller has checked that there is none of this name.
 pub(crate) fn insert(connection: &Connection, record: &Record) -> Result<(), StoreError> {
-    let state = StateColumns::of(&record.state);
-    connection.prepare_cached(INSERT)?.execute(named_params! {
+    let identity = named_params! {
         ":name": record.host.as_str(),
-        ":state": record.state.name().as_str(),
-        ":since": record.since.0,
-        ":state_before": state.before,
-        ":count": state.count,
-        ":gone": state.gone,
-        ":gone_last": state.gone_last,
-        ":target": state.target,
-        ":opted_out_by": state.opted_out_by,
-        ":hidden": record.hidden,
-        ":refuses": record.refuses,
-        ":software": record.instance.software,
-        ":version": record.instance.version,
-        ":open_registrations": record.instance.open_registrations,
-        ":variant": record.instance.variant,
         ":first_seen": record.first_seen.0,
-        ":last_alive": record.last_alive.map(|at| at.0),
-        ":last_checked": record.last_checked.map(|at| at.0),
-        ":due": record.due.map(|at| at.0),
-        ":doublings": record.doublings,
-        ":alive_count": record.alive_count,
-    })?;
-    Ok(())
+    };
+    write(connection, INSERT, record, identity)
 }
 
 /// Writes all columns that a verdict may change.
 pub(crate) fn update(connection: &Connection, id: i64, record: &Record) -> Result<(), StoreError> {
+    write(connection, UPDATE, record, named_params! { ":id": id })
+}
+
+/// Runs a statement with all columns that a verdict may change, and `more`.
+fn write(
+    connection: &Connection,
+    statement: &str,
+    record: &Record,
+    more: &[(&str, &dyn ToSql)],
+) -> Result<(), StoreError> {
     let state = StateColumns::of(&record.state);
-    connection.prepare_cached(UPDATE)?.execute(named_params! {
-        ":id": id,
+    let columns = named_params! {
         ":state": record.state.name().as_str(),
         ":since": record.since.0,
         ":state_before": state.before,
@@ -161,7 +150,9 @@ pub(crate) fn update(connection: &Connection, id: i64, record: &Record) -> Resul
         ":due": record.due.map(|at| at.0),
         ":doublings": record.doublings,
         ":alive_count": record.alive_count,
-    })?;
+    };
+    let values = [columns, more].concat();
+    connection.prepare_cached(statement)?.execute(&*values)?;
     Ok(())
 }
 
