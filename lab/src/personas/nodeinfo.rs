@@ -58,111 +58,77 @@ fn elsewhere(table: &mut Table) {
         .clone()
         .route("/claimed", Answer::json(&document("claimed", "1")));
     let untouched = "victim.invalid";
-    let wanted = Expectation::dead(&[DeadReason::NodeinfoElsewhere]);
-    pointed(
-        table,
-        "elsewhere-invalid",
-        "Claims the NodeInfo of a name that nobody admits",
-        &[3],
-        wanted.clone(),
-        &pointer("2.0", &format!("https://{untouched}/nodeinfo/2.0")),
-    );
     table.add_untouchable(
         untouched,
         "Is claimed by elsewhere-invalid.lab.test, and its name is none to be admitted",
         &[3],
     );
-    pointed(
-        table,
-        "elsewhere-address",
-        "Claims the NodeInfo of an address",
-        &[3],
-        wanted.clone(),
-        &pointer("2.0", "https://127.0.0.1/nodeinfo/2.0"),
-    );
-    pointed(
-        table,
-        "elsewhere-metadata",
-        "Points to a cloud's metadata service",
-        &[3, 25],
-        wanted.clone(),
-        &pointer("2.0", "http://169.254.169.254/latest/meta-data/"),
-    );
-    let parent = Expectation::dead(&[DeadReason::NodeinfoElsewhere]);
-    pointed(
-        table,
-        "elsewhere-port",
-        "Points to another port of its own",
-        &[5],
-        parent,
-        &pointer("2.0", "https://elsewhere-port.lab.test:8443/nodeinfo/2.0"),
-    );
+    let of_another = "Claims the NodeInfo of a name that nobody admits";
+    let metadata = "http://169.254.169.254/latest/meta-data/";
+    let port = "https://elsewhere-port.lab.test:8443/nodeinfo/2.0";
+    for (name, plays, facts, href) in [
+        (
+            "invalid",
+            of_another,
+            &[3][..],
+            &*format!("https://{untouched}/nodeinfo/2.0"),
+        ),
+        (
+            "address",
+            "Claims the NodeInfo of an address",
+            &[3],
+            "https://127.0.0.1/nodeinfo/2.0",
+        ),
+        (
+            "metadata",
+            "Points to a cloud's metadata service",
+            &[3, 25],
+            metadata,
+        ),
+        ("port", "Points to another port of its own", &[5], port),
+    ] {
+        let wanted = Expectation::dead(&[DeadReason::NodeinfoElsewhere]);
+        let name = format!("elsewhere-{name}");
+        pointed(table, &name, plays, facts, wanted, &pointer("2.0", href));
+    }
 }
 
 fn addresses(table: &mut Table) {
-    let alive = Expectation::alive;
-    pointed(
-        table,
-        "href-relative",
-        "Has a relative NodeInfo address",
-        &[5],
-        alive(),
-        &pointer("2.0", DOCUMENT),
-    );
-    pointed(
-        table,
-        "href-dotted",
-        "Has one relative to well-known",
-        &[5],
-        alive(),
-        &pointer("2.0", "../nodeinfo/2.0"),
-    );
-    pointed(
-        table,
-        "href-port",
-        "Names port 443",
-        &[5],
-        alive(),
-        &pointer("2.0", "https://href-port.lab.test:443/nodeinfo/2.0"),
-    );
-    pointed(
-        table,
-        "href-case",
-        "Writes its name in capitals",
-        &[10],
-        alive(),
-        &pointer("2.0", "https://HREF-Case.LAB.test/nodeinfo/2.0"),
-    );
-    pointed(
-        table,
-        "href-dot",
-        "Writes its name with a last dot",
-        &[10],
-        alive(),
-        &pointer("2.0", "https://href-dot.lab.test./nodeinfo/2.0"),
-    );
-    pointed(
-        table,
-        "href-http",
-        "Has a NodeInfo address of plain HTTP",
-        &[4],
-        alive(),
-        &pointer("2.0", "http://href-http.lab.test/nodeinfo/2.0"),
-    );
+    let port = "https://href-port.lab.test:443/nodeinfo/2.0";
+    let case = "https://HREF-Case.LAB.test/nodeinfo/2.0";
+    let dot = "https://href-dot.lab.test./nodeinfo/2.0";
+    let http = "http://href-http.lab.test/nodeinfo/2.0";
+    for (name, plays, fact, href) in [
+        ("relative", "Has a relative NodeInfo address", 5, DOCUMENT),
+        (
+            "dotted",
+            "Has one relative to well-known",
+            5,
+            "../nodeinfo/2.0",
+        ),
+        ("port", "Names port 443", 5, port),
+        ("case", "Writes its name in capitals", 10, case),
+        ("dot", "Writes its name with a last dot", 10, dot),
+        ("http", "Has a NodeInfo address of plain HTTP", 4, http),
+    ] {
+        let name = format!("href-{name}");
+        let pointer = pointer("2.0", href);
+        pointed(table, &name, plays, &[fact], Expectation::alive(), &pointer);
+    }
 }
 
 fn odd_addresses(table: &mut Table) {
-    let alive = Expectation::alive;
     let unicode = "xn--bcher-kva.lab.test";
     let play = living(unicode, "mastodon", "4.5.2").route(
         WELL_KNOWN,
         Answer::json(&pointer("2.0", "https://Bücher.lab.test/nodeinfo/2.0")),
     );
+    let wanted = Expectation::alive();
     table.add(
         unicode,
         "Writes its name as a U-label",
         &[10, 17],
-        alive(),
+        wanted,
         play,
     );
     let wanted = Expectation::dead(&[
@@ -170,22 +136,27 @@ fn odd_addresses(table: &mut Table) {
         DeadReason::NodeinfoElsewhere,
         DeadReason::NotNodeinfo,
     ]);
-    pointed(
-        table,
-        "href-garbage",
-        "Has a NodeInfo address that is none",
-        &[5],
-        wanted.clone(),
-        &pointer("2.0", "https://[::/"),
-    );
-    pointed(
-        table,
-        "href-script",
-        "Has a NodeInfo address that is a script",
-        &[5],
-        wanted,
-        &pointer("2.0", "javascript:alert(1)"),
-    );
+    for (name, plays, href) in [
+        (
+            "href-garbage",
+            "Has a NodeInfo address that is none",
+            "https://[::/",
+        ),
+        (
+            "href-script",
+            "Has a NodeInfo address that is a script",
+            "javascript:alert(1)",
+        ),
+    ] {
+        pointed(
+            table,
+            name,
+            plays,
+            &[5],
+            wanted.clone(),
+            &pointer("2.0", href),
+        );
+    }
 }
 
 fn links(table: &mut Table) {
@@ -349,46 +320,33 @@ fn documents(table: &mut Table) {
 fn odd_software(table: &mut Table) {
     let alive = Expectation::alive;
     let not = || Expectation::dead(&[DeadReason::NotNodeinfo]);
-    documented(
-        table,
-        "version-number",
-        "Has a number as its version",
-        &[10],
-        alive(),
-        |value| {
-            set(value, "software", json!({"name": "mastodon", "version": 4}));
-        },
-    );
-    documented(
-        table,
-        "name-number",
-        "Has a number as its software's name",
-        &[10],
-        not(),
-        |value| {
-            set(value, "software", json!({"name": 7, "version": "1"}));
-        },
-    );
-    documented(
-        table,
-        "name-absent",
-        "Says nothing of its software",
-        &[10],
-        not(),
-        |value| {
-            set(value, "software", json!({}));
-        },
-    );
-    documented(
-        table,
-        "name-empty",
-        "Has software without a name",
-        &[10],
-        not(),
-        |value| {
-            set(value, "software", json!({"name": "", "version": "1"}));
-        },
-    );
+    let number = json!({"name": "mastodon", "version": 4});
+    let unnamed = json!({"name": "", "version": "1"});
+    for (name, plays, wanted, software) in [
+        (
+            "version-number",
+            "Has a number as its version",
+            alive(),
+            number,
+        ),
+        (
+            "name-number",
+            "Has a number as its software's name",
+            not(),
+            json!({"name": 7, "version": "1"}),
+        ),
+        (
+            "name-absent",
+            "Says nothing of its software",
+            not(),
+            json!({}),
+        ),
+        ("name-empty", "Has software without a name", not(), unnamed),
+    ] {
+        documented(table, name, plays, &[10], wanted, |value| {
+            set(value, "software", software);
+        });
+    }
 }
 
 fn none(table: &mut Table) {

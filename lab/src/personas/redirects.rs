@@ -171,105 +171,79 @@ fn detours(table: &mut Table) {
 }
 
 fn within(table: &mut Table) {
-    let alive = Expectation::alive;
-    for (name, plays, location) in [
+    let file = "/api/nodeinfo.json";
+    for (name, plays, origin) in [
+        ("relative", "Keeps its NodeInfo at a relative address", ""),
+        ("dotted", "Keeps it at one relative to well-known", ".."),
         (
-            "redirect-relative",
-            "Keeps its NodeInfo at a relative address",
-            "/api/nodeinfo.json".to_owned(),
-        ),
-        (
-            "redirect-dotted",
-            "Keeps it at one relative to well-known",
-            "../api/nodeinfo.json".to_owned(),
-        ),
-        (
-            "redirect-whole",
+            "whole",
             "Keeps it at a whole address",
-            "https://redirect-whole.lab.test/api/nodeinfo.json".to_owned(),
+            "https://redirect-whole.lab.test",
         ),
         (
-            "redirect-http",
+            "http",
             "Redirects to plain HTTP, which is raised",
-            "http://redirect-http.lab.test/api/nodeinfo.json".to_owned(),
+            "http://redirect-http.lab.test",
         ),
         (
-            "redirect-443",
+            "443",
             "Redirects to port 443, which is ours",
-            "https://redirect-443.lab.test:443/api/nodeinfo.json".to_owned(),
+            "https://redirect-443.lab.test:443",
         ),
         (
-            "redirect-case",
+            "case",
             "Redirects to itself in capitals",
-            "https://REDIRECT-CASE.lab.test./api/nodeinfo.json".to_owned(),
+            "https://REDIRECT-CASE.lab.test.",
         ),
     ] {
-        let host = format!("{name}.lab.test");
-        let play = living(&host, "mastodon", "4.5.2");
+        let host = format!("redirect-{name}.lab.test");
         let pointer = super::shapes::pointer("2.0", DOCUMENT);
-        let play = play
-            .route(WELL_KNOWN, Answer::redirect(302, &location))
-            .route("/api/nodeinfo.json", Answer::json(&pointer));
-        table.add(&host, plays, &[24], alive(), play);
+        let play = living(&host, "mastodon", "4.5.2")
+            .route(
+                WELL_KNOWN,
+                Answer::redirect(302, &format!("{origin}{file}")),
+            )
+            .route(file, Answer::json(&pointer));
+        table.add(&host, plays, &[24], Expectation::alive(), play);
     }
 }
 
 fn to_self(table: &mut Table) {
-    let same = || Expectation::dead(&[DeadReason::RedirectToSelf]);
-    persona(
-        table,
-        "self-same",
-        "Redirects to the same page",
-        &[24],
-        same(),
-        301,
-        &well_known("self-same.lab.test"),
-    );
-    persona(
-        table,
-        "self-relative",
-        "Redirects to the same page, relatively",
-        &[24],
-        same(),
-        302,
-        WELL_KNOWN,
-    );
-    persona(
-        table,
-        "self-http",
-        "Redirects to the same page over plain HTTP",
-        &[24],
-        same(),
-        301,
-        "http://self-http.lab.test/.well-known/nodeinfo",
-    );
-    persona(
-        table,
-        "self-case",
-        "Redirects to the same page in capitals",
-        &[24],
-        same(),
-        301,
-        &well_known("SELF-CASE.Lab.Test"),
-    );
-    persona(
-        table,
-        "self-dot",
-        "Redirects to the same page with a last dot",
-        &[24],
-        same(),
-        308,
-        &well_known("self-dot.lab.test."),
-    );
-    persona(
-        table,
-        "self-port",
-        "Redirects to the same page with its port",
-        &[24],
-        same(),
-        301,
-        "https://self-port.lab.test:443/.well-known/nodeinfo",
-    );
+    for (name, how, status, location) in [
+        ("same", "", 301, well_known("self-same.lab.test")),
+        ("relative", ", relatively", 302, WELL_KNOWN.to_owned()),
+        (
+            "http",
+            " over plain HTTP",
+            301,
+            format!("http://self-http.lab.test{WELL_KNOWN}"),
+        ),
+        (
+            "case",
+            " in capitals",
+            301,
+            well_known("SELF-CASE.Lab.Test"),
+        ),
+        (
+            "dot",
+            " with a last dot",
+            308,
+            well_known("self-dot.lab.test."),
+        ),
+        (
+            "port",
+            " with its port",
+            301,
+            well_known("self-port.lab.test:443"),
+        ),
+    ] {
+        let (name, plays) = (
+            format!("self-{name}"),
+            format!("Redirects to the same page{how}"),
+        );
+        let wanted = Expectation::dead(&[DeadReason::RedirectToSelf]);
+        persona(table, &name, &plays, &[24], wanted, status, &location);
+    }
 }
 
 fn loops(table: &mut Table) {
