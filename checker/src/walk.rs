@@ -107,11 +107,8 @@ async fn dialect(fetcher: &mut Fetcher) -> Result<Dialect, Ended> {
         // These publish their peers, or have no conversations of this kind.
         Family::Lemmy
         | Family::PieFed
-        | Family::Mbin
-        | Family::PeerTube
-        | Family::Funkwhale
-        | Family::Owncast
         | Family::Pixelfed
+        | Family::Rows
         | Family::Unknown
         | Family::Silent => Err(Ended::plain(WalkOutcome::None)),
     }

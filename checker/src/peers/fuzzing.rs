@@ -12,21 +12,24 @@ use tokio::sync::mpsc;
 use super::feed::Pieces;
 use super::page::{Shape, read_page};
 use super::sink::Sink;
-use super::software::{funkwhale, lemmy, mastodon, mbin, misskey, owncast, peertube};
+use super::software::{ENDPOINTS, lemmy, mastodon, misskey};
 use crate::emit::Emitter;
 
-/// Every shape of an answer, by the module that requests it. `PieFed` has Lemmy's.
-static SHAPES: [(&str, &Shape); 9] = [
-    ("mastodon", &mastodon::SHAPE),
-    ("misskey", &misskey::SHAPE),
-    ("lemmy", &lemmy::SHAPE),
-    ("lemmy site", &lemmy::SITE_SHAPE),
-    ("mbin", &mbin::SHAPE),
-    ("peertube following", &peertube::FOLLOWING),
-    ("peertube followers", &peertube::FOLLOWERS),
-    ("funkwhale", &funkwhale::SHAPE),
-    ("owncast", &owncast::SHAPE),
-];
+/// A shape of an answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Form(&'static Shape);
+
+/// All of them. `PieFed` has Lemmy's.
+pub fn forms() -> impl Iterator<Item = Form> {
+    let of_modules = [
+        &mastodon::SHAPE,
+        &misskey::SHAPE,
+        &lemmy::SHAPE,
+        &lemmy::SITE_SHAPE,
+    ];
+    let of_rows = ENDPOINTS.iter().map(|endpoint| &endpoint.shape);
+    of_modules.into_iter().chain(of_rows).map(Form)
+}
 
 /// The result of reading an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,14 +41,9 @@ pub struct Reading {
     pub page: Option<(bool, u64, Option<String>)>,
 }
 
-pub fn shapes() -> impl Iterator<Item = &'static str> {
-    SHAPES.iter().map(|(name, _)| *name)
-}
-
 /// Reads an answer that comes in `pieces` with the check's own reader, and takes at most
-/// `peers_max` names. `None` for an unknown shape, or if stdout fails.
-pub fn read(shape: &str, pieces: &[&[u8]], own: &Host, peers_max: u64) -> Option<Reading> {
-    let (_, shape) = SHAPES.iter().find(|(name, _)| *name == shape)?;
+/// `peers_max` names. `None` if stdout fails.
+pub fn read(form: Form, pieces: &[&[u8]], own: &Host, peers_max: u64) -> Option<Reading> {
     let (sender, queue) = mpsc::channel(pieces.len().max(1));
     for piece in pieces {
         sender.try_send(Ok(Bytes::copy_from_slice(piece))).ok()?;
@@ -54,7 +52,7 @@ pub fn read(shape: &str, pieces: &[&[u8]], own: &Host, peers_max: u64) -> Option
     let kept = Kept::default();
     let emitter = Emitter::new(Box::new(kept.clone()), STDOUT_BYTES_MAX);
     let mut sink = Sink::new(emitter, Some(own.clone()), peers_max);
-    let page = read_page(Pieces::guarded(queue), shape, &mut sink).ok();
+    let page = read_page(Pieces::guarded(queue), form.0, &mut sink).ok();
     sink.finish(PeersOutcome::Complete).ok()?;
     Some(Reading {
         printed: kept.take(),

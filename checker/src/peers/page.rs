@@ -35,6 +35,20 @@ pub(crate) struct Shape {
     pub(crate) without_list: WithoutList,
 }
 
+impl Shape {
+    /// Lists below these keys, whose elements have their name at one of `names`.
+    pub(crate) const fn of(lists: &'static [&'static str], names: &'static [&'static str]) -> Self {
+        Self {
+            lists,
+            names,
+            inside: &[],
+            shunned: &[],
+            cursors: &[],
+            without_list: WithoutList::NoAnswer,
+        }
+    }
+}
+
 /// What an object without a list means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WithoutList {

@@ -1,7 +1,8 @@
 use super::*;
 use crate::emit::Emitter;
 use crate::emit::tests::Kept;
-use crate::peers::{funkwhale, lemmy, mastodon, mbin, misskey, owncast, peertube};
+use crate::peers::software::endpoints;
+use crate::peers::{lemmy, mastodon, misskey};
 use proptest::prelude::*;
 use protocol::{Event, Host, PeersOutcome};
 
@@ -24,6 +25,10 @@ fn read(document: &[u8], shape: &'static Shape) -> (Option<Page>, String, u64) {
         }
     }
     (page, names.join(" "), dropped)
+}
+
+fn shape_of(software: &str) -> &'static Shape {
+    &endpoints(software).next().unwrap().shape
 }
 
 /// `expect` holds the names, the number of dropped elements, and whether it was such a list.
@@ -122,20 +127,22 @@ fn the_other_families_are_read() {
     );
     check(
         r#"{"instances":[{"domain":"a.example","software":"mbin"}]}"#,
-        &mbin::SHAPE,
+        shape_of("mbin"),
         ("a.example", 0, true),
     );
     let follow = r#"{"total":1,"data":[{"follower":{"host":"own.example"},"following":{"host":"a.example"},"state":"accepted"}]}"#;
-    check(follow, &peertube::FOLLOWING, ("a.example", 0, true));
-    check(follow, &peertube::FOLLOWERS, ("", 0, true));
+    let [following, followers] = ["a.example", ""].map(|names| (names, 0, true));
+    let mut both = endpoints("peertube").map(|endpoint| &endpoint.shape);
+    check(follow, both.next().unwrap(), following);
+    check(follow, both.next().unwrap(), followers);
     check(
         r#"{"count":2,"next":"https://evil.example/","results":[{"name":"a.example"},{"name":null}]}"#,
-        &funkwhale::SHAPE,
+        shape_of("funkwhale"),
         ("a.example", 1, true),
     );
     check(
         r#"{"servers":[{"iri":"https://a.example/x"},{"iri":"user@b.example"}]}"#,
-        &owncast::SHAPE,
+        shape_of("owncast"),
         ("a.example b.example", 0, true),
     );
 }

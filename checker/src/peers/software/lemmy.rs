@@ -12,12 +12,13 @@ use crate::peers::page::{Shape, WithoutList};
 
 /// Lists of linked instances, by version: `linked` below `federated_instances`, or pages of views.
 pub(in crate::peers) static SHAPE: Shape = Shape {
-    lists: &["federated_instances", "linked", "items", "data"],
-    names: &["domain"],
     inside: &["instance"],
     shunned: &["blocked"],
     cursors: &["next_page"],
-    without_list: WithoutList::NoAnswer,
+    ..Shape::of(
+        &["federated_instances", "linked", "items", "data"],
+        &["domain"],
+    )
 };
 
 /// The list within the description of a site, which lacks the list if federation is off.

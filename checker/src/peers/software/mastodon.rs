@@ -5,17 +5,13 @@
 //! names anyway. The list is missing in limited federation mode or if the operator hides it.
 
 use crate::peers::feed::{Session, Stop};
-use crate::peers::page::{Shape, WithoutList};
+use crate::peers::page::Shape;
 
 pub(in crate::peers) const PATH: &str = "/api/v1/instance/peers";
 
 pub(in crate::peers) static SHAPE: Shape = Shape {
-    lists: &[],
-    names: &["domain"],
-    inside: &[],
     shunned: &["suspended_at"],
-    cursors: &[],
-    without_list: WithoutList::NoAnswer,
+    ..Shape::of(&[], &["domain"])
 };
 
 pub(in crate::peers) async fn collect(session: &mut Session<'_>) -> Result<(), Stop> {

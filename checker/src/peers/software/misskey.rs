@@ -7,19 +7,15 @@
 
 use super::mastodon;
 use crate::peers::feed::{Session, Stop};
-use crate::peers::page::{Shape, WithoutList};
+use crate::peers::page::Shape;
 
 const PATH: &str = "/api/federation/instances";
 
 const PAGE_ITEMS: u64 = 100;
 
 pub(in crate::peers) static SHAPE: Shape = Shape {
-    lists: &[],
-    names: &["host"],
-    inside: &[],
     shunned: &["isSuspended", "isBlocked"],
-    cursors: &[],
-    without_list: WithoutList::NoAnswer,
+    ..Shape::of(&[], &["host"])
 };
 
 /// Requests the flat list, then pages until one is not full.

@@ -2,7 +2,7 @@
 //! are kept, and only names are returned.
 
 use crate::input::{OWN, is_canonical, pieces};
-use checker::peers::fuzzing::{Reading, read, shapes};
+use checker::peers::fuzzing::{Reading, forms, read};
 use checker::peers::peer_name;
 use protocol::limits::LINE_BYTES_MAX;
 use protocol::{Event, Host, PeersOutcome};
@@ -11,16 +11,16 @@ use protocol::{Event, Host, PeersOutcome};
 const PEERS_MAX: u64 = 40;
 
 pub fn check(document: &[u8]) {
-    for shape in shapes() {
-        let whole = read(shape, &[document], &OWN, PEERS_MAX).expect("stdout takes all");
+    for form in forms() {
+        let whole = read(form, &[document], &OWN, PEERS_MAX).expect("stdout takes all");
         let names = names(&whole);
         assert_eq!(
-            read(shape, &pieces(document), &OWN, PEERS_MAX),
+            read(form, &pieces(document), &OWN, PEERS_MAX),
             Some(whole),
-            "{shape}: it matters how an answer is cut"
+            "{form:?}: it matters how an answer is cut"
         );
         // A broken connection loses no earlier name and adds none.
-        let half = read(shape, &[&document[..document.len() / 2]], &OWN, PEERS_MAX);
+        let half = read(form, &[&document[..document.len() / 2]], &OWN, PEERS_MAX);
         assert!(names.starts_with(&self::names(&half.expect("stdout takes all"))));
     }
     if let Ok(text) = std::str::from_utf8(document) {
