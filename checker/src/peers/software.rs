@@ -46,9 +46,9 @@ impl Family {
             "piefed" => Self::PieFed,
             "pixelfed" => Self::Pixelfed,
             other if endpoints(other).next().is_some() => Self::Rows,
-            "hubzilla" | "red" | "redmatrix" | "gnusocial" | "gnu social" | "gnu-social"
-            | "diaspora" | "writefreely" | "wordpress" | "mobilizon" | "nodebb" | "discourse"
-            | "matrix" | "synapse" | "dendrite" | "conduit" => Self::Silent,
+            "gnusocial" | "gnu social" | "gnu-social" | "diaspora" | "writefreely"
+            | "wordpress" | "mobilizon" | "nodebb" | "discourse" | "matrix" | "synapse"
+            | "dendrite" | "conduit" => Self::Silent,
             _ if about.activitypub => Self::Unknown,
             _ => Self::Silent,
         }
@@ -120,6 +120,13 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
         path: "/api/federation/servers",
         paging: Paging::Whole,
         shape: Shape::of(&["servers"], &["iri"]),
+    },
+    // The hubs whose channels it has met.
+    Endpoint {
+        software: &["hubzilla", "red", "redmatrix"],
+        path: "/sitelist?start={}&limit=500&order=url",
+        paging: Paging::Start(500),
+        shape: Shape::of(&["entries"], &["url"]),
     },
 ];
 
