@@ -87,6 +87,7 @@ fn tell_the_loop(sheet: &mut Sheet, live: &LiveState) {
     sheet.one(&table::IN_FLIGHT, live.in_flight as f64);
     sheet.one(&table::CHECKS_ALLOWED, f64::from(live.pace.checks_allowed));
     sheet.one(&table::CHECKS_ALLOWED_MAX, f64::from(live.pace.checks_max));
+    sheet.put(&table::CHECKS_LIMITED, [(&*live.pace.limited_by, 1.0)]);
     sheet.one(&table::STARTS_ALLOWED, live.pace.starts_per_second);
     let classes = Class::ALL.map(|class| {
         let count = live.pace.under_way.get(class.as_str());

@@ -45,6 +45,7 @@ metrics! {
     IN_FLIGHT: Gauge "fedicensus_checks_in_flight" [] "Hosts being checked or written.";
     CHECKS_ALLOWED: Gauge "fedicensus_checks_allowed" [] "Containers that may run at once now, by what the engine and the machine sustain.";
     CHECKS_ALLOWED_MAX: Gauge "fedicensus_checks_allowed_max" [] "Upper limit of that: setting `checks_max`.";
+    CHECKS_LIMITED: Gauge "fedicensus_checks_limited" ["by"] "1, with what keeps more containers from running as its label: `checks_max`, `memory`, `processor`, `engine`, `dials`, `paces`, or `demand` if no more hosts are due.";
     STARTS_ALLOWED: Gauge "fedicensus_starts_per_second_max" [] "Hosts that are opened a second at most, by the load.";
     UNDER_WAY: Gauge "fedicensus_checks_under_way" ["class"] "Hosts being opened or checked, by class.";
     WAITING: Gauge "fedicensus_failures_waiting" [] "Failures that wait for confirmation.";
