@@ -3,9 +3,9 @@
 
 pub mod commit_verdict;
 pub mod egress;
-pub mod fault;
 mod input;
 mod outcome;
+pub mod services;
 pub mod slot_queue;
 
 use std::time::Duration;
@@ -25,11 +25,11 @@ use scheduler::slots::SLOT_WAIT_MAX;
 use tokio::time::{Instant, timeout};
 
 use crate::check::egress::{Way, open};
-use crate::check::fault::Fault;
 pub use crate::check::input::Check;
 use crate::check::outcome::Evidence;
-use crate::meters::labels::Phase;
-use crate::services::Services;
+use crate::check::services::Services;
+use crate::ground::fault::Fault;
+use crate::ground::meters::labels::Phase;
 
 /// After this, the launcher is taken to hang: it ends a container at the check's deadline. The 150
 /// s cover the engine's time to create, start, kill and remove the container.

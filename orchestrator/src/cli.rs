@@ -25,10 +25,10 @@ use protocol::Host;
 
 use self::token::TokenCommand;
 use crate::config::{Config, ConfigError, SETTINGS, Values, flag_name};
-use crate::names::walks;
+use crate::discover::walks;
+use crate::ground::clock::Random;
 use crate::roles;
 use crate::serve::control::{By, Request};
-use crate::services::clock::Random;
 
 /// The settings file if none is named.
 const DEFAULT_FILE: &str = "/etc/fedicensus.toml";

@@ -4,7 +4,6 @@
 //! value's origin and what to write instead.
 
 mod derived;
-pub mod input_file;
 mod intake;
 mod push;
 mod settings_file;
@@ -23,9 +22,9 @@ use protocol::Host;
 use site::facts::{Intake, Push, Reading};
 use thiserror::Error;
 
-use crate::lists::file::SourcesError;
-use crate::lists::{self, Source};
-use crate::names::policy::{self, ListError, SuffixPlace};
+use crate::admit::policy::{self, OwnListError, SuffixPlace};
+use crate::discover::lists::file::SourcesError;
+use crate::discover::lists::{self, Source};
 use crate::publish::pages::About;
 use crate::publish::{Imprint, Publisher};
 use scheduler::slots::concurrency::Bounds;
@@ -91,10 +90,8 @@ pub enum ConfigError {
     #[error("settings file {}: {problem}", path.display())]
     File { path: PathBuf, problem: String },
     /// The list of public suffixes is unusable.
-    #[error(
-        "{error}. Replace it (before the last update it was {}.old), or remove it to use the built-in list", path.display()
-    )]
-    SuffixList { path: PathBuf, error: ListError },
+    #[error(transparent)]
+    SuffixList(#[from] OwnListError),
     /// The file of sources is unusable.
     #[error("setting `sources`: {0}")]
     Sources(#[from] SourcesError),
@@ -307,7 +304,7 @@ impl Config {
     }
 
     /// The census's own list of public suffixes. Reads its file, if there is one.
-    pub fn suffixes(&self) -> Result<Suffixes, ConfigError> {
+    pub fn suffixes(&self) -> Result<Suffixes, OwnListError> {
         self.suffix_list.list()
     }
 

@@ -30,12 +30,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::check::fault::Fault;
+use crate::check::services::Services;
 use crate::check::slot_queue::Signal;
 use crate::config::Config;
+use crate::ground::fault::Fault;
 use crate::publish::round::Done;
 use crate::publish::signature;
-use crate::services::Services;
 
 use clock_watch::ClockWatch;
 use orders::Ordered;

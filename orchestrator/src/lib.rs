@@ -6,7 +6,8 @@
 //! ```
 //!
 //! `daemon` runs the loop (①), `check` contains ② to ④ on one screen and commits its verdict (⑤ ⑥),
-//! `publish` writes the files (⑦). ARCHITECTURE.md has the whole table.
+//! `publish` writes the files (⑦). ARCHITECTURE.md has the whole table. All of them use
+//! `ground`, which imports none of them.
 
 pub mod cli;
 pub mod config;
@@ -15,13 +16,13 @@ pub mod roles;
 pub mod daemon;
 
 pub mod check;
-pub mod names;
 pub mod publish;
+
+pub mod admit;
+pub mod discover;
+pub mod groups;
 
 pub mod inspect;
 pub mod serve;
 
-pub mod services;
-
-pub use names::{lists, reading};
-pub use services::meters;
+pub mod ground;

@@ -23,6 +23,8 @@ use files::Disk;
 use store::{Listed, Reader, StateName, StoreError};
 use thiserror::Error;
 
+use crate::ground::meters::labels::Dumped;
+
 /// Whether the published list has a host that must leave it, or can't be read.
 pub fn names_withdrawn(public_dir: &Path, reader: &Reader) -> bool {
     let mut rows = dump::standing_rows(&::publish::current(public_dir))
@@ -66,6 +68,17 @@ pub enum PublishError {
         "the list is published, but new pages are not, and the former ones stay without hosts that left: {0}"
     )]
     Pages(#[source] pages::PagesError),
+}
+
+impl PublishError {
+    /// What the metrics call it.
+    pub fn outcome(&self) -> Dumped {
+        match self {
+            Self::HeldBack(_) => Dumped::HeldBack,
+            Self::Unrecorded(_) | Self::Unsigned(_) | Self::Pages(_) => Dumped::Incomplete,
+            Self::Store(_) | Self::Dump(_) | Self::ReadBack(_) | Self::Swap(_) => Dumped::Failed,
+        }
+    }
 }
 
 /// Where a census publishes, and under which name.

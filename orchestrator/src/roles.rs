@@ -17,12 +17,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use crate::admit::gate::{self, NameGate};
+use crate::check::services::Services;
 use crate::check::slot_queue::SlotQueue;
 use crate::config::Config;
 use crate::daemon::{Daemon, Live, ORDERS_MAX};
-use crate::lists;
-use crate::names::gate::{self, NameGate};
-use crate::names::{groups, walks};
+use crate::discover::lists;
+use crate::discover::walks;
+use crate::ground::clock::{Clock, Random, SteadyClock, SystemClock};
+use crate::groups;
 use crate::serve::console::{ConsoleHandler, ConsoleServer};
 use crate::serve::control::{ControlSocket, Handler};
 use crate::serve::intake::proofs::Visits;
@@ -30,12 +33,20 @@ use crate::serve::intake::{IntakeHandler, IntakeServer};
 use crate::serve::metrics::survey::Places;
 use crate::serve::metrics::{MetricsServer, Source, Surveyor};
 use crate::serve::push::{PushHandler, PushServer};
-use crate::services::Services;
-use crate::services::clock::{Clock, Random, SteadyClock, SystemClock};
 
 /// Takes the lock of the one process that serves the database or socket at `path`.
 pub(crate) fn serve_alone(role: &str, path: &Path) -> Result<Lock, ServeError> {
     Lock::serve(path, role, &rfc3339(SystemClock.now()))
+}
+
+/// Tries waiting names again until `shutdown`.
+fn waiting_names(
+    services: &Services,
+    shutdown: CancellationToken,
+) -> impl Future<Output = anyhow::Result<()>> + use<> {
+    let (gate, calendar) = (services.gate.clone(), services.calendar);
+    let (clock, random) = (services.clock.clone(), services.random.clone());
+    gate::retry::keep(gate, clock, random, calendar, shutdown)
 }
 
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
@@ -63,7 +74,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let console = console_server(config, &store, &services, &handler)?;
     let push = push_server(config, &services)?;
     let metrics = metrics_server(config, &store, &services, &handler)?;
-    let waiting = gate::retry::keep(services.clone(), shutdown.clone());
+    let waiting = waiting_names(&services, shutdown.clone());
     let grouped = groups::keep(services.clone(), config.group_threshold, shutdown.clone());
     let lists = lists::keep::keep(
         services.clone(),
@@ -71,9 +82,10 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
         config.suffix_list.clone(),
         shutdown.clone(),
     );
+    let (state, seen) = (live.clone(), clock.clone());
     let walking = walks::keep::keep(
         services.clone(),
-        live.clone(),
+        move || state.state(seen.now()).is_quiet(),
         config.walks_per_hour,
         shutdown.clone(),
     );

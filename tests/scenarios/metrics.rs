@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use orchestrator::meters::table::ALL;
+use orchestrator::ground::meters::table::ALL;
 use tests::{Need, Options, Role, World};
 
 const SOON: Duration = tests::PATIENCE;

@@ -20,7 +20,7 @@ use bench::shared::measure::{Cost, Start};
 use bench::shared::processes::PARTS;
 use bench::shared::stage::Stage;
 use census::time::Timestamp;
-use orchestrator::services::clock::{Clock as _, SystemClock};
+use orchestrator::ground::clock::{Clock as _, SystemClock};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use rusqlite::{Connection, params};

@@ -20,7 +20,7 @@ use bench::shared::processes::{PARTS, own_seconds};
 use bench::shared::role::Role;
 use bench::shared::stage::{Equipment, Stage};
 use clap::Parser;
-use orchestrator::services::clock::{Clock as _, SystemClock};
+use orchestrator::ground::clock::{Clock as _, SystemClock};
 
 use crate::making::{make, states};
 use crate::watch::{HEAD, Seen, Watch};

@@ -1,5 +1,5 @@
-//! How each software publishes its peers: rows for lists at fixed paths, and a module with a function
-//! `collect` for the rest.
+//! How each software publishes its peers: rows for lists at fixed paths, and a module with a
+//! function `collect` for the rest.
 
 pub(super) mod lemmy;
 pub(super) mod mastodon;

@@ -1,5 +1,5 @@
-//! What a run in list mode reads: names, the text of a suffix list or proof, or the reason why there
-//! is none.
+//! What a run in list mode reads: names, the text of a suffix list or proof, or the reason why
+//! there is none.
 //!
 //! Its order is `peers` or `suffix_lines` depending on the format, then `listed` or `unlisted`.
 //! Events of a check are a breach here, and these are a breach in a check.

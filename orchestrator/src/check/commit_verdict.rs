@@ -9,7 +9,7 @@ use census::state::{Record, Verdict};
 use census::transition::transition;
 use store::StoreError;
 
-use crate::services::Services;
+use crate::check::services::Services;
 
 /// Commits a verdict about the record's host.
 ///
@@ -52,8 +52,8 @@ mod tests {
     use store::Store;
 
     use super::*;
-    use crate::names::gate::tests::with_rules;
-    use crate::services::tests::services;
+    use crate::admit::gate::tests::with_rules;
+    use crate::check::services::tests::services;
 
     async fn moved(rules: &str, target: &str) -> (tempfile::TempDir, Store) {
         let directory = tempfile::tempdir().unwrap();

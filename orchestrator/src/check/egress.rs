@@ -7,10 +7,10 @@ use census::state::Verdict;
 use gateway::{Egress, Opened};
 use scheduler::event::CheckOutcome;
 
-use crate::check::fault::Fault;
 use crate::check::input::Check;
 use crate::check::outcome::{self, Evidence};
-use crate::services::Services;
+use crate::check::services::Services;
+use crate::ground::fault::Fault;
 
 #[derive(Debug)]
 pub enum Way {

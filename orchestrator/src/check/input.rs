@@ -7,7 +7,7 @@ use scheduler::command::Start;
 use scheduler::event::CheckNumber;
 use tokio::sync::mpsc;
 
-use crate::services::Services;
+use crate::check::services::Services;
 
 /// One check of one host.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::Receiver;
 
 use super::*;
 use crate::check::slot_queue::{Signal, SlotQueue};
-use crate::services::clock::{Random, SystemClock};
+use crate::ground::clock::{Random, SystemClock};
 
 /// Answers each connection's first line, and keeps it open until the other end closes.
 fn part(path: &Path, answer: Vec<u8>) {
@@ -87,7 +87,7 @@ impl Rig {
                 gateway: GatewayClient::new(gateway),
                 launcher: LauncherClient::socket("/nonexistent"),
                 writer: store.writer(),
-                gate: crate::names::gate::tests::fresh(&store),
+                gate: crate::admit::gate::tests::fresh(&store),
                 clock: Arc::new(SystemClock),
                 random: Arc::new(Random::seeded(1)),
                 calendar: Calendar::REAL,

@@ -16,9 +16,9 @@ use protocol::limits::TEXT_BYTES_MAX;
 
 use self::shown::{Parsed, Shown, Wrong};
 use super::{FAILED, OK, Output, USAGE, ask, complain, say};
+use crate::admit::policy::{self, PolicyError};
 use crate::config::Config;
-use crate::config::input_file::{self, DASH};
-use crate::names::policy::{self, PolicyError};
+use crate::ground::input_file::{self, DASH};
 use crate::serve::control::Request;
 
 #[derive(Debug, Subcommand)]

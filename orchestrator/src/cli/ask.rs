@@ -19,17 +19,17 @@ use serde_json::json;
 
 use super::show::hosts::pasted;
 use super::{FAILED, OK, UNAVAILABLE, complain, input_name, say};
+use crate::admit::gate::Brought;
 use crate::check::commit_verdict::commit_verdict;
-use crate::check::fault::Fault;
+use crate::check::services::Services;
 use crate::check::slot_queue::SlotQueue;
 use crate::check::{self, Check};
 use crate::config::Config;
-use crate::names::gate::Brought;
+use crate::ground::clock::{Clock, Random, SystemClock};
+use crate::ground::fault::Fault;
 use crate::publish::round::Round;
 use crate::publish::{Occasion, signature};
 use crate::serve::control::{self, AddReport, Answer, Handler, NAMES_PER_REQUEST_MAX, Request};
-use crate::services::Services;
-use crate::services::clock::{Clock, Random, SystemClock};
 
 /// Most bytes of an imported list: two million names. The import runs next to the daemon, within
 /// the same memory.

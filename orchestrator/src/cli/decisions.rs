@@ -7,7 +7,7 @@ use store::{About, HostDecision, LoggedDecision};
 
 use super::{FAILED, OK, Output, ask, complain, say};
 use crate::config::Config;
-use crate::names::groups::decision_words;
+use crate::groups::decision_words;
 use crate::serve::control::Request;
 
 const PAGE: u32 = 1000;

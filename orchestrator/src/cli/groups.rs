@@ -7,7 +7,7 @@ use store::StoredGroup;
 
 use super::{FAILED, OK, Output, ask, complain, say};
 use crate::config::Config;
-use crate::names::groups::{Verb, decision_words, in_words, registered};
+use crate::groups::{Verb, decision_words, in_words, registered};
 use crate::serve::control::Request;
 use census::time::rfc3339;
 

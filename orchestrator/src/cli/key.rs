@@ -9,9 +9,9 @@ use dump::sign::keys::{Handover, Keys};
 
 use super::{OK, say};
 use crate::config::Config;
+use crate::ground::clock::{self, Clock as _, SystemClock};
 use crate::publish::signature;
 use crate::roles::serve_push;
-use crate::services::clock::{self, Clock as _, SystemClock};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Key {

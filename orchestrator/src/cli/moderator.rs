@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::{FAILED, OK, Output, complain, put, say};
 use crate::config::Config;
+use crate::ground::clock::{Clock as _, SystemClock};
 use crate::roles::{serve_alone, since_epoch};
-use crate::services::clock::{Clock as _, SystemClock};
 
 /// Longest password that is read, in bytes. The limit for an account's password is lower.
 const PASSWORD_BYTES_MAX: u64 = 4096;

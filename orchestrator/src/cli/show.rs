@@ -16,14 +16,14 @@ use protocol::Host;
 use self::hosts::pasted;
 use super::ask::names_in;
 use super::{OK, Part, UNAVAILABLE, complain, put, say, told_once};
+use crate::admit::gate::why_it_waits;
 use crate::config::{Config, Origin, Values, markdown};
 use crate::daemon::LiveState;
+use crate::ground::clock::{Clock, SystemClock};
 use crate::inspect::compare;
 use crate::inspect::explain::look_up;
 use crate::inspect::status;
-use crate::names::gate::why_it_waits;
 use crate::serve::control::{self, Answer, Request};
-use crate::services::clock::{Clock, SystemClock};
 
 /// A healthy loop runs every second; waiting for an answer of the gateway or the launcher can take
 /// 45 s.

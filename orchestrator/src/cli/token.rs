@@ -22,7 +22,7 @@ use token::{
 
 use self::verify::Verify;
 use super::{OK, Output, parse_host, say};
-use crate::services::clock::{Clock as _, SystemClock};
+use crate::ground::clock::{Clock as _, SystemClock};
 
 /// Default lifetime of a token: long enough to carry it to another machine by hand.
 const EXPIRES_IN_SECONDS: u64 = 60 * 60;

@@ -12,9 +12,9 @@ use super::orders::Ordered;
 use super::running::Finished;
 use super::state::Daemon;
 use super::take;
-use crate::check::fault::Fault;
 use crate::check::{self, Check};
-use crate::meters::labels::EndedAs;
+use crate::ground::fault::Fault;
+use crate::ground::meters::labels::EndedAs;
 
 /// Answer to an ordered check whose host was given back at once.
 const NOT_STARTED: &str = "not checked: it opted out within the last minute, or an outage has begun; try again in a minute";

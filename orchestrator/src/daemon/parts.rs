@@ -4,8 +4,8 @@ use scheduler::Event;
 use store::{Location, StoreError};
 
 use super::state::Daemon;
-use crate::check::fault::Fault;
-use crate::services::Services;
+use crate::check::services::Services;
+use crate::ground::fault::Fault;
 
 impl Daemon {
     pub(super) fn ask_parts(&mut self) {

@@ -7,6 +7,7 @@ use scheduler::Event;
 use scheduler::publication::{Extent, PublishAgain};
 
 use super::state::{Answer, Daemon, nothing_made};
+use crate::ground::meters::labels::Dumped;
 use crate::publish::round::{Done, Round};
 use crate::publish::{Occasion, PublishError};
 
@@ -63,7 +64,10 @@ impl Daemon {
     }
 
     pub(super) fn published(&mut self, done: Done) -> Event {
-        self.services.meters.dump(&done.names);
+        let outcome = done.names.as_ref().err().map(PublishError::outcome);
+        self.services
+            .meters
+            .dump(outcome.unwrap_or(Dumped::Published));
         let (again, has_pages) = (again(&done), done.has_pages);
         let outcome = match done.names {
             Ok(names) => {

@@ -6,7 +6,7 @@ use scheduler::event::{CheckNumber, CheckOutcome};
 use tokio::task::{AbortHandle, Id, JoinSet};
 
 use crate::check::Check;
-use crate::check::fault::Fault;
+use crate::ground::fault::Fault;
 
 #[derive(Debug, Default)]
 pub(super) struct Running {

@@ -10,8 +10,8 @@ use scheduler::slots::concurrency::Pressure;
 use scheduler::{Limit, Snapshot};
 use serde::{Deserialize, Serialize};
 
-use crate::meters::Meters;
-use crate::names::gate::Shown;
+use crate::admit::gate::Shown;
+use crate::ground::meters::Meters;
 
 /// Period over which the rate of checks is measured.
 const RATE_OVER: Duration = Duration::from_secs(300);
@@ -76,6 +76,15 @@ pub struct LiveState {
     pub clock_trouble: Option<String>,
     /// Admitted names, and the rules in force.
     pub admission: Option<Box<Shown>>,
+}
+
+impl LiveState {
+    /// Whether the daemon has no more urgent work than walks. Unknown before the loop's first
+    /// round, so `false`.
+    pub fn is_quiet(&self) -> bool {
+        let is_up = self.last_round_ms != 0;
+        is_up && self.outage.is_none() && self.blackout.is_none() && !self.is_publishing
+    }
 }
 
 /// The limits that follow from the machine and its load.
@@ -228,5 +237,27 @@ mod tests {
         assert!(live.lock().ends.len() <= SECONDS_MAX);
         let later = live.state(now.plus(RATE_OVER * 2)).checks_per_second;
         assert!(later.abs() < 1e-9, "{later}");
+    }
+
+    #[test]
+    fn nobody_is_walked_while_the_daemon_has_something_better_to_do() {
+        let quiet = LiveState {
+            last_round_ms: 1,
+            ..LiveState::default()
+        };
+        assert!(quiet.is_quiet());
+        for busy in [
+            LiveState::default(),
+            LiveState {
+                outage: Some(("gateway".to_owned(), 1)),
+                ..quiet.clone()
+            },
+            LiveState {
+                is_publishing: true,
+                ..quiet.clone()
+            },
+        ] {
+            assert!(!busy.is_quiet(), "{busy:?}");
+        }
     }
 }

@@ -14,10 +14,10 @@ use super::pressure::Looks;
 use super::running::Running;
 use super::slot_desk::SlotDesk;
 use super::snapshot::Live;
+use crate::check::services::Services;
 use crate::check::slot_queue::Signal;
 use crate::config::Config;
 use crate::publish::round::Done;
-use crate::services::Services;
 
 #[derive(Debug)]
 pub struct Daemon {

@@ -13,8 +13,8 @@ use store::{Location, Reader, StoreError};
 
 use super::parts::store_trouble;
 use super::state::Daemon;
-use crate::names::gate::Brought;
-use crate::services::Services;
+use crate::admit::gate::Brought;
+use crate::check::services::Services;
 
 impl Daemon {
     pub(super) fn count_due(&mut self, most: u32, with_load: bool) {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use store::{LastWalk, Reader, StoreError, Stored};
 
 use self::sentence::{Details, sentence};
-use crate::names::groups;
+use crate::groups;
 
 /// What the census knows about one host.
 #[derive(Debug, Clone, Serialize)]

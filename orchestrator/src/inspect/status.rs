@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use store::{Reader, StoreError};
 
 use crate::daemon::LiveState;
-use crate::lists::keep::pause_words;
+use crate::discover::lists::keep::pause_words;
 
 /// A part that does not answer within this time is unhealthy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);

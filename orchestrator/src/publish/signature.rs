@@ -13,7 +13,7 @@ use dump::{INDEX_FILE, Moment, Sealed};
 use thiserror::Error;
 
 use super::PublishError;
-use crate::services::clock;
+use crate::ground::clock;
 
 /// Replaces a signature that could not be made.
 const UNSIGNED: &str = "untrusted comment: this index is not signed: the census's key could not be used when it was made\n";

@@ -19,12 +19,12 @@ use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 
 use self::day_budget::DayBudget;
+use crate::check::services::Services;
+use crate::groups;
 use crate::inspect::explain::look_up;
 use crate::inspect::status::{self, SourceShown};
-use crate::names::groups;
 use crate::serve::control::Handler;
 use crate::serve::socket::{Server, Talk};
-use crate::services::Services;
 
 /// Time limit for a line: the console writes its request and reads the answer at once.
 const LINE_WITHIN: Duration = Duration::from_secs(10);

@@ -20,13 +20,13 @@ use tokio::net::UnixStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::admit::gate::{Brought, NameGate, Submitted};
 use crate::daemon::{Live, LiveState, Order};
-use crate::lists::{self, Source};
-use crate::names::gate::{Brought, NameGate, Submitted};
+use crate::discover::lists::{self, Source};
 
-use crate::names::walks::visit::{Visit, visit};
+use crate::check::services::Services;
+use crate::discover::walks::visit::{Visit, visit};
 use crate::serve::socket;
-use crate::services::Services;
 
 mod client;
 mod decisions;
@@ -72,7 +72,7 @@ pub struct Handler {
 struct HandlerServices {
     writer: Writer,
     gate: NameGate,
-    clock: Arc<dyn crate::services::clock::Clock>,
+    clock: Arc<dyn crate::ground::clock::Clock>,
     calendar: Calendar,
 }
 
@@ -104,7 +104,7 @@ impl Handler {
     pub fn alone(
         writer: Writer,
         gate: NameGate,
-        clock: Arc<dyn crate::services::clock::Clock>,
+        clock: Arc<dyn crate::ground::clock::Clock>,
         calendar: Calendar,
     ) -> Self {
         Self {
@@ -286,7 +286,7 @@ impl Handler {
             return Err(NO_DAEMON.to_owned());
         }
         let outcome = self.services.gate.reload().await;
-        crate::names::gate::tell_reload(&outcome);
+        crate::admit::gate::tell_reload(&outcome);
         let words = outcome?;
         // The deny-list may be longer.
         self.order(Order::Unlist).await?;

@@ -19,7 +19,7 @@ use tokio::net::UnixStream;
 
 use self::opt_out_limit::OptOutLimit;
 use self::proofs::{ReadsProofs, Seen};
-use crate::names::gate::Submitted;
+use crate::admit::gate::Submitted;
 use crate::serve::control::Handler;
 use crate::serve::socket::{Server, Talk};
 

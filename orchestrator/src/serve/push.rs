@@ -16,9 +16,9 @@ use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-use crate::names::reading::{self, Ended, Errand, Ways};
+use crate::check::services::Services;
+use crate::discover::reading::{self, Ended, Errand, Ways};
 use crate::serve::socket::{Server, Talk};
-use crate::services::Services;
 
 /// Time limit for a line: the push process writes its request at once, and waits for the answer.
 const LINE_WITHIN: Duration = Duration::from_secs(5);

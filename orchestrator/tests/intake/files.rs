@@ -2,8 +2,8 @@
 
 use census::state::{OptedOutBy, State};
 use intake::wire::{Answer, Census, Request};
+use orchestrator::ground::clock::Clock;
 use orchestrator::serve::intake::proofs::Seen;
-use orchestrator::services::clock::Clock;
 
 use crate::stage::{Stage, Standing, host, records};
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use census::state::{OptedOutBy, State};
 use gateway::control::{Answer, Texts};
 use intake::wire::{self, Census, Request};
+use orchestrator::check::services::Services;
 use orchestrator::check::slot_queue::SlotQueue;
 use orchestrator::config::{Config, Values};
 use orchestrator::daemon::{Live, Order};
+use orchestrator::ground::clock::{Clock, Random};
 use orchestrator::serve::control::Handler;
-use orchestrator::services::Services;
-use orchestrator::services::clock::{Clock, Random};
 use protocol::egress::Deferral;
 use token::{Purpose, SecretKey};
 

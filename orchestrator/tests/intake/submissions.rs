@@ -3,7 +3,7 @@
 use admission::TestDomain;
 use census::state::{OptedOutBy, State};
 use gateway::control::{Answer, Texts};
-use orchestrator::services::clock::Clock as _;
+use orchestrator::ground::clock::Clock as _;
 use protocol::Private;
 use protocol::egress::Deferral;
 use token::Purpose;

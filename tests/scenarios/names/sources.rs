@@ -11,8 +11,8 @@ use gateway::GatewayClient;
 use lab::personas::lists::{HOST, PODS, PODS_PATH, SUFFIX, SUFFIXES_PATH};
 use launcher::LauncherClient;
 use orchestrator::check::slot_queue::SlotQueue;
-use orchestrator::lists::{Source, SourceName};
-use orchestrator::reading::{Ended, Errand, Ways, read};
+use orchestrator::discover::lists::{Source, SourceName};
+use orchestrator::discover::reading::{Ended, Errand, Ways, read};
 use protocol::order::AskPeers;
 use protocol::{
     CheckId, CheckOrder, DeadReason, Host, ListFormat, ListOutcome, ListPath, UnlistedReason,

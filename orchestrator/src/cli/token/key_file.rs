@@ -10,7 +10,7 @@ use token::SecretKey;
 use token::key_file::{FILE_BYTES_MAX, parse, render};
 use zeroize::Zeroizing;
 
-use crate::services::clock;
+use crate::ground::clock;
 
 /// Read and write for the owner only.
 const MODE: u32 = 0o600;

@@ -9,7 +9,7 @@ use protocol::Host;
 use store::StoredGroup;
 
 use super::{Entry, seconds};
-use crate::names::groups;
+use crate::groups;
 
 /// What a sentence may name in addition to its reason.
 #[derive(Debug, Clone, Copy)]

@@ -7,8 +7,8 @@ use census::time::{Timestamp, rfc3339};
 use protocol::egress::Family;
 
 use super::{PartStatus, SourceShown, Status};
+use crate::admit::gate::TEST_DOMAIN_WARNING;
 use crate::daemon::{LiveState, Pace};
-use crate::names::gate::TEST_DOMAIN_WARNING;
 
 /// Columns before the text of a line; shorter labels are padded.
 const INDENT: usize = 11;

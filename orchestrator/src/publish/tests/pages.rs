@@ -7,10 +7,10 @@ use site::facts::{Intake, Push, Reading};
 use store::Decided;
 
 use super::*;
+use crate::ground::clock::Random;
 use crate::inspect::explain::{Entry, explain};
 use crate::publish::pages::About;
 use crate::publish::round::{Done, Round};
-use crate::services::clock::Random;
 use scheduler::publication::Extent;
 
 impl Stage {
@@ -211,7 +211,7 @@ async fn pages_of_a_set_that_is_held_back_let_go_of_who_opted_out() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_of_a_set_that_is_held_back_let_go_of_who_hides_and_of_a_denied_group() {
     let stage = Stage::new("abcd").await;
-    let names = crate::names::gate::tests::names();
+    let names = crate::admit::gate::tests::names();
     stage.writer.group_new(names, 0).await.unwrap();
     stage.round("", Force::No).unwrap();
     let hides = kit::alive_with(Private::Yes);

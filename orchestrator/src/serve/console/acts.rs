@@ -10,7 +10,7 @@ use store::HostDecision;
 use tokio::sync::mpsc;
 
 use super::{ConsoleHandler, shown};
-use crate::names::groups;
+use crate::groups;
 use crate::serve::control::{self, decided_in_words};
 
 /// Margin by which the answer comes before the console gives up.

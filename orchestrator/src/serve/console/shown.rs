@@ -9,8 +9,8 @@ use census::state::{OptedOutBy, State};
 use census::time::{Timestamp, rfc3339};
 use store::{About, Decided, HostDecision, LoggedDecision, Members, Stored, StoredGroup, Which};
 
-use crate::names::gate::why_it_waits;
-use crate::names::groups::decision_words;
+use crate::admit::gate::why_it_waits;
+use crate::groups::decision_words;
 
 /// The first [`ROWS_MAX`] rows, and whether there are more.
 pub(super) fn page<T>(mut rows: impl Iterator<Item = T>) -> (Vec<T>, bool) {

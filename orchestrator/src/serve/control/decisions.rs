@@ -7,7 +7,7 @@ use store::{HostDecided, HostDecision, OptIn, OptOut, Ruling, Undone};
 use super::wire::By;
 use super::{ENDING, Handler, in_words};
 use crate::daemon::Order;
-use crate::names::groups::{self, Verb};
+use crate::groups::{self, Verb};
 
 /// The recorded decider of a decision by command.
 pub(super) const OPERATOR: &str = "operator, by command";

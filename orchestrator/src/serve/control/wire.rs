@@ -4,7 +4,7 @@ use protocol::Host;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::LiveState;
-use crate::names::groups::Verb;
+use crate::groups::Verb;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]

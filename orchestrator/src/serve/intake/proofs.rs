@@ -16,8 +16,8 @@ use protocol::{Host, ListFormat, ListOrder, ListPath, UnlistedReason};
 use tokio::time::timeout;
 
 use super::proof_limit::{Busy, DOMAIN_EVERY, ProofLimit};
-use crate::names::reading::{self, Ended};
-use crate::services::Services;
+use crate::check::services::Services;
+use crate::discover::reading::{self, Ended};
 use report::list::{Outcome, Unread};
 
 /// The result of a [`ReadsProofs`].
@@ -207,7 +207,7 @@ mod tests {
     use protocol::limits::PROOF_TEXT_BYTES_MAX;
 
     use super::*;
-    use crate::check::fault::Fault;
+    use crate::ground::fault::Fault;
 
     fn lines(answer: Answer) -> Vec<String> {
         match answer {

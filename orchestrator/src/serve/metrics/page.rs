@@ -14,10 +14,10 @@ use prometheus::proto::{Counter, Gauge, LabelPair, Metric as Sample, MetricFamil
 
 use super::Surveyor;
 use super::survey::{Survey, Told};
+use crate::check::services::Services;
 use crate::daemon::LiveState;
-use crate::meters::{Kind, Meters, Metric, labels, table};
+use crate::ground::meters::{Kind, Meters, Metric, labels, table};
 use crate::serve::control::Handler;
-use crate::services::Services;
 
 /// Longest wait for the gateway and the launcher, which are asked concurrently. Prometheus allows
 /// ten seconds for a scrape.

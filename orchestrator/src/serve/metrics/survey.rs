@@ -16,7 +16,7 @@ use store::{Counts, DumpRecord, HeldCounts, Reader, StoreError};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::services::clock::Clock;
+use crate::ground::clock::Clock;
 
 /// Prometheus scrapes every fifteen seconds by default, and there may be a second one.
 pub const EVERY_MIN: Duration = Duration::from_secs(15);
@@ -228,7 +228,7 @@ mod tests {
     use store::Store;
 
     use super::*;
-    use crate::services::clock::SystemClock;
+    use crate::ground::clock::SystemClock;
 
     fn rig() -> (tempfile::TempDir, Store, Surveyor) {
         let directory = tempfile::tempdir().unwrap();

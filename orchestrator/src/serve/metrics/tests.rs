@@ -22,13 +22,14 @@ use tokio::time::Instant;
 use super::http::{CONNECTION_TIME_MAX, HEAD_TIME_MAX, converse};
 use super::page::{ANSWER_WITHIN, Source};
 use super::survey::{Places, Surveyor, WAIT_MAX};
-use crate::check::fault::Fault;
+use crate::check::services::Services;
+use crate::check::services::tests::services;
 use crate::daemon::Live;
-use crate::meters::{Kind, labels, table};
+use crate::ground::fault::Fault;
+use crate::ground::meters::labels::Dumped;
+use crate::ground::meters::{Kind, labels, table};
 use crate::publish::PublishError;
 use crate::serve::control::Handler;
-use crate::services::Services;
-use crate::services::tests::services;
 
 const GATEWAY: &str = "{\"status\":{\"version\":\"0.1.0\",\"families\":[\"v4\"],\"open\":3,\"opens_total\":70,\"dials_total\":60,\"lab\":false}}\n";
 const LAUNCHER: &str = "{\"status\":{\"version\":\"0.1.0\",\"engine\":null,\"trouble\":\"no engine\",\"warnings\":[\"cpu\"],\"running\":2,\"launches_total\":50,\"reaped_total\":4}}\n";
@@ -206,10 +207,7 @@ async fn what_is_counted_is_told_and_status_has_the_same() {
         budget_hit: None,
         up: true,
     });
-    meters.dump(&Err(PublishError::HeldBack(dump::HeldBack {
-        previous: 10,
-        names: 1,
-    })));
+    meters.dump(Dumped::HeldBack);
     rig.says(&[
         "fedicensus_verdicts_total{reason=\"none\",verdict=\"alive\"} 1",
         "fedicensus_verdicts_total{reason=\"tls\",verdict=\"dead\"} 1",
@@ -239,7 +237,7 @@ async fn what_is_counted_is_told_and_status_has_the_same() {
     let ended: Vec<_> = meters.ended().into_iter().collect();
     let expect = [("alive", 1), ("dead", 2), ("fault", 2), ("gone", 1)];
     assert_eq!(ended, expect.map(|(word, count)| (word.to_owned(), count)));
-    meters.dump(&Err(PublishError::Unrecorded(StoreError::Closed)));
+    meters.dump(PublishError::Unrecorded(StoreError::Closed).outcome());
     rig.says(&[
         "fedicensus_dumps_total{outcome=\"incomplete\"} 1",
         "fedicensus_dumps_total{outcome=\"failed\"} 0",
@@ -247,7 +245,7 @@ async fn what_is_counted_is_told_and_status_has_the_same() {
         "fedicensus_dump_failed 1",
     ])
     .await;
-    meters.dump(&Ok(7));
+    meters.dump(Dumped::Published);
     rig.says(&["fedicensus_dump_held_back 0", "fedicensus_dump_failed 0"])
         .await;
 }

@@ -15,7 +15,7 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
-use crate::services::tests::services;
+use crate::check::services::tests::services;
 
 const PUSH_SERVICE: &str = "wns2.push.example.com";
 

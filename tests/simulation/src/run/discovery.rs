@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use census::time::Timestamp;
 use orchestrator::check::commit_verdict::commit_verdict;
-use orchestrator::names::walks::visit;
+use orchestrator::discover::walks::visit;
 use protocol::{Host, PeersOutcome, WalkOutcome};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};

@@ -14,7 +14,7 @@ use census::time::{Calendar, Timestamp};
 use census::transition::transition;
 use gateway::Paces;
 use gateway::pace::{Charged, Late, Pace};
-use orchestrator::services::clock::Random;
+use orchestrator::ground::clock::Random;
 use protocol::egress::{Deferral, Family};
 use protocol::{DeadReason, Host};
 use scheduler::blame::doubt::{Dns, Doubt, Witness};

@@ -15,8 +15,7 @@ use admission::{
 };
 use thiserror::Error;
 
-use crate::config::ConfigError;
-use crate::config::input_file::{self, DASH, FileError};
+use crate::ground::input_file::{self, DASH, FileError};
 
 /// The files' names in errors.
 const RULES: &str = "admission rules";
@@ -81,13 +80,24 @@ impl SuffixPlace {
     ///
     /// # Errors
     /// Its file can't be read, is too big, or is not the whole list.
-    pub fn list(&self) -> Result<Suffixes, ConfigError> {
+    pub fn list(&self) -> Result<Suffixes, OwnListError> {
         let list = self.path().map_or(Ok(Suffixes::compiled()), whole_list);
-        list.map_err(|error| ConfigError::SuffixList {
+        list.map_err(|error| OwnListError {
             path: self.0.clone(),
             error,
         })
     }
+}
+
+/// The census's own list of public suffixes is unusable.
+#[derive(Debug, Error)]
+#[error(
+    "{error}. Replace it (before the last update it was {}.old), or remove it to use the built-in list", path.display()
+)]
+pub struct OwnListError {
+    path: PathBuf,
+    #[source]
+    error: ListError,
 }
 
 /// Every reason why the files can't be put in force, each at least one line.
@@ -117,7 +127,7 @@ impl Files {
     }
 
     /// The rule for names with the list of suffixes in force. Blocks.
-    pub fn names(&self) -> Result<Names, ConfigError> {
+    pub fn names(&self) -> Result<Names, OwnListError> {
         Ok(Names {
             suffixes: self.suffix_list.list()?,
             reserved: self.reserved,
@@ -203,7 +213,7 @@ pub enum PolicyError {
     Domains(#[from] list::ListError),
     /// The census's own list is invalid.
     #[error(transparent)]
-    OwnSuffixes(#[from] ConfigError),
+    OwnSuffixes(#[from] OwnListError),
 }
 
 /// Why a file is no list of public suffixes.
@@ -257,7 +267,7 @@ pub fn with_suffixes(
     rules: Rules,
     suffixes: Option<&Path>,
     test_domain: TestDomain,
-    own: impl FnOnce() -> Result<Suffixes, ConfigError>,
+    own: impl FnOnce() -> Result<Suffixes, OwnListError>,
 ) -> Result<Policy, PolicyError> {
     let is_off = rules
         .public

@@ -17,8 +17,7 @@ use protocol::{PeersOutcome, WalkOutcome};
 
 use super::labels::{self, DEAD, Dumped, EndedAs, NO_REASON, Phase};
 use super::{Metric, table};
-use crate::check::fault::Fault;
-use crate::publish::PublishError;
+use crate::ground::fault::Fault;
 
 /// Bounds of durations in seconds. A pace defers within milliseconds, and an ordinary check takes
 /// one to five seconds. 60 are a check's own time limit, and 330 the longest check, with the wait
@@ -220,20 +219,7 @@ impl Meters {
     }
 
     /// Counts a dump that ended.
-    pub fn dump(&self, outcome: &Result<u64, PublishError>) {
-        let dumped = match outcome {
-            Ok(_names) => Dumped::Published,
-            Err(PublishError::HeldBack(_)) => Dumped::HeldBack,
-            Err(
-                PublishError::Unrecorded(_) | PublishError::Unsigned(_) | PublishError::Pages(_),
-            ) => Dumped::Incomplete,
-            Err(
-                PublishError::Store(_)
-                | PublishError::Dump(_)
-                | PublishError::ReadBack(_)
-                | PublishError::Swap(_),
-            ) => Dumped::Failed,
-        };
+    pub fn dump(&self, dumped: Dumped) {
         self.dumps.with_label_values(&[dumped.as_str()]).inc();
         self.dump_held_back
             .set(i64::from(dumped == Dumped::HeldBack));

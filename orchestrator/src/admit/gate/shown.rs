@@ -5,7 +5,7 @@ use census::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 
 use super::book::Book;
-use crate::names::policy::Files;
+use crate::admit::policy::Files;
 
 /// What `status` and the daemon's log say while `[lab] test_domain` is on.
 pub const TEST_DOMAIN_WARNING: &str = "anyone can submit hosts as `test.sigsum.org`, because its secret key is public: remove `test_domain` from the settings file's `[lab]` and restart";

@@ -5,6 +5,7 @@
 //! longest. Names that were not named for a long time are dropped. A fault of ours ends the round,
 //! and the next one follows ten minutes later.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use admission::Room;
@@ -14,10 +15,10 @@ use store::{Candidate, StoreError};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use super::NameGate;
 use super::batch::Asking;
 use super::book::{BATCH_MAX, seconds};
-use crate::services::Services;
+use super::{NameGate, candidate};
+use crate::ground::clock::{Clock, Random};
 
 /// Interval between looks at the clock: a new window's room is used within a minute.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -56,23 +57,29 @@ impl Rounds {
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
-pub async fn keep(services: Services, shutdown: CancellationToken) -> anyhow::Result<()> {
+pub async fn keep(
+    gate: NameGate,
+    clock: Arc<dyn Clock>,
+    random: Arc<Random>,
+    calendar: Calendar,
+    shutdown: CancellationToken,
+) -> anyhow::Result<()> {
     let mut rounds = Rounds::default();
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            () = services.gate.0.reloaded.notified() => rounds.hurry(),
+            () = gate.0.reloaded.notified() => rounds.hurry(),
             _ = look.tick() => {}
         }
-        let now = services.now();
-        if !rounds.begin(services.gate.enter(now).await, seconds(now)) {
+        let now = clock.now();
+        if !rounds.begin(gate.enter(now).await, seconds(now)) {
             continue;
         }
         let unparked = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            unparked = services.gate.unpark(now, services.random.seed(), services.calendar) => unparked,
+            unparked = gate.unpark(now, random.seed(), calendar) => unparked,
         };
         match unparked {
             Ok(0) => {}
@@ -84,9 +91,10 @@ pub async fn keep(services: Services, shutdown: CancellationToken) -> anyhow::Re
                 tracing::warn!(%error, "parked hosts could not be read; the next try is in ten minutes")
             }
         }
+        let candidate = |host| candidate(host, now, calendar, random.jitter());
         let round = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            round = services.gate.try_waiting(now, |host| services.candidate(host, now)) => round,
+            round = gate.try_waiting(now, candidate) => round,
         };
         match round {
             Ok(0) => {}

@@ -15,7 +15,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{Source, SourceName};
-use crate::config::input_file::{self, FileError};
+use crate::ground::input_file::{self, FileError};
 
 /// The file's name in errors.
 const WHAT: &str = "sources";

@@ -20,9 +20,9 @@ use scheduler::slots::SLOT_WAIT_MAX;
 use tokio::time::timeout;
 
 use crate::check::OVERDUE_AFTER;
-use crate::check::fault::Fault;
+use crate::check::services::Services;
 use crate::check::slot_queue::SlotQueue;
-use crate::services::Services;
+use crate::ground::fault::Fault;
 
 /// What a reading uses: the two ways out of the orchestrator, and slots among the containers, which
 /// it shares with the checks. It has no access to the database.

@@ -5,7 +5,7 @@ use super::*;
 
 #[test]
 fn only_a_registered_domain_is_a_group_and_the_right_one_is_named() {
-    let names = crate::names::gate::tests::names();
+    let names = crate::admit::gate::tests::names();
     assert_eq!(
         registered(&names, " Farm.Info. "),
         Ok("farm.info".to_owned())

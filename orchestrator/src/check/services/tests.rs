@@ -10,7 +10,7 @@ use launcher::LauncherClient;
 use store::Store;
 
 use super::Services;
-use crate::services::clock::{Random, SystemClock};
+use crate::ground::clock::{Random, SystemClock};
 
 /// Services with a gateway at this socket, if the test listens there, and no launcher.
 pub(crate) fn services(store: &Store, gateway: &Path) -> Services {
@@ -18,7 +18,7 @@ pub(crate) fn services(store: &Store, gateway: &Path) -> Services {
         gateway: GatewayClient::new(gateway.to_owned()),
         launcher: LauncherClient::socket("/nonexistent"),
         writer: store.writer(),
-        gate: crate::names::gate::tests::fresh(store),
+        gate: crate::admit::gate::tests::fresh(store),
         clock: Arc::new(SystemClock),
         random: Arc::new(Random::seeded(1)),
         calendar: Calendar::REAL,

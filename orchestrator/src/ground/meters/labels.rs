@@ -7,7 +7,7 @@ use protocol::egress::{Deferral, Family};
 
 use report::ReportFault;
 
-use crate::check::fault::Fault;
+use crate::ground::fault::Fault;
 
 /// The reason of a verdict that has none.
 pub const NO_REASON: &str = "none";

@@ -15,9 +15,9 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::{Source, suffix_list};
-use crate::names::policy::SuffixPlace;
-use crate::names::reading::{self, Ended};
-use crate::services::Services;
+use crate::admit::policy::SuffixPlace;
+use crate::check::services::Services;
+use crate::discover::reading::{self, Ended};
 use report::list::{NamesRead, Outcome};
 
 /// Interval between looks at the schedule: no list is read more often than every six hours.
@@ -286,7 +286,7 @@ pub fn pause_words(pause: Pause) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lists::SourceName;
+    use crate::discover::lists::SourceName;
     use protocol::{ListFormat, ListPath};
 
     const HOUR_MS: i64 = 3_600_000;

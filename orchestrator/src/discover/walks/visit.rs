@@ -13,9 +13,9 @@ use protocol::{Host, WalkOrder, WalkOutcome};
 use report::walk::{Walk, WalkReport};
 use store::{LastWalk, StoreError, WalkTimes};
 
-use crate::check::fault::Fault;
-use crate::names::reading::{self, Ended, Errand, Ways};
-use crate::services::Services;
+use crate::check::services::Services;
+use crate::discover::reading::{self, Ended, Errand, Ways};
+use crate::ground::fault::Fault;
 
 /// Least time between two walks through a host: the conversations of one week name hardly a host
 /// that those of the next week don't.

@@ -10,8 +10,8 @@ use report::list::{NamesRead, Outcome};
 
 use super::Source;
 use super::keep::refusal;
-use crate::names::reading::{self, Ended};
-use crate::services::Services;
+use crate::check::services::Services;
+use crate::discover::reading::{self, Ended};
 
 /// The names of the source at this address.
 ///

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use admission::counters::RowError;
 use admission::gate::Refusal;
 use admission::{Counters, DomainName, Names, Terms, Waiting};
-use census::time::Timestamp;
+use census::time::{Calendar, Jitter, Timestamp};
 use protocol::Host;
 use store::{AddedAs, Candidate, Remembered, StoreError, Writer};
 use thiserror::Error;
@@ -35,7 +35,7 @@ use tokio::sync::Notify;
 
 use self::batch::Asking;
 use self::book::{BATCH_MAX, Book, LONG_BATCH_MAX};
-use crate::names::policy::{Files, TermsError};
+use crate::admit::policy::{Files, TermsError};
 
 pub use self::shown::{Shown, TEST_DOMAIN_WARNING, why_it_waits};
 pub use self::submitted::Submitted;
@@ -80,6 +80,15 @@ struct Shared {
     shown: Mutex<Shown>,
     /// Signals that rules, lists or suffixes were reloaded.
     reloaded: Notify,
+}
+
+/// A candidate that is first checked within a day if it is admitted now.
+pub fn candidate(host: Host, now: Timestamp, calendar: Calendar, jitter: Jitter) -> Candidate {
+    Candidate {
+        host,
+        due: now.plus(calendar.first_check(jitter)),
+        first_seen: now,
+    }
 }
 
 impl NameGate {

@@ -17,7 +17,7 @@ use store::{Decided, Ruling, StoreError, StoredGroup, Writer};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::services::Services;
+use crate::check::services::Services;
 
 /// Interval between two looks for hosts to group: long before most of them are due. A look that
 /// finds none costs one look-up in an index.

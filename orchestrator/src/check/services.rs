@@ -1,9 +1,6 @@
 //! The services that every check uses: the two ways out of the orchestrator, the store, the rule
 //! for names, time and random numbers.
 
-pub mod clock;
-pub mod meters;
-
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -15,11 +12,11 @@ use launcher::LauncherClient;
 use protocol::Host;
 use store::{Candidate, StoreError, Writer};
 
+use crate::admit::gate::{self, NameGate};
 use crate::check::slot_queue::SlotQueue;
 use crate::config::Config;
-use crate::meters::Meters;
-use crate::names::gate::NameGate;
-use crate::services::clock::{Clock, Random};
+use crate::ground::clock::{Clock, Random};
+use crate::ground::meters::Meters;
 
 /// Peers are requested at the first `alive` and at every third one after it, twice a week: most
 /// names on a list are known by then.
@@ -96,10 +93,6 @@ impl Services {
 
     /// A candidate that is first checked within a day if it is admitted now.
     pub fn candidate(&self, host: Host, now: Timestamp) -> Candidate {
-        Candidate {
-            host,
-            due: now.plus(self.calendar.first_check(self.random.jitter())),
-            first_seen: now,
-        }
+        gate::candidate(host, now, self.calendar, self.random.jitter())
     }
 }
