@@ -1,4 +1,5 @@
-//! Import cycles between the files of a crate have at most three files.
+//! Import cycles between the files of a crate have at most three files, and two folders side by
+//! side never import each other.
 //!
 //! A file imports another if its product code names something that the other defines: in a `use`,
 //! or by a path that starts with `crate`, `self` or `super` ([`graph`] resolves them). A parent
@@ -10,7 +11,8 @@
 
 mod graph;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use crate::tree::{manifests, none, root};
 use graph::{Graph, Import};
@@ -19,9 +21,18 @@ use graph::{Graph, Import};
 /// has no direction.
 const FILES_MAX: usize = 3;
 
+/// Crates with folders that still import each other.
+const MIXED: [&str; 4] = [
+    "crates/dump/",
+    "crates/gateway/",
+    "crates/launcher/",
+    "crates/store/",
+];
+
 #[test]
-fn import_cycles_have_at_most_three_files() {
+fn import_cycles_have_at_most_three_files_and_folders_none() {
     let mut breaches = Vec::new();
+    let mut mutual = Vec::new();
     let mut files = 0;
     for crate_root in crate_roots() {
         let graph = Graph::of(&crate_root, &|path| {
@@ -29,12 +40,49 @@ fn import_cycles_have_at_most_three_files() {
         });
         files += graph.files.len();
         breaches.extend(long_cycles(&graph));
+        if !MIXED.iter().any(|name| crate_root.starts_with(name)) {
+            mutual.extend(mutual_folders(&graph));
+        }
     }
     assert!(files > 100, "the search read only {files} files");
     none(
         "break these import cycles: move what their files share into a module of its own",
         &breaches,
     );
+    none("let these folders import each other one way only", &mutual);
+}
+
+/// Pairs of folders side by side that import each other. A module's file belongs to its folder.
+fn mutual_folders(graph: &Graph) -> Vec<String> {
+    let folders: BTreeSet<&str> = graph
+        .files
+        .iter()
+        .flat_map(|file| Path::new(file).ancestors().skip(1).filter_map(Path::to_str))
+        .collect();
+    let mut arrows: BTreeMap<_, &str> = BTreeMap::new();
+    for import in &graph.imports {
+        let [from, to] = [import.from, import.to]
+            .map(|file| graph.files[file].trim_end_matches(".rs").split('/'));
+        let [mut above, mut left, mut right] = [const { String::new() }; 3];
+        for (one, other) in from.zip(to) {
+            (left, right) = (format!("{above}{one}"), format!("{above}{other}"));
+            above = format!("{left}/");
+            if left != right {
+                break;
+            }
+        }
+        if left != right && folders.contains(&*left) && folders.contains(&*right) {
+            arrows.insert((left, right), &*import.paths[0]);
+        }
+    }
+    let back = |(from, to): &(String, String)| arrows.get(&(to.clone(), from.clone()));
+    let pairs = arrows.iter().filter(|((from, to), _)| from < to);
+    pairs
+        .filter_map(|(pair, there)| {
+            let (from, to) = pair;
+            Some(format!("{from} and {to}: {there}, {}", back(pair)?))
+        })
+        .collect()
 }
 
 /// The root file of each library and program.

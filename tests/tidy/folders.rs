@@ -34,13 +34,17 @@ fn is_script(path: &str) -> bool {
 }
 
 /// Folders with a source file and more than [`NAMES_MAX`] names of sources and folders of sources.
-/// `name.rs` and the folder `name` are one name.
+/// `name.rs` and the folder `name` are one name. A crate's `lib.rs` and `main.rs` are its root, and
+/// no subject.
 fn crowded(sources: &[String]) -> Vec<String> {
     let mut names: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut with_sources = BTreeSet::new();
     for path in sources {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
         with_sources.insert(folder);
+        if ["lib.rs", "main.rs"].contains(&name) {
+            continue;
+        }
         names
             .entry(folder)
             .or_default()

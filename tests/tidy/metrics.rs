@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use orchestrator::meters::Kind;
-use orchestrator::meters::table::{ALL, markdown};
+use orchestrator::ground::meters::Kind;
+use orchestrator::ground::meters::table::{ALL, markdown};
 use serde_json::Value;
 
 use crate::tree::{none, read};
