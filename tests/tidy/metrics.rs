@@ -67,13 +67,14 @@ fn expressions(value: &Value, found: &mut Vec<String>) {
 /// A rule over a metric that does not exist never fires, and a plot of one is empty: neither
 /// reports an error.
 #[test]
-fn rules_and_dashboard_use_only_what_is_told() {
+fn rules_and_dashboard_use_what_is_told_and_nothing_else() {
     let told = names();
     let dashboard: Value = serde_json::from_str(&read(DASHBOARD)).expect("JSON");
     let mut plotted = Vec::new();
     expressions(&dashboard, &mut plotted);
     assert!(plotted.len() > 40, "only {} expressions", plotted.len());
     let mut breaches = Vec::new();
+    let mut used = BTreeSet::new();
     for (place, text) in [
         (RULES, read(RULES)),
         (RULES_TESTS[0], read(RULES_TESTS[0])),
@@ -87,8 +88,16 @@ fn rules_and_dashboard_use_only_what_is_told() {
                 .difference(&told)
                 .map(|name| format!("{place} names {name}")),
         );
+        used.extend(named);
     }
     none("nobody tells this", &breaches);
+    let unused: Vec<_> = ALL
+        .iter()
+        .map(|metric| metric.name.to_owned())
+        .chain(names_of_push())
+        .filter(|told| !used.iter().any(|name| name.starts_with(told)))
+        .collect();
+    none("told, and neither plotted nor watched", &unused);
 }
 
 /// The login limiter's metrics, which a scrape of the console adds.
