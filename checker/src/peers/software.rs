@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn software_is_asked_in_its_own_way() {
+    fn family_follows_software_and_protocols() {
         check("mastodon", true, Family::Mastodon);
         check("sharkey", true, Family::Misskey);
         check("kbin", true, Family::Rows);

@@ -62,6 +62,8 @@ fn is_answered(outcome: &MessageOutcome) -> bool {
 impl Reading for DeliveryReport {
     type Outcome = Delivery;
 
+    const ENDS_WITH_DONE: bool = true;
+
     fn take(&mut self, event: Event) -> Result<bool, Breach> {
         match event {
             Event::Posted {

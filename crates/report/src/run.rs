@@ -17,6 +17,9 @@ use crate::fault::ReportFault;
 pub trait Reading {
     type Outcome;
 
+    /// Whether only a run with its `done` reported everything.
+    const ENDS_WITH_DONE: bool = false;
+
     /// Takes an event between `hello` and `done`. Returns whether it was the last one.
     ///
     /// # Errors
@@ -36,9 +39,9 @@ pub trait Reading {
 /// Why a run came to nothing, through no fault of ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// Its container broke the rules, and `None` if by asking for another host, or without TLS.
+    /// Its container broke the rules. `None`: it asked for another host, or without TLS.
     Breach(Option<Breach>),
-    /// It was killed, out of memory, or crashed. `None` can't be told from a crash.
+    /// It was killed, out of memory, or crashed.
     Ended(Option<End>),
 }
 
@@ -54,7 +57,7 @@ pub struct Run<R> {
 enum Progress {
     Nothing,
     Hello,
-    Told,
+    Reported,
     Done,
 }
 
@@ -69,18 +72,18 @@ impl<R: Reading> Run<R> {
 
     /// Takes the next line.
     pub fn accept(&mut self, line: &[u8]) -> Result<(), Breach> {
-        use Progress::{Done, Hello, Nothing, Told};
+        use Progress::{Done, Hello, Nothing, Reported};
         let Some(event) = event_of(line, self.progress != Nothing)? else {
             self.progress = Hello;
             return Ok(());
         };
         self.progress = match (self.progress, event) {
-            (Told, Event::Done { .. }) => Done,
+            (Reported, Event::Done { .. }) => Done,
             (Hello, event) => match self.reading.take(event)? {
-                true => Told,
+                true => Reported,
                 false => Hello,
             },
-            (Nothing | Told | Done, _) => return Err(Breach::OutOfOrder),
+            (Nothing | Reported | Done, _) => return Err(Breach::OutOfOrder),
         };
         Ok(())
     }
@@ -113,12 +116,16 @@ impl<R: Reading> Run<R> {
         if self.breach.is_some() || account.sni_refused > 0 {
             return Ok(R::failed(Failure::Breach(self.breach)));
         }
-        let is_told = matches!(self.progress, Progress::Told | Progress::Done);
+        let is_reported = match self.progress {
+            Progress::Done => true,
+            Progress::Reported => !R::ENDS_WITH_DONE,
+            Progress::Nothing | Progress::Hello => false,
+        };
         let is_answered = self.reading.is_answered();
         if !is_answered && (!account.up || account.failed == FailedSide::Gateway) {
             return Err(ReportFault::NetworkLost);
         }
-        if !is_told {
+        if !is_reported {
             return match end {
                 Some(end) if end.exit_code == 0 => Err(ReportFault::OutputLost),
                 end => Ok(R::failed(Failure::Ended(end))),

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_walked_while_the_daemon_has_something_better_to_do() {
+    fn walks_wait_for_outages_and_publications() {
         let quiet = LiveState {
             last_round_ms: 1,
             ..LiveState::default()

@@ -49,7 +49,7 @@ impl Ways {
     }
 }
 
-/// A container of the checker image, and what it is told.
+/// A host to read from, and the container's order.
 #[derive(Debug)]
 pub struct Errand<'a> {
     /// The host, which the order is for.

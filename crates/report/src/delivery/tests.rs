@@ -155,6 +155,9 @@ fn what_fails_on_our_side_is_a_fault() {
     let whole = [HELLO, FIRST, SECOND, LAST, DONE];
     let made_up = posted(&whole).conclude(end(0), &unconnected, "");
     assert_eq!(made_up, Err(ReportFault::NoConnection));
+    // Without its `done`, any message may have arrived.
+    let without_done = posted(&[HELLO, FIRST, SECOND, LAST]).conclude(end(134), &account(), "");
+    assert_eq!(without_done, Ok(Delivery::Failed));
     // A crash that the host caused is no fault of ours.
     let crashed = posted(&[HELLO, FIRST]).conclude(end(134), &account(), "");
     assert_eq!(crashed, Ok(Delivery::Failed));
