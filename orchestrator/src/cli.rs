@@ -24,6 +24,7 @@ use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcom
 use protocol::Host;
 
 use self::token::TokenCommand;
+use crate::admit::policy::OwnListError;
 use crate::config::{Config, ConfigError, SETTINGS, Values, flag_name};
 use crate::discover::walks;
 use crate::ground::clock::Random;
@@ -388,7 +389,8 @@ fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
         other => runtime().and_then(|runtime| runtime.block_on(obey(other, config))),
     };
     outcome.unwrap_or_else(|error| {
-        let code = if error.is::<ConfigError>() {
+        // A list that a setting names is part of the settings.
+        let code = if error.is::<ConfigError>() || error.is::<OwnListError>() {
             USAGE
         } else {
             FAILED

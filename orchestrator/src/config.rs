@@ -89,9 +89,6 @@ pub enum ConfigError {
     /// The file can't be read.
     #[error("settings file {}: {problem}", path.display())]
     File { path: PathBuf, problem: String },
-    /// The list of public suffixes is unusable.
-    #[error(transparent)]
-    SuffixList(#[from] OwnListError),
     /// The file of sources is unusable.
     #[error("setting `sources`: {0}")]
     Sources(#[from] SourcesError),
@@ -296,7 +293,7 @@ impl Config {
     }
 
     /// The rule for names. Reads the suffix list's file, if there is one.
-    pub fn names(&self) -> Result<Names, ConfigError> {
+    pub fn names(&self) -> Result<Names, OwnListError> {
         Ok(Names {
             suffixes: self.suffixes()?,
             reserved: self.reserved,
