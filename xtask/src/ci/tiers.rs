@@ -26,20 +26,22 @@ pub(crate) const STEPS: &[Step] = &[
         programs::script(context, ".github/lint")
     }),
     Step::full("deny", "licences, sources, bans and advisories", programs::deny),
-    Step::full("fuzz", "every fuzz target, some seconds each", programs::fuzz),
     Step::full("axe", "the accessibility checker, downloaded", programs::axe),
-    Step::full(
-        "readers",
-        "Prometheus' rules, a browser, nginx, jq, Python: programs of others read what we publish",
-        stories::readers,
-    )
-    .needs(&["axe"]),
     Step::quick(
         "scenarios",
         "scenarios over plain processes; --full: with 200 kills",
         stories::over_processes,
     )
     .concurrent(),
+    Step::full("fuzz", "every fuzz target, some seconds each", programs::fuzz),
+    Step::full(
+        "readers",
+        "Prometheus' rules, a browser, nginx, jq, Python: programs of others read what we publish",
+        stories::readers,
+    )
+    .needs(&["axe"])
+    // So that the operators' images, which take twice as long to compile, don't slow them.
+    .after(&["scenarios"]),
     Step::quick(
         "images",
         "the images, and their sizes; --full: as operators build them",
@@ -47,38 +49,6 @@ pub(crate) const STEPS: &[Step] = &[
     )
         .with_engine()
         .needs(&["bases"]),
-    Step::quick(
-        "containers",
-        "scenarios over containers: adversaries, kills, limits; --full: all that containers matter to",
-        stories::over_containers,
-    )
-    .with_engine()
-    .needs(&["images"])
-    .after(&["scenarios"]),
-    Step::full(
-        "engines",
-        "the launcher and a lab on Docker 26 and 28, beside the machine's engine",
-        |context| programs::script(context, "tests/engines/run"),
-    )
-    .with_engine()
-    .needs(&["images"])
-    .after(&["scenarios"])
-    // Mostly waits.
-    .concurrent(),
-    Step::full(
-        "aarch64",
-        "the programs cross-built for aarch64, and run in emulation",
-        |context| programs::script(context, "tests/engines/aarch64"),
-    )
-    .after(&["scenarios"]),
-    Step::full(
-        "registry",
-        "images published, verified, pulled and run as a release's",
-        |context| programs::script(context, "tests/engines/images"),
-    )
-    .with_engine()
-    .needs(&["images", "aarch64"])
-    .after(&["engines"]),
     Step::full(
         "rootless",
         "the census on rootless Podman, in a virtual machine",
@@ -86,19 +56,45 @@ pub(crate) const STEPS: &[Step] = &[
     )
     .with_engine()
     .needs(&["images"])
-    .after(&["scenarios"]),
+    // Emulated, it takes as long as all steps beside it.
+    .concurrent(),
+    Step::full(
+        "aarch64",
+        "the programs cross-built for aarch64, and run in emulation",
+        |context| programs::script(context, "tests/engines/aarch64"),
+    ),
+    Step::full(
+        "engines",
+        "the launcher and a lab on Docker 26 and 28, beside the machine's engine",
+        |context| programs::script(context, "tests/engines/run"),
+    )
+    .with_engine()
+    .needs(&["images"]),
+    Step::full(
+        "registry",
+        "images published, verified, pulled and run as a release's",
+        |context| programs::script(context, "tests/engines/images"),
+    )
+    .with_engine()
+    .needs(&["images", "aarch64"]),
+    Step::quick(
+        "containers",
+        "scenarios over containers: adversaries, kills, limits; --full: all that containers matter to",
+        stories::over_containers,
+    )
+    .with_engine()
+    .needs(&["images"])
+    .after(&["scenarios", "rootless"]),
     Step::quick(
         "lab",
         "lab/up with a sample of personas; --full: all of them, the intake, the console, a browser",
         lab::run,
     )
     .with_engine()
-    .needs(&["images"])
-    .after(&["scenarios"]),
+    .needs(&["images"]),
     Step::full("tables", "what the tests measured, shown", stories::tables)
         .with_engine()
-        .needs(&["containers"])
-        .after(&["scenarios"]),
+        .needs(&["containers"]),
 ];
 
 #[cfg(test)]
