@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use orchestrator::ground::meters::table::ALL;
+use orchestrator::serve::metrics::page;
 use tests::{Need, Options, Role, World};
 
 const SOON: Duration = tests::PATIENCE;
@@ -175,8 +175,7 @@ async fn prometheus_has_nothing_to_say_of_what_it_is_told() -> anyhow::Result<()
         .until("all is told", SOON, |_| {
             let (_, page) = asked(&socket, "GET /metrics")?;
             let told = |name: &str| page.contains(&format!("\n# TYPE {name} "));
-            let missing: Vec<_> = ALL
-                .iter()
+            let missing: Vec<_> = page::all()
                 .map(|metric| metric.name)
                 .filter(|name| !told(name) && !page.starts_with(&format!("# HELP {name} ")))
                 .collect();

@@ -27,7 +27,7 @@ use crate::check::services::tests::services;
 use crate::daemon::Live;
 use crate::ground::fault::Fault;
 use crate::ground::meters::labels::Dumped;
-use crate::ground::meters::{Kind, labels, table};
+use crate::ground::meters::{Kind, labels};
 use crate::publish::PublishError;
 use crate::serve::control::Handler;
 
@@ -130,7 +130,7 @@ fn alive(software: &str) -> Verdict {
 async fn all_that_the_table_has_is_told_as_it_stands_there_and_nothing_else() {
     let page = Rig::well().page().await;
     let mut expected = String::new();
-    for metric in table::ALL {
+    for metric in super::page::all() {
         let kind = metric.kind.as_str();
         let (name, help) = (metric.name, metric.help);
         expected.push_str(&format!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
@@ -145,8 +145,7 @@ async fn all_that_the_table_has_is_told_as_it_stands_there_and_nothing_else() {
         let (series, value) = line.rsplit_once(' ').unwrap();
         assert!(value.parse::<f64>().is_ok(), "{line}");
         let (name, rest) = series.split_once('{').unwrap_or((series, ""));
-        let metric = table::ALL
-            .iter()
+        let metric = super::page::all()
             .filter(|metric| name.starts_with(metric.name))
             .max_by_key(|metric| metric.name.len())
             .unwrap();
@@ -164,7 +163,7 @@ async fn all_that_the_table_has_is_told_as_it_stands_there_and_nothing_else() {
 #[test]
 fn names_say_what_they_count_and_in_which_unit() {
     let mut names = BTreeSet::new();
-    for metric in table::ALL {
+    for metric in super::page::all() {
         let name = metric.name;
         assert!(names.insert(name), "{name} stands twice");
         assert!(name.starts_with("fedicensus_"), "{name}");
