@@ -45,8 +45,8 @@ const ROOTLESS_STEPS: [&str; 6] = ["suite", "docker", "quadlet", "kills", "reboo
 /// for each commit, and a few more.
 const ROOTLESS_PERSONAS: u32 = 30;
 
-/// Longest boot of the virtual machine in seconds. The first takes half of it on a machine that does
-/// nothing else, and other steps run beside it.
+/// Longest boot of the virtual machine in seconds. The first takes half of it on a machine that
+/// does nothing else, and other steps run at the same time.
 const BOOT_SECONDS_MAX: &str = "3600";
 
 pub(super) fn fmt(context: &Context<'_>) -> anyhow::Result<Outcome> {

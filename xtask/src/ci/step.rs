@@ -20,7 +20,7 @@ pub(super) const PROFILE: &str = "FEDICENSUS_PROFILE";
 /// How often the output of a step is copied to the terminal.
 const COPY_EVERY: Duration = Duration::from_millis(200);
 
-/// How much a step yields to those that it runs beside, which were started earlier: a quarter of a
+/// How much a step yields to those that are running when it starts: it gets a quarter of a
 /// processor that both want.
 const NICE: &str = "5";
 

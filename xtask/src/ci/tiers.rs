@@ -56,7 +56,7 @@ pub(crate) const STEPS: &[Step] = &[
     )
     .with_engine()
     .needs(&["images"])
-    // Emulated, it takes as long as all steps beside it.
+    // Emulated, it takes as long as the next three steps together.
     .concurrent(),
     Step::full(
         "aarch64",
