@@ -25,6 +25,7 @@ use crate::serve::control::Handler;
 metrics! {
     BUILD_INFO: Gauge "fedicensus_build_info" ["version"] "1, with the daemon's version as its label.";
     START_TIME: Gauge "fedicensus_start_time_seconds" [] "Start of the daemon in seconds since 1970, by its own clock.";
+    MEMORY: Gauge "fedicensus_memory_bytes" [] "Resident memory of the daemon.";
     LAST_ROUND: Gauge "fedicensus_last_round_timestamp_seconds" [] "Last round of the daemon's loop, which takes a second.";
     OUTAGE: Gauge "fedicensus_outage" [] "1 while something that every check needs does not work and no host is checked; `status` names it.";
     BLACKOUT: Gauge "fedicensus_blackout" [] "1 while checks fail one after the other and none succeeds, most likely through our own fault.";
@@ -143,6 +144,9 @@ fn tell_the_loop(sheet: &mut Sheet, live: &LiveState) {
     let version = env!("CARGO_PKG_VERSION");
     sheet.put(&BUILD_INFO, [(version, 1.0)]);
     sheet.one(&START_TIME, seconds(Timestamp(live.started_ms)));
+    if let Some(bytes) = resident_bytes() {
+        sheet.one(&MEMORY, bytes);
+    }
     sheet.one(&LAST_ROUND, seconds(Timestamp(live.last_round_ms)));
     sheet.one(&OUTAGE, truth(live.outage.is_some()));
     sheet.one(&BLACKOUT, truth(live.blackout.is_some()));
@@ -229,6 +233,16 @@ fn tell_the_hosts(sheet: &mut Sheet, survey: &Survey) {
     sheet.put(&HOSTS_OPTED_OUT, opted_out);
     sheet.one(&HOSTS_DUE, survey.due as f64);
     sheet.one(&OVERDUE, survey.overdue.as_secs_f64());
+}
+
+/// As in proc(5); none where there is no such file.
+fn resident_bytes() -> Option<f64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: f64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib * 1024.0)
 }
 
 fn truth(holds: bool) -> f64 {
