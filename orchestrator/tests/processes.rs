@@ -140,7 +140,7 @@ impl Drop for Running {
     }
 }
 
-#[test]
+#[test] // S50
 fn a_second_start_says_who_serves_and_changes_nothing() {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     for row in ROLES.lines() {
@@ -176,7 +176,7 @@ fn a_second_start_says_who_serves_and_changes_nothing() {
     }
 }
 
-#[test]
+#[test] // S48
 fn nothing_computed_from_a_former_copy_is_accepted() {
     let census = Census::new();
     push_accepts_nothing(&census);

@@ -16,8 +16,8 @@ fn visitors_port_is_published_on_this_machine_alone_unless_an_address_is_set() {
 }
 
 /// Browsers reach the push service over TLS.
-#[test]
-fn the_push_services_port_is_published_on_this_machine_alone_unless_an_address_is_set() {
+#[test] // S44
+fn push_port_is_local_unless_an_address_is_set() {
     let unit = "deploy/quadlet/push/fedicensus-push-web.container";
     is_published_locally("push", 8082, unit);
 }
@@ -90,7 +90,7 @@ const VOLUMES_OF_ENDPOINT: [&str; 5] = [
 const PUSH: [&str; 2] = ["push", "push-endpoint"];
 
 /// A part that connects to a socket can neither remove it nor fill the volume.
-#[test]
+#[test] // S4 S28
 fn only_the_part_that_makes_a_socket_may_write_to_its_volume() {
     let (compose, units) = mounts();
     let mounts: Vec<_> = compose.into_iter().chain(units).collect();
@@ -115,8 +115,8 @@ fn only_the_part_that_makes_a_socket_may_write_to_its_volume() {
     );
 }
 
-#[test]
-fn the_console_mounts_accounts_and_its_two_sockets_and_no_other_part_mounts_accounts() {
+#[test] // S24
+fn only_the_console_mounts_accounts_and_its_sockets() {
     has_volumes_of_its_own(
         "console",
         &VOLUMES_OF_CONSOLE,
@@ -126,8 +126,8 @@ fn the_console_mounts_accounts_and_its_two_sockets_and_no_other_part_mounts_acco
 }
 
 /// A push service that was taken over reaches neither a network nor the census's data.
-#[test]
-fn the_push_service_has_no_network_and_nothing_of_the_census_but_what_is_published() {
+#[test] // S27
+fn push_service_has_published_files_and_no_network() {
     let data = ("push-data", &PUSH[..]);
     has_volumes_of_its_own("push", &VOLUMES_OF_PUSH, &["push-nodes"], data);
     has_volumes_of_its_own("push-endpoint", &VOLUMES_OF_ENDPOINT, &[], data);

@@ -133,7 +133,7 @@ fn the_base_image_has_the_pinned_toolchain() {
 
 /// Under `SELinux`, a part at another level could use no other part's socket, and no test runs
 /// under `SELinux`.
-#[test]
+#[test] // S89
 fn all_parts_and_checks_have_one_selinux_level() {
     let option = format!("\"label=level:{SELINUX_LEVEL}\"");
     let mut breaches = Vec::new();

@@ -175,8 +175,8 @@ fn the_documentation_has_every_metric_of_push() {
     }
 }
 
-#[test]
-fn the_metrics_are_at_a_port_of_their_own_and_never_at_the_public_one() {
+#[test] // S41
+fn metrics_are_never_at_the_public_port() {
     let public = read("deploy/nginx/site.conf");
     let metrics = read("deploy/nginx/metrics.conf");
     assert!(

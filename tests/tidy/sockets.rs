@@ -65,8 +65,8 @@ fn client_kib() -> u64 {
     2 * (most(&receive) + most(&send)) + SEGMENT_KIB
 }
 
-#[test]
-fn all_that_the_sites_sockets_hold_fits_into_its_web_servers_memory() {
+#[test] // S43
+fn site_sockets_fit_into_its_web_servers_memory() {
     let limit = memory_kib("compose.yaml", "web");
     let connections = number(&read("deploy/nginx/start"), "\n    connections=");
     // A request that a part has not read is in two connections, and takes twice its size.
@@ -79,8 +79,8 @@ fn all_that_the_sites_sockets_hold_fits_into_its_web_servers_memory() {
 
 /// The push service always reads, so only clients' sockets fill up. A connection has one request:
 /// it is a client with a connection to the service, or holds less.
-#[test]
-fn all_that_the_push_clients_sockets_hold_fits_into_their_web_servers_memory() {
+#[test] // S43
+fn push_sockets_fit_into_their_web_servers_memory() {
     let compose = "deploy/compose.push.yaml";
     let limit = memory_kib(compose, "push-web");
     let start = read("deploy/nginx/start");
@@ -96,7 +96,7 @@ fn all_that_the_push_clients_sockets_hold_fits_into_their_web_servers_memory() {
     assert!(needed <= limit, "{needed} of {limit} KiB");
 }
 
-#[test]
+#[test] // S46
 fn unread_answers_take_a_third_of_a_services_memory_at_most() {
     for (service, connections) in [
         ("intake", INTAKE_CONNECTIONS_MAX),

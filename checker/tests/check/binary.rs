@@ -90,8 +90,8 @@ async fn a_list_is_read_through_its_egress_directory() {
 }
 
 /// A compromised gateway could put roots there to decrypt the TLS of every check.
-#[tokio::test]
-async fn roots_in_the_egress_directory_without_the_launchers_argument_are_a_fault() {
+#[tokio::test] // S11
+async fn roots_in_the_egress_directory_alone_are_a_fault() {
     let served = serve(World::of("mastodon"));
     let directory = served.directory.path();
     write_order(directory, &served.ca_pem, "ask");

@@ -79,7 +79,7 @@ mod tests {
     use crate::file::tests::{accounts, random};
     use crate::password::Password;
 
-    #[test]
+    #[test] // S87
     fn a_cookie_is_of_one_moderator_and_void_after_a_reset() {
         let (mut accounts, _folder) = accounts();
         let password = Password::new("correct horse".to_owned());

@@ -236,7 +236,7 @@ pub(crate) mod tests {
         Migrations::from_slice(STEPS).validate().unwrap();
     }
 
-    #[test]
+    #[test] // S49 S82
     fn keys_are_made_once_and_the_owner_alone_reads_them() {
         let (accounts, folder) = accounts();
         let hash = accounts.keys.device.hash(&[b"a"]);

@@ -339,7 +339,7 @@ mod tests {
         accepted.is_some()
     }
 
-    #[test]
+    #[test] // S81
     fn both_factors_are_needed_and_no_code_is_accepted_twice() {
         let (mut accounts, _folder) = accounts();
         let (enrolled, mine) = (add(&mut accounts), PASSWORD);
@@ -362,7 +362,7 @@ mod tests {
         assert!(login(&mut accounts, "ada", mine, &shown, later));
     }
 
-    #[test]
+    #[test] // S80
     fn a_recovery_code_is_used_up() {
         let (mut accounts, _folder) = accounts();
         let (enrolled, mine) = (add(&mut accounts), PASSWORD);
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(accounts.moderators().unwrap()[0].recovery_codes, 9);
     }
 
-    #[test]
+    #[test] // S79
     fn a_reset_leaves_nothing_of_before() {
         let (mut accounts, _folder) = accounts();
         let (old, new) = (PASSWORD, "battery staple");

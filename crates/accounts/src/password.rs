@@ -99,7 +99,7 @@ mod tests {
         Password::new(text.to_owned())
     }
 
-    #[test]
+    #[test] // S74 S78
     fn a_password_is_itself_alone() {
         let hashed = password("correct horse").hash(&mut random()).unwrap();
         assert!(hashed.0.starts_with("$argon2id$v=19$m=32768,t=3,p=1$"));
@@ -114,7 +114,7 @@ mod tests {
         assert!(!format!("{:?}", password("correct horse")).contains("horse"));
     }
 
-    #[test]
+    #[test] // S74
     fn a_password_has_characters_and_not_bytes() {
         for (text, expect) in [
             ("elevenchars", false),

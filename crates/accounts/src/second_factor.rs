@@ -130,7 +130,7 @@ mod tests {
     }
 
     /// RFC 6238, appendix B, the last six of its eight digits.
-    #[test]
+    #[test] // S81
     fn codes_are_those_of_the_standard() {
         let secret = Secret::new(*b"12345678901234567890");
         for (seconds, code) in [

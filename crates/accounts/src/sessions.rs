@@ -213,7 +213,7 @@ mod tests {
         accounts.session(token, BROWSER, now).unwrap().is_some()
     }
 
-    #[test]
+    #[test] // S86
     fn a_session_ends_when_it_is_idle_and_when_it_is_old() {
         let (mut accounts, _folder) = accounts_of(&["ada", "bob"]);
         let token = log_in(&mut accounts, "ada", NOW);
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(format!("{token:?}"), "Token");
     }
 
-    #[test]
+    #[test] // S86
     fn all_sessions_end_on_demand() {
         let (mut accounts, _folder) = accounts_of(&["ada", "bob"]);
         let tokens = ["ada", "ada", "bob"].map(|name| log_in(&mut accounts, name, NOW));

@@ -175,7 +175,7 @@ mod tests {
     proptest! {
         /// However a list grows, each accepted reading is less than ten times as large as the one
         /// before.
-        #[test]
+        #[test] // S70
         fn nothing_grows_tenfold_unseen(sizes in proptest::collection::vec(1_u64..1_000_000, 1..20)) {
             let mut memory = Memory::default();
             for (at, names) in (0..).map(Timestamp).zip(sizes) {

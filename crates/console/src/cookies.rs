@@ -75,8 +75,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_cookie_is_kept_from_scripts_other_sites_and_plain_connections() {
+    #[test] // S84
+    fn no_cookie_reaches_scripts_other_sites_or_plain_http() {
         let all = [set(SESSION, "a"), set_browser("b"), end(LOGIN_FORM)];
         for cookie in all {
             let cookie = cookie.unwrap();

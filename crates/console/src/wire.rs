@@ -325,8 +325,8 @@ mod tests {
     use super::*;
 
     /// A compromised console can't request anything more: other messages don't parse.
-    #[test]
-    fn nothing_but_these_requests_can_be_said() {
+    #[test] // S24
+    fn wire_has_these_requests_only() {
         let good = [
             r#"{"status":{}}"#,
             r#"{"groups":{"which":"held","skip":0}}"#,

@@ -171,8 +171,8 @@ mod tests {
     use super::*;
 
     /// Invariants I3 and I7: nothing other than these requests can be expressed.
-    #[test]
-    fn nothing_but_four_requests_can_be_said_and_no_moderators_word() {
+    #[test] // S17
+    fn wire_has_four_requests_and_none_of_a_moderator() {
         for line in [
             r#"{"opt_out":{"host":"a.example","undo":false}}"#,
             r#"{"submit":{"host":"a.example","vouched":null}}"#,

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
     use crate::Event;
 
-    #[test]
+    #[test] // S10
     fn fields_without_keys_are_no_event() {
         for line in [
             r#"{"refused":[403,null]}"#,

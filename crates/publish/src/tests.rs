@@ -106,8 +106,8 @@ fn a_disk_without_links_gets_copies_of_the_same_age() {
     assert_eq!(public.found("kept").0, kept);
 }
 
-#[test]
-fn everything_is_on_disk_before_the_link_and_the_link_before_trees_go() {
+#[test] // S62
+fn tree_is_on_disk_before_the_link_and_link_before_removals() {
     let public = Public::new();
     public.publish(&[("a", b"old")]);
     let calls = Arc::new(Mutex::new(Vec::new()));

@@ -302,7 +302,7 @@ mod tests {
     }
 
     /// Hosts that opt out all the time cost mirrors at most 144 lists a day.
-    #[test]
+    #[test] // S65
     fn withdrawals_in_each_minute_share_a_list_every_ten_minutes() {
         let mut publication = published();
         let begins = (1..60).filter(|&minute| {

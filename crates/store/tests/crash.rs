@@ -176,8 +176,8 @@ fn log_of(path: &Path) -> PathBuf {
 
 /// Each commit syncs the log (`open/tests.rs`). A power cut may keep, lose, tear or corrupt
 /// whatever was written after the last sync.
-#[tokio::test]
-async fn a_power_cut_at_any_length_of_the_log_keeps_every_acknowledged_verdict() {
+#[tokio::test] // S61
+async fn power_cut_keeps_every_acknowledged_verdict() {
     let _turn = TURN.lock().await;
     const VERDICTS: u32 = 5;
     const FRAME: usize = 4096 + 24;

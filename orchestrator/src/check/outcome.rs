@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_host_that_lives_is_a_witness_and_only_what_came_before_its_certificate_is_in_doubt() {
+    fn only_a_responding_host_is_a_witness() {
         let alive = kit::alive();
         let witness = Witness {
             began: BEGAN,

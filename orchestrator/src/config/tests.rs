@@ -111,8 +111,8 @@ fn a_bad_value_names_the_setting_the_place_and_the_bounds() {
 }
 
 /// No value of any setting removes the profile; a path only adds where Podman finds it.
-#[test]
-fn checks_are_held_by_our_seccomp_profile_whatever_is_set() {
+#[test] // S8
+fn no_setting_removes_the_seccomp_profile() {
     let profile = |pairs: &[(&str, &str)]| {
         let settings = config(pairs).unwrap().launcher_settings;
         settings.confinement.seccomp.unwrap()

@@ -360,7 +360,7 @@ async fn who_opted_out_or_is_hidden_or_denied_is_in_no_file_of_the_next_set() {
 
 /// Invariants I7 and I11 together.
 #[tokio::test]
-async fn a_set_that_is_held_back_still_lets_go_of_who_opted_out_or_is_denied_in_every_file() {
+async fn held_back_set_still_drops_opted_out_and_denied_hosts() {
     let stage = Stage::new("abcd").await;
     stage.publish(Force::No).await;
     stage.opt_out("a").await;

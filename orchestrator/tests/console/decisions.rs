@@ -67,7 +67,7 @@ async fn with_three_decisions() -> (Stage, Browser) {
     (stage, browser)
 }
 
-#[tokio::test]
+#[tokio::test] // S21
 async fn groups_are_decided_about_by_many_undone_and_logged_by_name() {
     let (stage, mut browser) = with_three_decisions().await;
     let page = stage.get(&mut browser, "/decisions").await;

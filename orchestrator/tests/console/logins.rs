@@ -14,8 +14,8 @@ fn without_form(reply: &crate::stage::Reply) -> (u16, String) {
     (reply.status, reply.body.replace(&reply.form(), "FORM"))
 }
 
-#[tokio::test]
-async fn whatever_is_wrong_gets_the_same_answer() {
+#[tokio::test] // S25
+async fn every_failed_login_gets_the_same_answer() {
     let mut stage = Stage::start().await;
     let mut answers = Vec::new();
     let code = stage.code();
@@ -49,7 +49,7 @@ async fn whatever_is_wrong_gets_the_same_answer() {
 /// Each refusal's time has a random part of up to 100 ms. Of 40 samples of a kind, the shortest is
 /// within its first 30 ms and the longest within its last, except once in 200 000 runs. A busy
 /// machine makes single samples longer, but not the shortest.
-#[tokio::test]
+#[tokio::test] // S25
 async fn a_refusals_time_does_not_reveal_its_reason() {
     const KINDS: [&str; 4] = [
         "wrong password",
@@ -119,7 +119,7 @@ async fn a_refusals_time_does_not_reveal_its_reason() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // S26 S77
 async fn a_lock_does_not_stop_the_owner_in_a_known_browser() {
     let mut stage = Stage::start().await;
     let mut known = stage.logged_in().await;

@@ -26,7 +26,7 @@ const FORMS: [&str; 7] = [
     "/logout",
 ];
 
-#[tokio::test]
+#[tokio::test] // S88
 async fn without_a_session_every_page_and_form_leads_to_the_login() {
     let stage = Stage::start().await;
     let mut browser = Browser::default();
@@ -46,7 +46,7 @@ async fn without_a_session_every_page_and_form_leads_to_the_login() {
     assert!(log.rows.is_empty());
 }
 
-#[tokio::test]
+#[tokio::test] // S85
 async fn every_page_of_a_session_is_shown_and_kept_by_no_cache() {
     let mut stage = Stage::start().await;
     stage.bring_in(&["a.farm.org"]).await;
@@ -60,7 +60,7 @@ async fn every_page_of_a_session_is_shown_and_kept_by_no_cache() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // S26
 async fn a_cookie_that_is_stolen_to_another_browser_is_worth_nothing() {
     let mut stage = Stage::start().await;
     let mut owner = stage.logged_in().await;
@@ -80,7 +80,7 @@ async fn a_cookie_that_is_stolen_to_another_browser_is_worth_nothing() {
     assert_eq!(reply.status, 200, "the owner's stays");
 }
 
-#[tokio::test]
+#[tokio::test] // S26 S88
 async fn a_form_of_another_session_or_none_does_nothing() {
     let mut stage = Stage::start().await;
     stage.bring_in(&["a.farm.org"]).await;
@@ -100,7 +100,7 @@ async fn a_form_of_another_session_or_none_does_nothing() {
     assert_eq!(log.rows.len(), 1, "the own form alone");
 }
 
-#[tokio::test]
+#[tokio::test] // S85
 async fn a_session_ends_by_time_by_logging_out_and_by_another_hand() {
     let mut stage = Stage::start().await;
     let mut idle = stage.logged_in().await;
@@ -129,7 +129,7 @@ async fn a_session_ends_by_time_by_logging_out_and_by_another_hand() {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // S83
 async fn each_login_has_a_session_of_its_own() {
     let mut stage = Stage::start().await;
     let mut browser = stage.logged_in().await;

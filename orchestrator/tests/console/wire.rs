@@ -40,8 +40,8 @@ fn take_out(host: &str, reason: &str) -> Order {
     }
 }
 
-#[tokio::test]
-async fn the_daemon_checks_again_whatever_the_console_says() {
+#[tokio::test] // S24
+async fn daemon_checks_every_order_of_the_console() {
     let stage = Stage::start().await;
     stage.bring_in(&["a.farm.org"]).await;
     let long = "x".repeat(5000);
@@ -108,7 +108,7 @@ async fn no_more_groups_are_decided_about_at_once_than_a_form_has() {
 }
 
 /// A session could otherwise use up all moderators' decisions without any.
-#[tokio::test]
+#[tokio::test] // S22
 async fn orders_that_decide_nothing_use_up_no_decisions() {
     let mut stage = Stage::start().await;
     ignore_orders(&mut stage);
@@ -126,8 +126,8 @@ async fn orders_that_decide_nothing_use_up_no_decisions() {
     assert!(outcomes[0].is_done, "{outcomes:?}");
 }
 
-#[tokio::test]
-async fn nothing_of_the_control_socket_can_be_said_and_no_line_is_too_long() {
+#[tokio::test] // S24
+async fn control_requests_and_long_lines_are_refused() {
     let stage = Stage::start().await;
     for line in [
         r#"{"live":{}}"#,
@@ -146,7 +146,7 @@ async fn nothing_of_the_control_socket_can_be_said_and_no_line_is_too_long() {
     assert!(answer.contains("is longer than"), "{answer}");
 }
 
-#[tokio::test]
+#[tokio::test] // S22
 async fn one_check_or_publication_at_a_time_is_ordered() {
     let stage = Stage::start().await;
     stage.bring_in(&["a.farm.org"]).await;

@@ -14,8 +14,8 @@ use crate::stage::{Stage, host, read_reply, token};
 
 const SOCIAL: &str = r#"{"host":"social.a.example"}"#;
 
-#[tokio::test]
-async fn a_client_over_its_limit_is_told_when_to_come_again_and_costs_no_look_up() {
+#[tokio::test] // S58
+async fn client_over_its_limit_gets_a_time_and_costs_no_look_up() {
     let stage = Stage::start().await;
     for _ in 0..20 {
         assert_eq!(stage.post("/submit", "", SOCIAL).await.status, 403);
@@ -68,8 +68,8 @@ async fn bodies_and_heads_over_their_bounds_are_refused() {
 
 /// Any page can make its readers' browsers send a text. For a body declared as JSON, browsers ask
 /// for permission first, and get none.
-#[tokio::test]
-async fn a_body_that_is_not_said_to_be_json_changes_nothing_and_is_not_charged() {
+#[tokio::test] // S58
+async fn body_without_json_type_changes_and_costs_nothing() {
     let stage = Stage::start().await;
     stage.bring_in("social.a.example").await;
     stage.publish_key("_fedicensus", "a.example");
@@ -121,8 +121,8 @@ async fn connections_over_the_limit_are_served_when_others_end() {
 }
 
 /// What an intake that was taken over can send.
-#[tokio::test]
-async fn the_daemons_socket_for_the_intake_takes_nothing_but_its_four_requests() {
+#[tokio::test] // S17
+async fn intake_socket_takes_four_requests_only() {
     let stage = Stage::start().await;
     for line in [
         r#"{"dump":{"force":true}}"#,
@@ -221,8 +221,8 @@ async fn requests_that_all_come_from_one_address_are_warned_of_once_and_so_is_th
 }
 
 /// Invariant I10.
-#[tokio::test]
-async fn no_line_of_the_log_tells_who_asked() {
+#[tokio::test] // S16
+async fn no_log_line_has_a_clients_address() {
     let log = Log::default();
     let _logging = log.begin(tracing::Level::TRACE);
     let stage = Stage::start().await;

@@ -11,8 +11,8 @@ const SOCIAL: &str = r#"{"host":"social.a.example"}"#;
 const NAME: &str = "social.a.example";
 const RECORD: &str = "_fedicensus.social.a.example";
 
-#[tokio::test]
-async fn a_host_whose_dns_is_silent_submits_itself_and_opts_out_by_its_file() {
+#[tokio::test] // S56
+async fn host_without_dns_records_submits_and_opts_out_by_file() {
     let stage = Stage::start().await;
     let reply = stage.post("/submit", "", SOCIAL).await;
     reply.has_code(403, "no_proof");
@@ -57,8 +57,8 @@ async fn a_host_is_visited_only_where_its_dns_says_nothing() {
 
 /// Invariant I7: leaving a host alone includes its file, even if someone claims that the file has
 /// changed.
-#[tokio::test]
-async fn who_opted_out_or_is_held_or_is_no_name_of_the_census_is_never_visited() {
+#[tokio::test] // S19
+async fn opted_out_held_and_invalid_names_are_never_visited() {
     let stage = Stage::start().await;
     stage.file_says(NAME, &["fedicensus-proof=opt-in"]);
     stage.bring_in(NAME).await;
@@ -101,8 +101,8 @@ async fn a_visit_to_a_host_that_was_never_alive_is_one_to_a_stranger() {
     assert_eq!(stage.seen(), [Seen::Alive, Seen::Never, Seen::Never]);
 }
 
-#[tokio::test]
-async fn whom_the_operator_denies_is_never_visited() {
+#[tokio::test] // S19
+async fn denied_host_is_never_visited() {
     let stage = Stage::that_denies("a.example\n").await;
     let census = Census::new(stage.census.clone());
     let host = host(NAME);

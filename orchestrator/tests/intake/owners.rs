@@ -82,7 +82,7 @@ async fn the_loop_is_told_to_leave_the_host_alone() {
 }
 
 /// Every bit of the claim and of the signature, as the header carries them.
-#[tokio::test]
+#[tokio::test] // S56
 async fn one_changed_bit_takes_nobody_out() {
     let stage = listed().await;
     let header = opt_out();
@@ -131,7 +131,7 @@ async fn a_token_that_is_repeated_after_its_time_is_refused_before_dns_is_asked(
     assert_eq!(stage.state("social.a.example"), Some(State::Discovered));
 }
 
-#[tokio::test]
+#[tokio::test] // S56
 async fn a_token_for_something_else_is_refused_before_dns_is_asked() {
     let stage = listed().await;
     stage.publish_key("_fedicensus", "b.example");
@@ -158,7 +158,7 @@ async fn a_token_for_something_else_is_refused_before_dns_is_asked() {
 }
 
 /// Another owner may have the suffix itself, or a name in its zone.
-#[tokio::test]
+#[tokio::test] // S55
 async fn a_key_at_a_public_suffix_decides_for_no_host_below_it() {
     for (suffix, name) in [
         ("github.io", "me.github.io"),
@@ -203,8 +203,8 @@ async fn a_key_at_a_public_suffix_decides_for_no_host_below_it() {
     assert_eq!(stage.post("/opt-out", &header, body).await.status, 200);
 }
 
-#[tokio::test]
-async fn a_host_with_a_record_of_its_own_is_not_decided_for_by_its_parents_key() {
+#[tokio::test] // S55
+async fn parents_key_does_not_decide_for_a_host_with_a_record() {
     let stage = listed().await;
     let own = "_fedicensus.social.a.example";
     let key = SecretKey::from_seed(&[8; 32]).public().to_string();
@@ -229,7 +229,7 @@ async fn a_host_with_a_record_of_its_own_is_not_decided_for_by_its_parents_key()
 }
 
 /// The record is left from an earlier time, and anyone can point the census to it.
-#[tokio::test]
+#[tokio::test] // S57
 async fn a_record_that_opts_in_undoes_no_opt_out() {
     let stage = listed().await;
     let own = "_fedicensus.social.a.example";
@@ -276,8 +276,8 @@ async fn the_second_look_up_of_a_domain_is_waited_for() {
     assert_eq!(reply.status, 429, "once: {reply:?}");
 }
 
-#[tokio::test]
-async fn a_host_without_a_token_is_believed_when_its_own_dns_says_so_and_says_one_thing() {
+#[tokio::test] // S56
+async fn host_without_a_token_needs_one_clear_dns_record() {
     let stage = listed().await;
     let place = "_fedicensus.social.a.example";
     let says_no = async |why: &str| {
@@ -313,8 +313,8 @@ async fn a_host_without_a_token_is_believed_when_its_own_dns_says_so_and_says_on
 }
 
 /// Invariant I7: only the party that made an opt-out can undo it.
-#[tokio::test]
-async fn an_owner_undoes_no_word_of_a_moderators_or_of_robots_txt() {
+#[tokio::test] // S17
+async fn owner_undoes_no_opt_out_of_a_moderator_or_robots_txt() {
     let stage = listed().await;
     let name = "social.a.example";
     stage.opt_out(name, OptedOutBy::Robots).await;
@@ -327,8 +327,8 @@ async fn an_owner_undoes_no_word_of_a_moderators_or_of_robots_txt() {
     assert_eq!(stage.state(name), Some(State::OptedOut { by }));
 }
 
-#[tokio::test]
-async fn one_key_cannot_fill_the_database_with_made_up_names_that_opt_out() {
+#[tokio::test] // S18
+async fn one_key_cannot_fill_the_database_with_invented_names() {
     let stage = Stage::start().await;
     stage.publish_key("_fedicensus", "a.example");
     stage.bring_in("social.a.example").await;

@@ -190,7 +190,7 @@ async fn what_dns_does_not_tell_now_is_put_off_and_what_it_denies_is_refused() {
 }
 
 /// The operator's resolver may know private names.
-#[tokio::test]
+#[tokio::test] // S20
 async fn names_that_cannot_be_in_the_census_are_never_looked_up() {
     let stage = Stage::start().await;
     for name in [
@@ -225,8 +225,8 @@ async fn names_that_cannot_be_in_the_census_are_never_looked_up() {
 
 /// From these answers, anyone with a list of names learns which of them the census knows, and
 /// nothing more.
-#[tokio::test]
-async fn where_a_host_stands_is_the_same_answer_byte_for_byte_whoever_left_it_out() {
+#[tokio::test] // S64
+async fn answer_about_a_host_does_not_reveal_who_left_it_out() {
     let mut told = Vec::new();
     for how in 0..7 {
         let stage = match how {

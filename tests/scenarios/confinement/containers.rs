@@ -51,7 +51,7 @@ fn running_check(world: &World, engine: &EngineApi) -> anyhow::Result<Option<Val
 }
 
 /// Invariant I1, by the engine's own description of a running check.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")] // I1
 async fn a_running_check_is_confined_entirely() -> anyhow::Result<()> {
     let Some(engine) = engine()? else {
         return Ok(());

@@ -205,9 +205,8 @@ fn rules() -> anyhow::Result<String> {
     Ok(lines.join("\n"))
 }
 
-#[test]
-fn a_gateway_that_was_taken_over_reaches_nothing_that_it_would_not_have_dialled()
--> anyhow::Result<()> {
+#[test] // S13
+fn hostile_gateway_reaches_only_what_it_may_dial() -> anyhow::Result<()> {
     if !privileged(&["ip", "nft"]) {
         return Ok(());
     }
@@ -297,9 +296,8 @@ fn write_table(rows: &BTreeMap<Probe, (bool, bool, bool)>) -> anyhow::Result<()>
 }
 
 /// Without the rules, all connections are answered, which proves that the test can fail.
-#[test]
-fn a_client_holds_128_connections_at_the_web_servers_ports_and_keeps_nobody_else_out()
--> anyhow::Result<()> {
+#[test] // S47
+fn client_holds_128_connections_and_shuts_nobody_out() -> anyhow::Result<()> {
     if !privileged(&["ip", "nft"]) {
         return Ok(());
     }

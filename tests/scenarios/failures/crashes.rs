@@ -92,7 +92,7 @@ struct Story {
     life_max: Duration,
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")] // S60
 async fn no_kill_at_any_moment_loses_a_verdict_or_wrongs_anybody() -> anyhow::Result<()> {
     let began = Instant::now();
     let engine = Engine::from_environment();

@@ -69,13 +69,13 @@ struct User {
 const ORDINARY: &str = "";
 const STORED_FIRST: &str = "store-first";
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")] // S29
 async fn no_kill_loses_a_message_to_a_client_that_was_away() -> anyhow::Result<()> {
     story(ORDINARY, ONE).await?;
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")] // S29
 async fn no_kill_loses_a_message_that_is_stored_first() -> anyhow::Result<()> {
     let totals = story(STORED_FIRST, ONE).await?;
     ensure!(totals.lost_in_memory == 0, "{totals}");
@@ -83,7 +83,7 @@ async fn no_kill_loses_a_message_that_is_stored_first() -> anyhow::Result<()> {
 }
 
 /// All messages are accepted while the node that takes them lives.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")] // S29
 async fn no_killed_node_loses_a_message_to_an_absent_client() -> anyhow::Result<()> {
     story(ORDINARY, TWO).await?;
     Ok(())
@@ -142,7 +142,7 @@ async fn story(delivery: &'static str, nodes: &'static [Node]) -> anyhow::Result
 }
 
 /// The machine may stop a process, and goes on with it later.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")] // S29
 async fn a_stopped_node_loses_neither_clients_nor_messages() -> anyhow::Result<()> {
     tokio::try_join!(standstill(0), standstill(1))?;
     Ok(())

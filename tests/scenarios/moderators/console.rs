@@ -195,9 +195,8 @@ async fn play(world: &mut World, web: &Web, accounts: &Path, key: &str) -> anyho
     found.context("the browser found nothing")
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_moderator_logs_in_denies_a_group_and_undoes_it_and_thieves_stay_outside()
--> anyhow::Result<()> {
+#[tokio::test(flavor = "multi_thread")] // S75
+async fn moderator_denies_a_group_and_undoes_it_thieves_do_not() -> anyhow::Result<()> {
     if is_there().is_none() {
         return Ok(());
     }

@@ -40,8 +40,8 @@ fn asked(web: &Web, address: &str) -> anyhow::Result<u16> {
 }
 
 /// Slow bodies used to block all logins for as long as their senders liked.
-#[tokio::test(flavor = "multi_thread")]
-async fn slow_senders_of_login_forms_keep_moderators_out_for_seconds_only() -> anyhow::Result<()> {
+#[tokio::test(flavor = "multi_thread")] // S26
+async fn slow_login_forms_delay_moderators_for_seconds_only() -> anyhow::Result<()> {
     if is_there().is_none() {
         return Ok(());
     }

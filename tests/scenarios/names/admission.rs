@@ -33,8 +33,8 @@ fn known(world: &World) -> anyhow::Result<Vec<&'static str>> {
     Ok(known)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_flood_waits_while_honest_names_come_in_and_a_reload_lets_it_in() -> anyhow::Result<()> {
+#[tokio::test(flavor = "multi_thread")] // S67
+async fn flood_waits_while_honest_names_enter_until_a_reload() -> anyhow::Result<()> {
     let files = tempfile::tempdir()?;
     let (rules, deny) = (files.path().join("rules"), files.path().join("deny"));
     std::fs::write(&rules, "domain lab-junk.test 2\ndomain test 1000\n")?;
@@ -108,9 +108,8 @@ async fn a_flood_waits_while_honest_names_come_in_and_a_reload_lets_it_in() -> a
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn whom_the_operator_denies_is_neither_asked_nor_listed_until_the_line_goes()
--> anyhow::Result<()> {
+#[tokio::test(flavor = "multi_thread")] // S67
+async fn denied_host_is_neither_checked_nor_listed() -> anyhow::Result<()> {
     let (denied, other) = ("mastodon.lab.test", "pleroma.lab.test");
     let files = tempfile::tempdir()?;
     let deny = files.path().join("deny");

@@ -9,8 +9,7 @@ use crate::commands::text;
 const SOON: Duration = tests::PATIENCE;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_domain_that_the_operator_denies_is_off_the_list_at_once_and_comes_back_with_his_word()
--> anyhow::Result<()> {
+async fn denied_domain_leaves_the_list_and_returns() -> anyhow::Result<()> {
     let (one, other) = ("mastodon.lab.test", "pleroma.lab.test");
     let mut options = Options::new(&[one, other]);
     // A day in five seconds.

@@ -120,9 +120,8 @@ const SOON: Duration = tests::PATIENCE;
 
 /// The daemon reads its lists automatically. One that grew tenfold is held until an operator has
 /// looked, then its names are checked like any others. A list of suffixes regroups all hosts.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_daemon_reads_its_lists_and_a_list_that_grew_tenfold_waits_for_a_word()
--> anyhow::Result<()> {
+#[tokio::test(flavor = "multi_thread")] // S70
+async fn list_that_grew_tenfold_waits_for_the_operator() -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("sources.toml");
     let url = |path: &str| format!("https://{HOST}{path}");

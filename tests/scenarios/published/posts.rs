@@ -70,7 +70,7 @@ fn status(socket: &Path, path: &str, kind: &str, site: &str) -> anyhow::Result<u
     Ok(answer.split(' ').nth(1).context("no answer")?.parse()?)
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")] // S35 S58
 async fn every_post_is_guarded_or_exempt_by_name() -> anyhow::Result<()> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
     let mut found = BTreeSet::new();

@@ -299,7 +299,7 @@ fn unfinished_head() -> Vec<u8> {
     head.into_bytes()
 }
 
-#[tokio::test]
+#[tokio::test] // S42
 async fn a_visitor_is_answered_while_2100_clients_finish_no_head() -> anyhow::Result<()> {
     let Some((_folder, web)) = served().await? else {
         return Ok(());
@@ -312,7 +312,7 @@ async fn a_visitor_is_answered_while_2100_clients_finish_no_head() -> anyhow::Re
     Ok(())
 }
 
-#[tokio::test]
+#[tokio::test] // S42
 async fn heads_in_all_connections_fit_into_the_web_servers_memory() -> anyhow::Result<()> {
     let Some((_folder, web)) = served().await? else {
         return Ok(());
@@ -324,7 +324,7 @@ async fn heads_in_all_connections_fit_into_the_web_servers_memory() -> anyhow::R
 }
 
 /// Each client reads nothing and goes on sending, so that its sockets are full both ways.
-#[tokio::test]
+#[tokio::test] // S43
 async fn unread_bytes_in_all_sockets_fit_into_the_web_servers_memory() -> anyhow::Result<()> {
     let Some((folder, web)) = served().await? else {
         return Ok(());
@@ -349,7 +349,7 @@ async fn unread_bytes_in_all_sockets_fit_into_the_web_servers_memory() -> anyhow
 }
 
 /// Otherwise, the connections of the killed worker would be counted until the server stops.
-#[tokio::test]
+#[tokio::test] // S45
 async fn a_web_server_ends_with_its_worker() -> anyhow::Result<()> {
     let Some((_folder, web)) = served().await? else {
         return Ok(());

@@ -76,7 +76,7 @@ proptest! {
 
     /// Compares one run with plain counters, and with a run that restarts after every step: all
     /// give the same answers.
-    #[test]
+    #[test] // S67
     fn no_order_of_steps_lets_more_through_than_the_limit(
         steps in proptest::collection::vec(step(), 1..80),
         start in prop_oneof![Just(0_u64), 0..1_u64 << 40],

@@ -57,7 +57,7 @@ fn the_most_often_named_come_first_then_those_who_wait_for_longest() {
 }
 
 #[test]
-fn a_full_domain_keeps_who_is_named_by_more_and_lets_the_longest_waiting_of_the_least_go() {
+fn full_domain_keeps_the_names_with_most_sources() {
     let mut waiting = small();
     for (name, at) in [("a", 1), ("b", 2), ("c", 3)] {
         assert!(waiting.name(&naming(name, "farm", 1), Room::Rule, at));

@@ -168,7 +168,7 @@ mod tests {
     use crate::settings::{LogAddresses, Settings};
     use crate::wire::Census;
 
-    #[tokio::test]
+    #[tokio::test] // S26
     async fn logins_of_strangers_keep_no_known_browser_out() {
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings {

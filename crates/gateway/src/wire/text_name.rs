@@ -113,8 +113,8 @@ impl From<TextName> for String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn names_that_owners_publish_nothing_below_are_never_asked_for() {
+    #[test] // S20
+    fn names_without_owners_records_are_never_looked_up() {
         let check = |text: &str, expect: Result<&str, TextNameError>| {
             assert_eq!(
                 TextName::parse(text).map(|name| name.to_string()),

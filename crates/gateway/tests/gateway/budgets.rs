@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 
 use crate::rig::{BIG_BYTES, FakeHost, Rig, eventually};
 
-#[tokio::test]
+#[tokio::test] // S6
 async fn bytes_end_every_connection_of_the_check() {
     let host = FakeHost::start("127.0.0.1:0").await;
     let rig = Rig::start(&host.line("a.lab.test"), |settings| {
@@ -31,7 +31,7 @@ async fn bytes_end_every_connection_of_the_check() {
     assert!(account.bytes_down <= 100_000, "{account:?}");
 }
 
-#[tokio::test]
+#[tokio::test] // S6
 async fn connections_are_counted_refused_ones_included() {
     let host = FakeHost::start("127.0.0.1:0").await;
     let rig = Rig::start(&host.line("a.lab.test"), |settings| {
@@ -52,7 +52,7 @@ async fn connections_are_counted_refused_ones_included() {
 
 /// I4: whatever the checker and its host do, their connections end in time, and the account is
 /// still available.
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // S6
 async fn time_ends_every_connection_of_the_check() {
     const TIME: Duration = Duration::from_secs(60);
     const LAST: Duration = Duration::from_secs(1);

@@ -347,8 +347,8 @@ async fn a_denial_is_never_remembered_beyond_its_verdict() {
 }
 
 /// Invariant I5. The orchestrator treats a refusal as an outage.
-#[tokio::test(start_paused = true)]
-async fn a_resolver_that_has_never_resolved_a_name_is_named_and_no_host_is_judged() {
+#[tokio::test(start_paused = true)] // S1
+async fn resolver_that_never_resolved_is_named_and_judges_no_host() {
     let denying = NameServer::start_by(|_name| None).await;
     let silent = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     for resolver in [denying.address, silent.local_addr().unwrap()] {

@@ -64,7 +64,7 @@ async fn a_checker_reaches_its_host_and_the_account_says_how() {
 }
 
 /// I1: through its socket a checker reaches no other name, not even one at the same address.
-#[tokio::test]
+#[tokio::test] // S6
 async fn another_name_or_no_tls_never_reaches_the_host() {
     let host = FakeHost::start("127.0.0.1:0").await;
     let rig = Rig::start(&host.line("a.lab.test"), |_| ()).await;

@@ -65,7 +65,7 @@ fn a_million_clients_take_no_more_memory_than_their_places() {
 
 proptest! {
     /// For any clients and times, no window of any client holds more than the limit.
-    #[test]
+    #[test] // S58
     fn never_more_than_the_limit_in_any_window(
         limit in 1_usize..5,
         requests in proptest::collection::vec((0_u8..4, 0_u64..2000), 1..200),

@@ -70,6 +70,7 @@ async fn until_status(
     }
 }
 
+// S9
 pub(crate) async fn no_check_starts_from_an_image_that_was_not_probed(bench: &Bench) {
     bench.import(&READABLE_IMAGE, "0755").await;
     // A second image, sound as well.

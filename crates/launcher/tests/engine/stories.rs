@@ -88,6 +88,7 @@ async fn streams_and_exit_codes_come_through(bench: &Bench) {
 
 /// The probe's one purpose that settings can't show: `docker inspect` prints the same for a profile
 /// that the kernel never received.
+// S8
 async fn no_check_starts_under_another_profile_than_ours(bench: &Bench) {
     let everything = r#"{"defaultAction":"SCMP_ACT_ALLOW"}"#.to_owned();
     // Ours, with one call too many.
@@ -141,6 +142,7 @@ async fn no_check_starts_under_another_profile_than_ours(bench: &Bench) {
 
 /// A process can write its own read-only memory through `/proc/self/mem`, unless its program is
 /// unreadable. Otherwise a check's container could run anything.
+// S9
 async fn no_check_starts_whose_program_can_be_read(bench: &Bench) {
     bench.import(&READABLE_IMAGE, "0755").await;
     let running = bench.launcher("readable", |settings| {
@@ -160,6 +162,7 @@ async fn no_check_starts_whose_program_can_be_read(bench: &Bench) {
 ///
 /// The profile is ours with another default action, a trap instead of EPERM: many allowed calls
 /// answer EPERM or ENOSYS themselves.
+// S8
 async fn the_kernel_refuses_every_call_that_is_not_listed(bench: &Bench) {
     if !cfg!(target_arch = "x86_64") {
         println!("skipped: the numbers of the calls are known for x86-64 only");
@@ -233,6 +236,7 @@ async fn the_egress_directory_is_all_there_is(bench: &Bench) {
 
 /// A compromised gateway owns the directory that contains the checks' egress directories. It can
 /// replace one by a link, which a compromised checker would follow.
+// S12
 async fn no_link_that_a_gateway_plants_leads_out_of_the_container(bench: &Bench) {
     let machine = bench.folder.path().join("machine");
     std::fs::create_dir(&machine).unwrap();

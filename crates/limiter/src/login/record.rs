@@ -191,7 +191,7 @@ mod tests {
         assert!(Record::default().count(at(0.0), 0), "none is allowed");
     }
 
-    #[test]
+    #[test] // S76
     fn failures_below_the_limit_of_a_minute_lock_by_the_hour() {
         let limits = FailureLimits {
             per_minute: 6,

@@ -134,7 +134,7 @@ async fn one_attempt_too_many_bans_the_address() {
     );
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // S76
 async fn one_failure_too_many_locks_the_user() {
     let world = World::with_failures(2);
     let mut found = Vec::new();

@@ -192,8 +192,8 @@ impl Clients {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_message_for_which_there_is_no_room_is_not_taken() {
+    #[test] // S30
+    fn message_without_room_is_refused() {
         let message = Notification::sample("");
         let clients = Clients {
             room: Arc::new(Semaphore::new(direct_bytes(&message) * 2 - 1)),

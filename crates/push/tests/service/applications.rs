@@ -131,7 +131,7 @@ async fn a_user_that_goes_while_a_message_is_stored_is_gone() {
     assert_eq!(refused.refusal(), (410, json!(105)));
 }
 
-#[tokio::test]
+#[tokio::test] // S28
 async fn an_endpoint_for_one_key_takes_no_unsigned_message() {
     let push = Push::new(Rules::AUTOPUSH);
     let (_client, endpoint) = subscribed(&push, Some("BAAA")).await;

@@ -90,7 +90,7 @@ async fn bytes_that_are_no_frame_end_the_connection() {
 }
 
 /// The client acknowledges nothing, and its connections break.
-#[tokio::test]
+#[tokio::test] // S30
 async fn one_sender_never_has_a_client_reset() {
     let (push, mut client, endpoint) = rig().await;
     let uaid = client.uaid.clone();
@@ -225,8 +225,8 @@ async fn messages_arrive_after_a_node_was_unreachable() {
     }
 }
 
-#[tokio::test]
-async fn what_nodes_ask_is_not_for_the_public() {
+#[tokio::test] // S28
+async fn public_cannot_use_the_nodes_socket() {
     let (push, mut client, _) = rig().await;
     let of = |kind: &str, uaid: &str| format!("/{kind}/{uaid}");
     let (here, nobody) = (of("notif", &client.uaid), of("notif", CHANNEL));

@@ -168,7 +168,7 @@ async fn lists_that_the_service_missed_are_told_together() {
 }
 
 /// I7: the message was accepted before the host opted out, and its line was rewritten.
-#[tokio::test]
+#[tokio::test] // S34
 async fn a_waiting_message_names_no_host_that_left() {
     let left = json!({"change": "left", "host_sha256": "00"});
     let former = [appeared("a.example"), appeared("b.example")];
@@ -354,7 +354,7 @@ async fn an_address_subscribes_so_often_and_no_more() {
 
 /// Any page can make its readers' browsers send a text. For a body declared as JSON, browsers ask
 /// for permission first, and get none.
-#[tokio::test]
+#[tokio::test] // S35
 async fn a_page_of_another_site_changes_no_subscription() {
     let (push, _client, endpoint) = rig().await;
     let body = asked(&endpoint, &json!("all")).to_string();
@@ -381,7 +381,7 @@ async fn a_page_of_another_site_changes_no_subscription() {
 }
 
 /// Each registration makes another token, and a token's padding may be left out.
-#[tokio::test]
+#[tokio::test] // S30
 async fn an_endpoint_here_is_one_subscriber_however_it_is_written() {
     let (push, mut client, endpoint) = rig().await;
     let again = client.register(None).await;

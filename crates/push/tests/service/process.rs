@@ -109,8 +109,8 @@ async fn a_stop_loses_neither_what_was_sent_nor_keys_nor_users() {
     assert_ne!(again.heard().await, sent);
 }
 
-#[tokio::test]
-async fn a_second_start_that_fails_leaves_connected_clients_their_messages() {
+#[tokio::test] // S50
+async fn failed_second_start_keeps_connected_clients_messages() {
     let process = Process::start(tempfile::tempdir().unwrap()).await;
     let (mut client, endpoint) = process.subscribed().await;
     let settings = settings(&process.folder);

@@ -64,8 +64,8 @@ async fn other_routers_and_bodies_are_refused() {
     }
 }
 
-#[tokio::test]
-async fn an_address_makes_so_many_users_and_no_more() {
+#[tokio::test] // S30
+async fn address_has_a_limit_of_users() {
     let push = Push::new(Rules::AUTOPUSH);
     let path = "/v1/webpush/census/registration";
     let mut made = 0;

@@ -294,8 +294,8 @@ proptest! {
     }
 }
 
-#[test]
-fn no_target_that_a_checker_tells_reaches_a_terminal_unescaped() {
+#[test] // S10
+fn no_target_reaches_a_terminal_unescaped() {
     let dead = r#"{"dead":{"reason":"bad_redirect","to":"\u001b[2J\u0007<b>é"}}"#;
     let verdict = conclude(&feed(&[HELLO, dead, DONE]).0, end(0), &account(), "").unwrap();
     let Verdict::Dead { to: Some(to), .. } = verdict else {

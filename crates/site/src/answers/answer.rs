@@ -219,8 +219,8 @@ mod tests {
     }
     const KEY_OF_A_EXAMPLE: &str = "07a950f9e75c7cdac6a";
 
-    #[test]
-    fn names_that_share_a_prefix_under_one_salt_do_not_under_the_next() {
+    #[test] // S69
+    fn names_sharing_a_prefix_part_under_the_next_salt() {
         let names = (0..).map(|number| Host::parse(&format!("h{number}.example")).unwrap());
         let chosen: Vec<Host> = names
             .filter(|host| Key::of(SALT, host).prefix() >> 8 == 0xa)

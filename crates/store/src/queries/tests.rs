@@ -121,7 +121,7 @@ proptest! {
 /// Invariant I7: which hosts must leave an already published list. Dead hosts may stay until a
 /// person has looked into an unusual number of deaths.
 #[test]
-fn who_is_hidden_opted_out_parked_or_gone_or_whose_group_is_denied_is_withdrawn_and_nobody_else() {
+fn withdrawn_are_those_that_left_or_are_denied_only() {
     let reader = reader();
     let by = |by| State::OptedOut { by };
     let dying = |gone| State::Dying {

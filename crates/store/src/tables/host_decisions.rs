@@ -228,8 +228,8 @@ mod tests {
         );
     }
 
-    #[tokio::test]
-    async fn neither_owner_nor_moderator_undoes_the_others_word_in_any_order() {
+    #[tokio::test] // S23
+    async fn owner_and_moderator_never_undo_each_others_opt_out() {
         use OptedOutBy::{Moderator, Owner};
         for owner_is_first in [true, false] {
             let (store, _folder) = census();
@@ -277,8 +277,8 @@ mod tests {
         assert_eq!(log.rows[0].reason, "spam");
     }
 
-    #[tokio::test]
-    async fn no_moderator_undoes_an_owners_word() {
+    #[tokio::test] // S23
+    async fn no_moderator_undoes_an_owners_opt_out() {
         let (store, _folder) = census();
         let (writer, a, by) = (store.writer(), host("a.example"), OptedOutBy::Owner);
         writer.opt_out(&a, by, NOW).await.unwrap();

@@ -423,8 +423,8 @@ async fn a_long_list_is_added_whole() {
     );
 }
 
-#[tokio::test]
-async fn an_opt_out_is_taken_back_only_by_whoever_made_it() {
+#[tokio::test] // S66
+async fn opt_out_is_undone_only_by_the_one_who_made_it() {
     use OptedOutBy::{Moderator, Owner, Robots};
     let census = Census::with(&["a"]).await;
     let writer = &census.writer;

@@ -191,7 +191,7 @@ async fn what_has_room_comes_in_and_the_rest_waits_over_a_restart_too() {
 }
 
 #[tokio::test]
-async fn neighbours_in_the_order_of_names_come_in_together_from_the_one_that_was_told_first() {
+async fn neighbours_by_name_enter_together_from_the_first() {
     let rig = Rig::new("public default 1", [550, AMPLE, AMPLE]).await;
     let told: Vec<_> = (0..600)
         .rev()

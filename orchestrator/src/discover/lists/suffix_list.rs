@@ -257,7 +257,7 @@ mod tests {
         ));
     }
 
-    #[test]
+    #[test] // S71
     fn a_list_without_its_marks_is_refused() {
         let in_force = list(2000, 1000);
         for mark in [
@@ -311,7 +311,7 @@ mod tests {
     }
 
     proptest! {
-        #[test]
+        #[test] // S71
         fn what_is_accepted_has_nine_tenths_of_each_section(
             before in (1000_usize..1200, 0_usize..200),
             after in (1000_usize..1200, 0_usize..200),

@@ -122,7 +122,7 @@ impl Next {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")] // S62
 async fn a_crash_at_any_call_leaves_one_whole_tree() {
     let mut next = Next::new().await;
     for at in 1..=next.calls {
@@ -138,7 +138,7 @@ async fn a_crash_at_any_call_leaves_one_whole_tree() {
 }
 
 /// Each part is whole, and no file of a new set, or next to it, names the host that left.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")] // S63
 async fn a_full_disk_at_any_call_keeps_no_name_with_a_new_list() {
     let mut next = Next::new().await;
     let (mut sets, mut pages) = (0, 0);

@@ -156,8 +156,8 @@ async fn who_opted_out_or_is_denied_is_on_no_page_and_can_be_asked_for() {
 }
 
 /// Anyone with a list of names can look each of them up.
-#[tokio::test(flavor = "multi_thread")]
-async fn whoever_decided_that_a_host_is_not_listed_its_answer_is_the_same() {
+#[tokio::test(flavor = "multi_thread")] // S73
+async fn page_does_not_reveal_who_left_a_host_out() {
     let stage = Stage::new("abcdefg").await;
     for (letter, by) in [
         ("a", OptedOutBy::Owner),

@@ -54,7 +54,7 @@ impl DayBudget {
 mod tests {
     use super::*;
 
-    #[test]
+    #[test] // S22
     fn no_more_is_decided_in_a_day_than_the_budget() {
         let (mut budget, now) = (DayBudget::default(), Instant::now());
         let decide = |budget: &mut DayBudget, moderator: &str, at: Instant| {

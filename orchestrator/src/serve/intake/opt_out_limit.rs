@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_domains_get_no_further_than_the_limit_of_all_and_room_comes_back_after_a_day() {
+    fn a_million_domains_share_one_limit_a_day() {
         let mut limit = OptOutLimit::default();
         let start = Instant::now();
         let mut through = |now| {

@@ -142,8 +142,8 @@ mod tests {
         limit.begin(domain, Seen::Alive, now, TAKES).map(drop)
     }
 
-    #[test]
-    fn a_domain_is_read_once_in_its_time_whoever_asks_and_keeps_nobody_else_waiting() {
+    #[test] // S19
+    fn domain_is_read_once_a_minute_and_delays_no_other() {
         let (limit, start) = (ProofLimit::new(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(begin(&limit, "a.example", at(0)), Ok(()));
@@ -157,8 +157,8 @@ mod tests {
         assert!(begin(&limit, "a.example", at(61)).is_err());
     }
 
-    #[test]
-    fn two_are_read_at_once_and_no_third_waits_for_them() {
+    #[test] // S19
+    fn two_proofs_are_read_at_once_and_no_third_waits() {
         let (limit, now) = (ProofLimit::new(), Instant::now());
         let first = limit.begin("a.example", Seen::Alive, now, TAKES).unwrap();
         let _second = limit.begin("b.example", Seen::Alive, now, TAKES).unwrap();
@@ -171,8 +171,8 @@ mod tests {
         );
     }
 
-    #[test]
-    fn made_up_hosts_leave_a_place_and_a_third_of_the_turns_to_hosts_that_were_alive() {
+    #[test] // S59
+    fn invented_hosts_leave_a_third_to_hosts_that_responded() {
         let (limit, start) = (ProofLimit::new(), Instant::now());
         let stranger = |name: &str, now| limit.begin(name, Seen::Never, now, TAKES);
         let held = stranger("a.example", start).unwrap();
@@ -197,7 +197,7 @@ mod tests {
         assert!(stranger("y.example", later).is_err());
     }
 
-    #[test]
+    #[test] // S19
     fn a_million_domains_get_no_further_than_the_limit_in_any_hour() {
         let (limit, start) = (ProofLimit::new(), Instant::now());
         let through = |now, round: &str| {

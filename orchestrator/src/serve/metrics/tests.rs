@@ -285,8 +285,8 @@ async fn every_word_that_may_be_counted_is_there_from_the_start() {
 
 /// Otherwise anyone who names hosts or software could fill the memory of the metrics' reader, and
 /// appear in its plots.
-#[tokio::test]
-async fn no_name_that_anybody_chose_is_ever_told() {
+#[tokio::test] // S41
+async fn no_chosen_name_is_on_the_page() {
     let rig = Rig::well();
     let host = Host::parse("chosen.example.org").unwrap();
     let record = Record {
@@ -363,7 +363,7 @@ async fn a_part_that_is_away_has_no_numbers() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // S41
 async fn a_part_that_hangs_holds_no_scrape_up_for_longer_than_it_may() {
     let rig = Rig::new(Part::Hangs, Part::Hangs);
     let began = Instant::now();

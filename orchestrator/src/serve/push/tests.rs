@@ -104,7 +104,7 @@ fn deferred() -> GatewayAnswer {
     }
 }
 
-#[tokio::test]
+#[tokio::test] // S37
 async fn only_hosts_of_the_daemons_own_setting_are_asked() {
     let rig = Rig::new(&deferred());
     for host in [
@@ -129,7 +129,7 @@ async fn only_hosts_of_the_daemons_own_setting_are_asked() {
 }
 
 /// Invariant I7: robots.txt is the most that is requested, and not even that after an opt-out.
-#[tokio::test]
+#[tokio::test] // S37
 async fn a_host_that_opted_out_is_not_asked() {
     let rig = Rig::new(&deferred());
     let host = Host::parse(PUSH_SERVICE).unwrap();
@@ -142,8 +142,8 @@ async fn a_host_that_opted_out_is_not_asked() {
 }
 
 /// Invariant I3.
-#[tokio::test]
-async fn what_comes_of_a_delivery_is_no_row() {
+#[tokio::test] // S38
+async fn delivery_changes_no_row() {
     let rig = Rig::new(&GatewayAnswer::Unreachable {
         reason: DeadReason::Unreachable,
         detail: "refused".to_owned(),

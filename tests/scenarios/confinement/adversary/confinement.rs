@@ -212,9 +212,8 @@ pub(crate) async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Res
 
 /// Tries every part of the confinement from inside, by a program that knows everything there is to
 /// know.
-#[tokio::test(flavor = "multi_thread")]
-async fn whatever_a_checker_that_was_taken_over_tries_it_stays_in_its_container()
--> anyhow::Result<()> {
+#[tokio::test(flavor = "multi_thread")] // S6 S7 S9 I1
+async fn hostile_checker_stays_in_its_container() -> anyhow::Result<()> {
     let Some(engine) = engine()? else {
         return Ok(());
     };

@@ -31,9 +31,8 @@ const DELIVERIES: [&str; 11] = [
     "delivery-breaks-off",
 ];
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_delivery_that_was_taken_over_ends_no_subscription_and_judges_nobody()
--> anyhow::Result<()> {
+#[tokio::test(flavor = "multi_thread")] // S38 I3
+async fn hostile_delivery_ends_no_subscription_and_judges_nobody() -> anyhow::Result<()> {
     let attacker = match engine()? {
         Some(engine) => Attacker::Image(Image::build(&engine, "deliveries")?),
         None => {

@@ -27,8 +27,8 @@ const WALKS: [&str; 12] = [
     "walk-names-too-many",
 ];
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_walk_that_was_taken_over_brings_no_name_and_judges_nobody() -> anyhow::Result<()> {
+#[tokio::test(flavor = "multi_thread")] // I3
+async fn hostile_walk_brings_no_name_and_judges_nobody() -> anyhow::Result<()> {
     let attacker = match engine()? {
         Some(engine) => Attacker::Image(Image::build(&engine, "walks")?),
         None => {

@@ -158,8 +158,8 @@ pub(super) async fn peace(checker: String, divisor: u32) -> anyhow::Result<World
 }
 
 /// Invariant I3, with I4 and I9: floods, half lines, forged verdicts.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_checker_that_was_taken_over_harms_its_own_host_alone() -> anyhow::Result<()> {
+#[tokio::test(flavor = "multi_thread")] // S5 I3
+async fn hostile_checker_harms_its_own_host_only() -> anyhow::Result<()> {
     let (heading, part, attacker, rows) = match engine()? {
         Some(engine) => {
             let image = Image::build(&engine, "misbehaves")?;

@@ -103,9 +103,8 @@ async fn honest_rate(world: &World) -> anyhow::Result<f64> {
     Ok(f64::from(lived(world)? - before) / began.elapsed().as_secs_f64())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn half_of_all_hosts_can_neither_stop_the_census_nor_have_honest_ones_counted_dead()
--> anyhow::Result<()> {
+#[tokio::test(flavor = "multi_thread")] // S53
+async fn half_of_all_hosts_cannot_stop_the_census_or_wrong_others() -> anyhow::Result<()> {
     let world = World::start(options()).await?;
     until_all_live(&world).await?;
     let alone = honest_rate(&world).await?;

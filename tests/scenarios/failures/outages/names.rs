@@ -25,7 +25,7 @@ async fn while_all_lead_to(world: &World, place: &str, trouble: Trouble) -> anyh
 
 const RESOLVER: &str = "Does this machine's resolver answer";
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")] // S3
 async fn a_resolver_that_fails_or_denies_every_name_changes_no_state() -> anyhow::Result<()> {
     let world = a_living_crowd().await?;
     let dead = Trouble::blackout("DNS answers SERVFAIL for all", &["dns ×", RESOLVER]);
@@ -61,8 +61,8 @@ const ELSEWHERE: [&str; 6] = [
 
 /// The hardest case: some hosts stay alive and are witnesses all the time, with fresh look-ups, at
 /// the very address to which all names lead.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_resolver_that_leads_all_to_a_living_instance_changes_no_state() -> anyhow::Result<()> {
+#[tokio::test(flavor = "multi_thread")] // S3
+async fn resolver_that_leads_all_to_one_instance_changes_no_state() -> anyhow::Result<()> {
     let second = lab::Lab::start(lab::Settings {
         listen: ([127, 0, 0, 2], 0).into(),
         ..lab::Settings::default()

@@ -49,7 +49,7 @@ async fn fill_until(world: &World, directory: &Path, says: &str) -> anyhow::Resu
     Ok(filled)
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test(flavor = "multi_thread")] // S63
 async fn a_full_disk_below_the_database_wrongs_nobody() -> anyhow::Result<()> {
     if !may_mount("a_full_disk_below_the_database_wrongs_nobody")? {
         return Ok(());

@@ -50,7 +50,7 @@ fn longest_unchecked(crowd: &Crowd, honest: usize) -> Duration {
 }
 
 /// Half of all hosts, whatever their number: the honest ones are still checked daily.
-#[test]
+#[test] // S54
 fn hosts_in_league_whose_checks_all_fault_stop_nothing() {
     for count in [30, 300, 1_000, 10_000] {
         let mut crowd = Crowd::new(hosts(count, count), Elsewhere::Nothing, START);

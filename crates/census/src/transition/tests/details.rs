@@ -91,7 +91,7 @@ fn alive_brings_what_it_says_of_itself() {
 }
 
 #[test]
-fn nothing_but_the_time_of_the_check_changes_for_who_opted_out_by_word_of_mouth_or_is_parked() {
+fn parked_or_opted_out_host_changes_its_check_time_only() {
     for from in ["OptedOut(owner)", "OptedOut(moderator)", "Parked"] {
         let record = read(from, &lived());
         let unchanged = Record {

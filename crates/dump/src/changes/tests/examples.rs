@@ -149,7 +149,7 @@ fn who_was_taken_off_within_the_days_that_are_kept_returns_and_all_others_appear
 
 /// Invariant I7.
 #[test]
-fn whoever_leaves_is_named_nowhere_from_the_next_dump_on_whatever_was_told_of_them_before() {
+fn host_that_leaves_is_in_no_file_of_the_next_dump() {
     let mut world = World::new();
     let mirrors = story(&mut world);
     assert!(world.names("leaves.example").len() > 3 * 3);

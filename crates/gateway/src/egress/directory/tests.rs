@@ -199,8 +199,8 @@ fn is_open_or_our_own_fault(opened: &Opened, bench: &Bench, when: &str) -> bool 
     }
 }
 
-#[tokio::test]
-async fn a_disk_that_fails_at_any_call_is_never_the_hosts_fault_and_leaves_nothing_behind() {
+#[tokio::test] // S63
+async fn failing_disk_is_a_fault_and_leaves_nothing_behind() {
     let mut bench = Bench::new().await;
     bench.is_sound("before").await;
     let calls = bench.disk.calls();

@@ -12,7 +12,7 @@ fn check(addresses: &[&str], expect: bool) {
     }
 }
 
-#[test]
+#[test] // S2
 fn what_nobody_can_reach_is_refused_up_to_its_borders() {
     check(
         &[
@@ -135,7 +135,7 @@ fn neighbours_of_the_refused_pass() {
     );
 }
 
-#[test]
+#[test] // S2
 fn translated_and_mapped_forms_are_judged_by_what_they_embed() {
     check(&["64:ff9b::8.8.8.8", "::ffff:8.8.8.8"], true);
     check(

@@ -330,7 +330,7 @@ proptest! {
 }
 
 #[test]
-fn a_text_is_looked_up_in_one_domain_and_label_once_in_ten_seconds_and_puts_no_check_off() {
+fn text_look_ups_are_paced_and_delay_no_check() {
     let start = Instant::now();
     let mut pace = Pace::new(Paces::default(), 1);
     let own = "_fedicensus";

@@ -110,8 +110,8 @@ fn what_no_check_may_ever_call_is_not_listed() {
     }
 }
 
-#[test]
-fn calls_with_a_door_in_them_are_guarded_by_their_argument() {
+#[test] // S8
+fn risky_calls_are_guarded_by_their_argument() {
     let profile = profile(PROFILE);
     assert_eq!(0x1_0000 | 0x7e02_0000 | 0x2000 | 0x4000, 2_114_150_400);
     for (call, expect) in GUARDED {
@@ -155,7 +155,7 @@ fn right_mark(profile: &Value) -> u64 {
     (checksum(profile) % 3000).saturating_add(1000)
 }
 
-#[test]
+#[test] // S8
 fn the_profile_carries_the_mark_of_its_content() {
     let profile = profile(PROFILE);
     let right = right_mark(&profile);

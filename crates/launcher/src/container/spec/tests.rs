@@ -140,8 +140,8 @@ fn a_directory_of_the_machine_is_bound_as_it_is_set() {
 
 /// The gateway writes the root certificates, so the gateway must not decide whether they are
 /// trusted.
-#[test]
-fn a_check_trusts_further_roots_when_the_launchers_own_settings_are_the_labs_only() {
+#[test] // S11
+fn further_roots_are_trusted_only_in_the_lab() {
     let argv = |extra_roots| {
         let settings = Settings {
             extra_roots,

@@ -195,8 +195,8 @@ async fn check_fails(socket: &Socket, call: &str, answer: &[u8], then: Then) {
     assert!(taken <= bound, "{why}: {taken} bytes");
 }
 
-#[tokio::test(start_paused = true)]
-async fn an_answer_that_is_wrong_or_endless_is_an_error_within_its_bound() {
+#[tokio::test(start_paused = true)] // S40
+async fn wrong_or_endless_answer_is_an_error_within_its_bound() {
     let head = |status| format!("HTTP/1.1 {status} X\r\nContent-Type: {JSON}\r\n");
     let cut = (head(200) + "Content-Length: 100\r\n\r\n{\"Status").into_bytes();
     let endless = |status| (head(status) + "\r\n{\"message\":\"").into_bytes();

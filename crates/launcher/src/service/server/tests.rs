@@ -181,7 +181,7 @@ async fn a_reader_that_stands_still_gets_the_end_at_a_frames_start() {
     running.containers(0).await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // S15
 async fn a_reader_that_never_reads_holds_nothing() {
     let running = launcher(Script::Flood, |_, _| {});
     let _container = running.launch(1).await;
@@ -287,7 +287,7 @@ async fn an_engine_lost_in_the_middle_is_looked_for_at_once() {
     assert!(running.client.status().await.unwrap().trouble.is_some());
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // S7
 async fn nothing_is_launched_where_limits_are_not_in_force() {
     let unlimited = REPORT.replace(r#""pids_max":16"#, r#""pids_max":null"#);
     for report in [

@@ -173,7 +173,7 @@ mod tests {
         assert!(held.shares().by_connection.is_empty());
     }
 
-    #[test]
+    #[test] // S31
     fn memory_decides_how_many_clients_there_are() {
         const MIB: u64 = 1024 * 1024;
         let bounds = |mib| Bounds::within(mib * MIB);

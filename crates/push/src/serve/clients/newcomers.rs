@@ -108,7 +108,7 @@ mod tests {
     }
 
     /// Two networks of one provider use up all counters.
-    #[test]
+    #[test] // S33
     fn a_flood_of_addresses_shuts_out_its_own_networks_only() {
         let newcomers = Newcomers::default();
         for number in 0..u128::try_from(ADDRESSES_MAX).unwrap() {

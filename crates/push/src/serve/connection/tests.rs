@@ -172,8 +172,8 @@ async fn what_a_client_said_before_it_closed_counts() {
 }
 
 /// What it sends would lie in the web server's memory.
-#[tokio::test]
-async fn who_reads_no_answers_is_read_and_closed() {
+#[tokio::test] // S31
+async fn client_that_reads_no_answers_is_read_and_closed() {
     let (service, _folder) = service();
     let (mut socket, _) = greeted(&service).await;
     let register = register(CHANNEL).to_string();
@@ -182,8 +182,8 @@ async fn who_reads_no_answers_is_read_and_closed() {
     assert_eq!(closed(&service, "1008"), 1);
 }
 
-#[tokio::test]
-async fn who_sends_without_end_is_closed() {
+#[tokio::test] // S31
+async fn client_that_sends_endlessly_is_closed() {
     let (service, _folder) = service();
     let (mut socket, _) = greeted(&service).await;
     let pings = async {
@@ -203,8 +203,8 @@ fn part_of_a_frame(bytes: usize) -> Vec<u8> {
     frame
 }
 
-#[tokio::test]
-async fn of_all_clients_together_the_one_that_holds_most_is_closed() {
+#[tokio::test] // S31
+async fn client_that_holds_most_of_all_is_closed_first() {
     let (service, _folder) = bounded(Bounds {
         clients: 10,
         held_bytes: 40_000,
@@ -250,7 +250,7 @@ async fn a_service_that_stops_tells_its_clients_so() {
 }
 
 /// Each client says hello and stays.
-#[tokio::test]
+#[tokio::test] // S33
 async fn strangers_do_not_get_the_last_places() {
     let (service, _folder) = service();
     let [old, young] = [1, 2].map(|byte| Uaid::from_random([byte; 16]));

@@ -336,8 +336,8 @@ fn rules() -> [Rules; 2] {
     })
 }
 
-#[test]
-fn messages_that_are_never_acknowledged_do_not_end_a_client_that_acknowledges_others() {
+#[test] // S32
+fn unacknowledged_messages_do_not_end_an_active_client() {
     for rules in rules() {
         let mut service = Service::new(rules);
         for version in numbered(26) {
@@ -353,8 +353,8 @@ fn messages_that_are_never_acknowledged_do_not_end_a_client_that_acknowledges_ot
     }
 }
 
-#[test]
-fn a_client_that_acknowledges_late_gets_everything_and_holds_what_one_message_acknowledges() {
+#[test] // S32
+fn client_that_acknowledges_late_gets_everything() {
     for rules in rules() {
         let mut service = Service::new(rules);
         let mut came = Vec::new();
@@ -379,7 +379,7 @@ fn a_client_that_acknowledges_late_gets_everything_and_holds_what_one_message_ac
     }
 }
 
-#[test]
+#[test] // S32
 fn a_clock_that_was_set_back_locks_nobody_out() {
     let mut service = Service::new(Rules::ORDINARY);
     away(&mut service, 1);

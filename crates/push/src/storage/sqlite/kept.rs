@@ -166,8 +166,8 @@ mod tests {
         assert_eq!(storage.last_told().unwrap().as_deref(), Some("aa"));
     }
 
-    #[test]
-    fn one_endpoint_has_so_many_subscriptions_and_no_more() {
+    #[test] // S30
+    fn endpoint_has_a_limit_of_subscriptions() {
         let place = Place::new();
         let storage = place.open();
         let of_host = |endpoint, host: u32| {
@@ -218,7 +218,7 @@ mod tests {
         read.unwrap()
     }
 
-    #[test]
+    #[test] // S36
     fn a_subscription_counts_once_its_push_service_took_a_message() {
         let place = Place::new();
         let storage = place.open();
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!((counts(&storage), kept(&storage)), ((4, 0), 4));
     }
 
-    #[test]
+    #[test] // S36
     fn too_many_unconfirmed_subscriptions_end_the_oldest() {
         let place = Place::new();
         let storage = place.open();

@@ -215,8 +215,8 @@ fn a_user_that_goes_takes_everything_along_and_saves_nothing_more() {
     assert!(!storage.add_channel(uaid(1), channel(1)).unwrap());
 }
 
-#[test]
-fn a_user_has_so_much_and_no_more() {
+#[test] // S30
+fn user_has_a_limit_of_everything() {
     let (_place, storage) = Place::with_user(Limits {
         channels: 1,
         messages: 2,
@@ -245,7 +245,7 @@ fn a_user_has_so_much_and_no_more() {
     assert_eq!(storage.try_write(1).unwrap().displaced, 3);
 }
 
-#[test]
+#[test] // S30
 fn one_sender_does_not_fill_a_users_room() {
     let (_place, storage) = Place::with_user(Limits {
         channel_messages: 1,
@@ -381,7 +381,7 @@ proptest! {
     }
 }
 
-#[test]
+#[test] // S30
 fn a_full_file_takes_nothing_new_until_something_is_removed() {
     let (place, storage) = Place::with_user(Limits::ORDINARY);
     storage.add_channel(uaid(1), channel(1)).unwrap();
@@ -516,7 +516,7 @@ fn a_database_of_a_newer_version_is_refused() {
     assert!(refused.to_string().contains(says), "{refused}");
 }
 
-#[test]
+#[test] // S49
 fn only_its_owner_may_read_the_database_its_log_and_a_backup() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new();

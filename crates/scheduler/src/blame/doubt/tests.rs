@@ -292,8 +292,8 @@ fn one_server_with_both_families_is_a_world_at_one_address() {
     assert_eq!(live_at(&mut doubts, 1, true, 20).len(), 1);
 }
 
-#[test]
-fn who_has_not_lived_for_a_fortnight_is_no_longer_waited_for() {
+#[test] // S72
+fn host_silent_for_a_fortnight_is_no_longer_awaited() {
     let mut doubts = all_along(&[2, 1]);
     let fortnight = 14 * 24 * 3600;
     for (second, expect) in [

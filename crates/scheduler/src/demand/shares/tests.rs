@@ -155,7 +155,7 @@ fn held(places: u32, dead_takes: u32) -> PerClass<u32> {
 }
 
 #[test]
-fn under_overload_the_living_hold_nine_tenths_of_their_share_though_the_dead_take_long() {
+fn overload_leaves_responding_hosts_nine_tenths_of_their_share() {
     for places in [10, 16, 40, 256] {
         for dead_takes in [1, 5, 20] {
             let held = held(places, dead_takes);

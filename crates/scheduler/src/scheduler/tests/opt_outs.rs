@@ -15,7 +15,7 @@ fn an_owner_who_opts_out_ends_the_check() {
 }
 
 /// Invariant I7.
-#[test]
+#[test] // S66
 fn a_check_that_finds_an_opt_out_of_a_listed_host_brings_a_list() {
     for (last_alive, verdict, minutes) in [
         (Some(START), Verdict::OptedOut, 10),

@@ -116,7 +116,7 @@ const CHILD: &str = "FEDICENSUS_TEST_SKEWED_ANSWERS";
 /// 6.5 MiB is usual. A shard held in memory as text takes some 190 MiB.
 const GROWTH_KIB_MAX: u64 = 16 * 1024;
 
-#[test]
+#[test] // S69
 fn half_a_million_answers_of_one_prefix_take_little_memory() {
     if std::env::var_os(CHILD).is_some() {
         write_half_a_million();

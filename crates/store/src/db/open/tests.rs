@@ -24,7 +24,7 @@ fn a_database_is_made_from_nothing_and_opens_again() {
     assert_eq!(reader.schema_version().unwrap(), SCHEMA.version());
 }
 
-#[test]
+#[test] // S61
 fn what_is_committed_is_synced_and_readers_are_not_blocked() {
     let dir = TempDir::new().unwrap();
     let mut connection = read_write(&path(&dir), Tuning::default()).unwrap();
@@ -51,7 +51,7 @@ fn a_second_writer_is_refused_until_the_first_has_closed() {
     open(&path(&dir)).unwrap();
 }
 
-#[test]
+#[test] // S49
 fn only_its_owner_may_read_the_database_and_its_log() {
     use std::os::unix::fs::PermissionsExt as _;
     let dir = TempDir::new().unwrap();

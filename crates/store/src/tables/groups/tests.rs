@@ -97,8 +97,8 @@ impl Census {
     }
 }
 
-#[tokio::test]
-async fn names_made_up_under_a_living_hosts_domain_do_not_take_it_off_the_list_or_slow_it_down() {
+#[tokio::test] // S68
+async fn invented_neighbours_do_not_delist_or_delay_a_host() {
     let census = Census::new();
     census.add(vec![host("social.farm.example")], NOW).await;
     assert_eq!(census.check_due(NOW, 9).await, ["social.farm.example"]);
@@ -113,8 +113,8 @@ async fn names_made_up_under_a_living_hosts_domain_do_not_take_it_off_the_list_o
     assert_eq!(census.listed(later), ["social.farm.example"]);
 }
 
-#[tokio::test]
-async fn a_held_group_has_one_check_a_day_none_on_the_list_and_every_host_its_turn() {
+#[tokio::test] // S68
+async fn held_group_has_one_check_a_day_and_no_listed_host() {
     let census = Census::new();
     census.add(farm(0..12), NOW).await;
     let (mut now, mut asked) = (NOW, Vec::new());
@@ -153,7 +153,7 @@ async fn one_sick_group_does_not_keep_others_waiting_nor_come_up_again_at_once()
 }
 
 #[tokio::test]
-async fn whom_the_operator_denies_is_neither_asked_nor_listed_and_comes_back_with_his_word() {
+async fn denied_host_is_neither_taken_nor_listed_and_returns() {
     let census = Census::new();
     census.add(farm(0..3), NOW).await;
     assert_eq!(census.check_due(NOW, 9).await.len(), 3);
@@ -170,8 +170,7 @@ async fn whom_the_operator_denies_is_neither_asked_nor_listed_and_comes_back_wit
 }
 
 #[tokio::test]
-async fn to_be_allowed_brings_a_group_to_its_ordinary_pace_but_nobody_sooner_than_a_day_after_its_check()
- {
+async fn allowed_group_returns_to_its_pace_a_day_after_its_check() {
     let census = Census::new();
     census.add(farm(0..30), NOW).await;
     let asked = census.check_due(NOW, 50).await;

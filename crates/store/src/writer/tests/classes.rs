@@ -107,7 +107,7 @@ async fn crowded(living: usize, crowd: usize) -> Census {
 }
 
 #[tokio::test]
-async fn of_each_class_no_more_is_taken_than_is_wanted_and_a_crowd_is_counted_as_far_as_asked() {
+async fn each_class_yields_at_most_what_is_wanted() {
     let census = crowded(3, 30).await;
     let reader = census.store.reader().unwrap();
     let due = |most| reader.due_by_class(NOW, most).unwrap();

@@ -4,7 +4,7 @@ use super::*;
 use crate::tables::hosts::recovery;
 
 #[tokio::test]
-async fn what_was_in_flight_is_due_within_the_hour_and_the_third_time_at_its_ordinary_time() {
+async fn hosts_in_flight_are_due_within_the_hour_after_a_start() {
     let census = Census::with(&["a", "b"]).await;
     for interruptions in 1..=4 {
         let taken = census.take("a").await;

@@ -116,7 +116,7 @@ impl Running {
 }
 
 /// Each call in turn, and each pair of calls, never gets an answer.
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // S15
 async fn calls_that_never_answer_cost_time_and_nothing_else() {
     for first in 0..CALLS {
         for second in first..CALLS {
@@ -235,8 +235,8 @@ async fn a_kill_frees_the_place_of_a_flood_that_nobody_reads() {
 }
 
 /// Invariant I9: during a flood, a launch holds one chunk and what is in the pipe to its reader.
-#[tokio::test(start_paused = true)]
-async fn of_a_flood_that_nobody_reads_a_few_chunks_are_held() {
+#[tokio::test(start_paused = true)] // S15
+async fn unread_flood_holds_a_few_chunks() {
     let running = launcher(Script::Flood);
     running.launcher.shared.settled().await;
     let standing = running.client.launch(&id(1), &labelled("a")).await.unwrap();

@@ -65,8 +65,8 @@ fn expect(call: &str, why: &str, last: &Frame) {
 }
 
 /// One call goes wrong from some time on, and later works again.
-#[tokio::test(start_paused = true)]
-async fn whatever_goes_wrong_with_a_call_is_a_fault_and_passes() {
+#[tokio::test(start_paused = true)] // S40
+async fn failed_call_is_a_fault_and_passes() {
     let mishaps = [Mishap::Down, Mishap::Refused, Mishap::Garbled, Mishap::Hang];
     let stories = CALLS
         .into_iter()
@@ -153,7 +153,7 @@ async fn containers_that_stay_stop_the_checks_before_they_pile_up() {
     running.until_sound("after").await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test(start_paused = true)] // S14
 async fn nothing_of_others_is_ever_removed_or_killed() {
     let check = id(7).to_string();
     let of_check = |instance| labels(&[(LABEL_INSTANCE, instance), (LABEL_CHECK, &check)]);

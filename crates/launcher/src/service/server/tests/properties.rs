@@ -242,12 +242,12 @@ fn joined(fields: &[(String, String)]) -> String {
 }
 
 proptest! {
-    #[test]
+    #[test] // S14
     fn no_object_changes_a_container(value in value()) {
         is_narrow(value.to_string().as_bytes())?;
     }
 
-    #[test]
+    #[test] // S14
     fn no_launch_changes_a_container(line in nearly()) {
         is_narrow(line.as_bytes())?;
     }
@@ -265,7 +265,7 @@ proptest! {
     }
 }
 
-#[test]
+#[test] // S39
 fn what_is_said_twice_or_in_excess_is_refused() {
     let sound = format!(r#"{{"launch":{{"check":"{ID}","host":"a.example"}}}}"#);
     assert_eq!(send(sound.as_bytes()).specs.len(), 1);

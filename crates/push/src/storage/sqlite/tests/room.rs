@@ -1,8 +1,8 @@
 use super::*;
 use crate::notification::TTL_SECONDS_MAX;
 
-#[test]
-fn a_full_user_loses_the_oldest_of_its_fullest_channel() {
+#[test] // S30
+fn full_user_loses_the_oldest_of_its_fullest_channel() {
     let (_place, storage) = Place::with_user(Limits {
         messages: 4,
         ..Limits::ORDINARY
@@ -75,7 +75,7 @@ const FEW_BYTES: Limits = Limits {
     ..Limits::ORDINARY
 };
 
-#[test]
+#[test] // S33
 fn one_network_does_not_fill_the_file() {
     let place = Place::new();
     let storage = place.open_with(FEW_BYTES);
@@ -100,7 +100,7 @@ fn one_network_does_not_fill_the_file() {
     assert!(storage.add_user(&next).unwrap());
 }
 
-#[test]
+#[test] // S33
 fn a_full_file_has_room_for_the_census_and_makes_some() {
     let place = Place::new();
     let storage = place.open_with(FEW_BYTES);

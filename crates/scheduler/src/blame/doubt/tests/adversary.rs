@@ -301,8 +301,8 @@ proptest! {
     // A story is long: each takes tens of milliseconds.
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    #[test]
-    fn half_of_all_hosts_have_no_honest_one_counted_dead_and_shield_no_dead_one(story in stories()) {
+    #[test] // S53
+    fn half_of_all_hosts_neither_wrong_nor_shield_others(story in stories()) {
         let counted = played(&story);
         for (who, second) in &counted {
             prop_assert!(*who == 0 && *second >= story.dies, "honest host {who} counted at {second}");
