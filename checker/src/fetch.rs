@@ -44,7 +44,7 @@ const HEADER_LINES_MAX: usize = 100;
 
 /// How the host is reached.
 #[derive(Debug, Clone, Copy)]
-pub enum Way<'a> {
+pub enum Route<'a> {
     /// Through the egress socket at this path, which leads to the host's port 443.
     Socket(&'a Path),
     /// Over the ordinary network, with the system's resolver: for debugging by hand.
@@ -119,7 +119,7 @@ impl Fetcher {
     /// # Errors
     /// When the roots are malformed or the client can't be built.
     pub fn new(
-        way: Way<'_>,
+        way: Route<'_>,
         host: &Host,
         contact: &str,
         ca_pem: Option<&[u8]>,
@@ -141,7 +141,7 @@ impl Fetcher {
             .http1_allow_spaces_after_header_name_in_responses(true)
             .http1_ignore_invalid_headers_in_responses(true)
             .pool_max_idle_per_host(1);
-        if let Way::Socket(path) = way {
+        if let Route::Socket(path) = way {
             builder = builder.unix_socket(path);
         }
         Ok(Self {

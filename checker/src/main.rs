@@ -16,7 +16,7 @@ use std::thread;
 use std::time::SystemTime;
 
 use checker::emit::Emitter;
-use checker::fetch::{Fetcher, Start, Way};
+use checker::fetch::{Fetcher, Route, Start};
 use checker::limits::Limits;
 use checker::order::{self, ExtraRoots, by_hand, delivery};
 use checker::sandbox::{probe, rlimits};
@@ -187,7 +187,7 @@ fn directly(
     let ca = ca.map(by_hand::read_ca).transpose()?;
     by_hand::reach(host)?;
     let contact = &arguments.contact;
-    let fetcher = Fetcher::new(Way::Network, host, contact, ca.as_deref(), limits, start)?;
+    let fetcher = Fetcher::new(Route::Network, host, contact, ca.as_deref(), limits, start)?;
     let list = arguments.list.clone().zip(arguments.format);
     let order = CheckOrder {
         contact: contact.clone(),
@@ -217,7 +217,7 @@ fn through_egress(
     start: Start,
 ) -> Result<(Fetcher, CheckOrder), Box<dyn Error>> {
     let egress = order::read(directory, roots)?;
-    let way = Way::Socket(&egress.socket);
+    let way = Route::Socket(&egress.socket);
     let contact = &egress.order.contact;
     let ca = egress.ca_pem.as_deref();
     let fetcher = Fetcher::new(way, host, contact, ca, limits, start)?;

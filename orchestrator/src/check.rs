@@ -24,7 +24,7 @@ use scheduler::event::CheckOutcome;
 use scheduler::slots::SLOT_WAIT_MAX;
 use tokio::time::{Instant, timeout};
 
-use crate::check::egress::{Way, open};
+use crate::check::egress::{Opening, open};
 pub use crate::check::input::Check;
 use crate::check::outcome::Evidence;
 use crate::check::services::Services;
@@ -41,8 +41,8 @@ pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fau
     let way = open(check, services).await?;
     services.meters.phase(Phase::Opening, asked.elapsed());
     let mut egress = match way {
-        Way::Open(egress) => egress,
-        Way::Closed(outcome) => {
+        Opening::Open(egress) => egress,
+        Opening::Closed(outcome) => {
             if outcome::is_about_host(&outcome) {
                 services.slots.needs_none(check.number).await;
             }

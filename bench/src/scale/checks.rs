@@ -30,14 +30,14 @@ const STEP: Duration = Duration::from_secs(1);
 const DOUBLINGS: u32 = 28;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Arrival {
     /// As at 10 checks a second: each free slot gets one host, and each verdict arrives alone.
     OneByOne,
     /// At full speed: slots become free and verdicts arrive together.
     Together,
 }
 
-impl Way {
+impl Arrival {
     pub(crate) const ALL: [Self; 2] = [Self::OneByOne, Self::Together];
 
     pub(crate) fn as_str(self) -> &'static str {
@@ -123,13 +123,13 @@ impl Census {
 
     /// Runs this many checks. Before that, the clock is moved until enough hosts are due; this is
     /// not measured.
-    pub(crate) async fn round(&mut self, way: Way, checks: u32) -> Result<Costs> {
+    pub(crate) async fn round(&mut self, arrival: Arrival, checks: u32) -> Result<Costs> {
         self.wait_for(checks)?;
         let (mut pick, mut settle) = (Sum::default(), Sum::default());
         let mut left = checks;
         while left > 0 {
             let meter = Meter::begin();
-            let taken = self.pick(way.at_once().min(left)).await?;
+            let taken = self.pick(arrival.at_once().min(left)).await?;
             ensure!(!taken.is_empty(), "nothing is due of {left} checks");
             pick.add(meter.end(taken.len()), taken.len());
             left -= u32::try_from(taken.len())?;

@@ -15,7 +15,7 @@ use protocol::Host;
 use serde::{Deserialize, Serialize};
 use store::Candidate;
 
-use crate::checks::{Census, Way};
+use crate::checks::{Arrival, Census};
 
 const LIST: u64 = 5000;
 
@@ -49,8 +49,8 @@ pub(crate) async fn hold(path: &Path, checks: u32, junk: u64) -> Result<()> {
     let gate = gate(&census).await?;
     let (names, filter_bytes) = census.store().writer().recognised();
     let opened_kib = status_kib("VmRSS:")?;
-    for way in Way::ALL {
-        census.round(way, checks).await?;
+    for arrival in Arrival::ALL {
+        census.round(arrival, checks).await?;
     }
     let checked_kib = status_kib("VmRSS:")?;
     name_junk(&gate, junk, census.now()).await?;

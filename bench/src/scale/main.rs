@@ -20,7 +20,7 @@ use bench::shared::cost::Cost;
 use bench::shared::making::{self, Asked, NOW, World};
 use clap::{Parser, Subcommand};
 
-use crate::checks::{Census, Costs, Way};
+use crate::checks::{Arrival, Census, Costs};
 use crate::plain::Plain;
 
 /// Measures a census by its size.
@@ -120,8 +120,8 @@ async fn cost_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
     }
     for round in 0..=arguments.rounds {
         for size in &mut sizes {
-            for (way, costs) in Way::ALL.into_iter().zip(&mut size.costs) {
-                let cost = size.census.round(way, arguments.checks).await?;
+            for (arrival, costs) in Arrival::ALL.into_iter().zip(&mut size.costs) {
+                let cost = size.census.round(arrival, arguments.checks).await?;
                 // In the first round the cache is empty and pages are full, as after a start from a
                 // backup.
                 if round > 0 {
@@ -134,16 +134,16 @@ async fn cost_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
             }
         }
     }
-    for (number, way) in Way::ALL.into_iter().enumerate() {
-        report(&sizes, number, way)?;
+    for (number, arrival) in Arrival::ALL.into_iter().enumerate() {
+        report(&sizes, number, arrival)?;
     }
     loads(&sizes)
 }
 
-fn report(sizes: &[Size], number: usize, way: Way) -> Result<()> {
+fn report(sizes: &[Size], number: usize, arrival: Arrival) -> Result<()> {
     say(&format!(
-        "\n{}, µs of processor time (of the clock), medians:\n\n| rows | a pick | a write of a verdict | both | to the smallest | a pick the plain way | times ours |\n|---|---|---|---|---|---|---|",
-        way.as_str()
+        "\n{}, µs of processor time (of the clock), medians:\n\n| rows | a pick | a write of a verdict | both | to the smallest | a pick the plain arrival | times ours |\n|---|---|---|---|---|---|---|",
+        arrival.as_str()
     ))?;
     let mut smallest = None;
     for size in sizes {
@@ -195,7 +195,7 @@ fn loads(sizes: &[Size]) -> Result<()> {
 
 fn memory_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
     say(&format!(
-        "\nMemory of a process that has the census open, MiB:\n\n| rows | names recognised, bytes each | after the start | after {} checks each way | after {} junk names | most at any time |\n|---|---|---|---|---|---|",
+        "\nMemory of a process that has the census open, MiB:\n\n| rows | names recognised, bytes each | after the start | after {} checks each arrival | after {} junk names | most at any time |\n|---|---|---|---|---|---|",
         arguments.checks, arguments.junk
     ))?;
     for rows in &arguments.rows {

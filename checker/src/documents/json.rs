@@ -41,11 +41,11 @@ pub enum JsonError {
 pub struct Guard {
     depth: usize,
     token_bytes: usize,
-    place: Place,
+    place: Position,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-enum Place {
+enum Position {
     #[default]
     Outside,
     InString,
@@ -71,20 +71,20 @@ impl Guard {
     fn step(&mut self, byte: u8) {
         self.token_bytes = self.token_bytes.saturating_add(1);
         self.place = match (self.place, byte) {
-            (Place::AfterBackslash, _) => Place::InString,
-            (Place::InString, b'\\') => Place::AfterBackslash,
-            (Place::InString, b'"') => {
+            (Position::AfterBackslash, _) => Position::InString,
+            (Position::InString, b'\\') => Position::AfterBackslash,
+            (Position::InString, b'"') => {
                 self.token_bytes = 0;
-                Place::Outside
+                Position::Outside
             }
-            (Place::InString, _) => Place::InString,
-            (Place::Outside, b'"') => {
+            (Position::InString, _) => Position::InString,
+            (Position::Outside, b'"') => {
                 self.token_bytes = 0;
-                Place::InString
+                Position::InString
             }
-            (Place::Outside, _) => {
+            (Position::Outside, _) => {
                 self.outside(byte);
-                Place::Outside
+                Position::Outside
             }
         };
     }

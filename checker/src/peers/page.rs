@@ -78,7 +78,7 @@ pub(crate) fn read_page<R: Read>(
         shape,
         sink,
         page: &mut page,
-        place: Place::Top,
+        place: Position::Top,
     };
     level.deserialize(&mut deserializer)?;
     deserializer.end()?;
@@ -86,7 +86,7 @@ pub(crate) fn read_page<R: Read>(
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Top,
     Below,
 }
@@ -96,7 +96,7 @@ struct Level<'a> {
     shape: &'static Shape,
     sink: &'a mut Sink,
     page: &'a mut Page,
-    place: Place,
+    place: Position,
 }
 
 impl<'de> DeserializeSeed<'de> for Level<'_> {
@@ -141,7 +141,7 @@ impl<'de> Visitor<'de> for Level<'_> {
                     shape: self.shape,
                     sink: &mut *self.sink,
                     page: &mut *self.page,
-                    place: Place::Below,
+                    place: Position::Below,
                 })?;
             } else if self.shape.cursors.contains(&key) {
                 let cursor = map.next_value::<Scalar>()?.into_text();
@@ -162,7 +162,7 @@ impl<'de> Visitor<'de> for Level<'_> {
 
     fn visit_unit<E>(self) -> Result<(), E> {
         // `null` instead of a list means that federation is off.
-        if self.place == Place::Below {
+        if self.place == Position::Below {
             self.page.is_list = true;
         }
         Ok(())

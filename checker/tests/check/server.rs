@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use checker::emit::Emitter;
-use checker::fetch::{Fetcher, Start, Way};
+use checker::fetch::{Fetcher, Route, Start};
 use checker::limits::Limits;
 use checker::order::delivery;
 use checker::{check, list, walk};
@@ -205,7 +205,7 @@ impl World {
             wall: SystemTime::UNIX_EPOCH,
         };
         let fetcher = Fetcher::new(
-            Way::Socket(&served.socket()),
+            Route::Socket(&served.socket()),
             &Host::parse(HOST).unwrap(),
             "https://census.example",
             Some(served.ca_pem.as_bytes()),

@@ -75,14 +75,14 @@ impl Egress {
         let listener = directory.listen(limits::EGRESS_SOCKET)?;
         let ledger = Arc::new(Ledger::new(settings.budget));
         let end = CancellationToken::new();
-        let way = Arc::new(Way {
+        let destination = Arc::new(Destination {
             host: opening.host.clone(),
             pinned: opening.pinned,
             dialled: Mutex::new(Some(opening.dialled)),
             ledger: Arc::clone(&ledger),
             shared: Arc::clone(shared),
         });
-        let task = tokio::spawn(accept(listener, way, end.clone()));
+        let task = tokio::spawn(accept(listener, destination, end.clone()));
         Ok(Self {
             ledger,
             shared: Arc::clone(shared),
@@ -121,7 +121,7 @@ impl Drop for Egress {
 }
 
 /// The data for each connection.
-struct Way {
+struct Destination {
     host: Host,
     pinned: SocketAddr,
     dialled: Mutex<Option<TcpStream>>,
@@ -131,8 +131,8 @@ struct Way {
 
 /// Accepts connections until the budget of connections or time is used up or the check is over.
 /// Then it drops them all.
-async fn accept(listener: UnixListener, way: Arc<Way>, end: CancellationToken) {
-    let budget = way.shared.settings.budget;
+async fn accept(listener: UnixListener, destination: Arc<Destination>, end: CancellationToken) {
+    let budget = destination.shared.settings.budget;
     let mut deadline = from_now(budget.unused_max);
     let mut listener = Some(listener);
     let mut connections = JoinSet::new();
@@ -150,12 +150,12 @@ async fn accept(listener: UnixListener, way: Arc<Way>, end: CancellationToken) {
             biased;
             () = end.cancelled() => return,
             () = tokio::time::sleep_until(deadline) => {
-                way.ledger.hit(Budget::Time);
+                destination.ledger.hit(Budget::Time);
                 return;
             }
             _ = route_period.tick() => {
-                if !way.shared.routes.reaches(way.pinned.ip()) {
-                    way.ledger.was_down();
+                if !destination.shared.routes.reaches(destination.pinned.ip()) {
+                    destination.ledger.was_down();
                 }
             }
             Some(ended) = connections.join_next() => {
@@ -170,15 +170,15 @@ async fn accept(listener: UnixListener, way: Arc<Way>, end: CancellationToken) {
                         deadline = from_now(budget.time_max);
                     }
                     accepted = accepted.saturating_add(1);
-                    connections.spawn(carry(Arc::clone(&way), checker));
+                    connections.spawn(carry(Arc::clone(&destination), checker));
                 }
                 Ok(_) => {
-                    way.ledger.hit(Budget::Connections);
+                    destination.ledger.hit(Budget::Connections);
                     listener = None;
                 }
                 Err(error) => {
-                    tracing::error!(host = %way.host, %error, "the egress socket can't accept");
-                    way.ledger.failed(FailedSide::Gateway);
+                    tracing::error!(host = %destination.host, %error, "the egress socket can't accept");
+                    destination.ledger.failed(FailedSide::Gateway);
                     listener = None;
                 }
             },
@@ -192,26 +192,26 @@ fn from_now(duration: Duration) -> Instant {
 }
 
 /// Handles one connection from start to end.
-async fn carry(way: Arc<Way>, mut checker: UnixStream) -> Result<(), Broken> {
-    let hello = match client_hello::read(&mut checker, &way.host).await {
+async fn carry(destination: Arc<Destination>, mut checker: UnixStream) -> Result<(), Broken> {
+    let hello = match client_hello::read(&mut checker, &destination.host).await {
         Ok(hello) => hello,
         Err(error) => {
             if error.is_refusal() {
-                tracing::warn!(host = %way.host, %error, "a connection of a checker was refused");
-                way.ledger.refused_hello();
+                tracing::warn!(host = %destination.host, %error, "a connection of a checker was refused");
+                destination.ledger.refused_hello();
             }
             return Ok(());
         }
     };
-    let Some(mut host) = way.connection().await else {
-        way.ledger.failed(FailedSide::Host);
+    let Some(mut host) = destination.connection().await else {
+        destination.ledger.failed(FailedSide::Host);
         return Err(Broken::By(FailedSide::Host));
     };
-    way.ledger.connected();
-    relay(&mut checker, &mut host, &hello, &way.ledger).await
+    destination.ledger.connected();
+    relay(&mut checker, &mut host, &hello, &destination.ledger).await
 }
 
-impl Way {
+impl Destination {
     /// The connection from `open` if it is still up, otherwise a new one to the same pinned
     /// address.
     async fn connection(&self) -> Option<TcpStream> {

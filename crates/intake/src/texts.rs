@@ -38,7 +38,7 @@ pub enum Found {
     Failed(Failure),
 }
 
-enum Asked {
+enum TextAnswer {
     Answered(Found),
     TooSoon(Duration),
 }
@@ -53,8 +53,8 @@ impl Texts {
     /// network.
     pub async fn at(&self, name: &str, domain: &Host) -> Result<Found, Problem> {
         match self.ask(name, domain).await? {
-            Asked::Answered(found) => Ok(found),
-            Asked::TooSoon(wait) => Err(too_soon(wait)),
+            TextAnswer::Answered(found) => Ok(found),
+            TextAnswer::TooSoon(wait) => Err(too_soon(wait)),
         }
     }
 
@@ -62,31 +62,31 @@ impl Texts {
     /// the first one.
     pub async fn at_after_another(&self, name: &str, domain: &Host) -> Result<Found, Problem> {
         match self.ask(name, domain).await? {
-            Asked::Answered(found) => Ok(found),
-            Asked::TooSoon(wait) if wait > WAIT_MAX => Err(too_soon(wait)),
-            Asked::TooSoon(wait) => {
+            TextAnswer::Answered(found) => Ok(found),
+            TextAnswer::TooSoon(wait) if wait > WAIT_MAX => Err(too_soon(wait)),
+            TextAnswer::TooSoon(wait) => {
                 tokio::time::sleep(wait).await;
                 self.at(name, domain).await
             }
         }
     }
 
-    async fn ask(&self, name: &str, domain: &Host) -> Result<Asked, Problem> {
+    async fn ask(&self, name: &str, domain: &Host) -> Result<TextAnswer, Problem> {
         if let Err(refusal) = self.names.admit_host(domain.clone()) {
             let words = format!("{domain} is not looked up: {refusal}");
             return Err(Problem::bad("not_admitted", words));
         }
         // A proof's name may be too long. Then nothing can be published there.
         let Ok(name) = TextName::parse(name) else {
-            return Ok(Asked::Answered(Found::None(NotFound::NoSuchName)));
+            return Ok(TextAnswer::Answered(Found::None(NotFound::NoSuchName)));
         };
         let group = self.registered_domain(domain);
         match self.gateway.texts(name, group).await {
-            Ok(Looked::Answered(texts)) => Ok(Asked::Answered(found(texts))),
+            Ok(Looked::Answered(texts)) => Ok(TextAnswer::Answered(found(texts))),
             Ok(Looked::Deferred {
                 why: Deferral::Dns, ..
             }) => Err(dns_is_down("this census can't query DNS now")),
-            Ok(Looked::Deferred { retry_after, .. }) => Ok(Asked::TooSoon(retry_after)),
+            Ok(Looked::Deferred { retry_after, .. }) => Ok(TextAnswer::TooSoon(retry_after)),
             Ok(Looked::Offline) => Err(dns_is_down("this census has no network now")),
             Err(error) => {
                 tracing::error!(%error, "the gateway can't be reached for TXT records: check that it runs and that its setting `optional_sockets` contains `texts`");

@@ -36,11 +36,11 @@ const READ_BYTES: usize = 16 * 1024;
 /// Sends requests to a launcher. Clones are cheap. Each request opens its own connection.
 #[derive(Clone)]
 pub struct LauncherClient {
-    way: Way,
+    transport: Transport,
 }
 
 #[derive(Clone)]
-enum Way {
+enum Transport {
     Socket(PathBuf),
     /// For tests in paused time, in which sockets do not work.
     #[cfg(test)]
@@ -101,7 +101,7 @@ impl LauncherClient {
     /// A client for the launcher whose socket is at this path.
     pub fn socket(path: impl Into<PathBuf>) -> Self {
         Self {
-            way: Way::Socket(path.into()),
+            transport: Transport::Socket(path.into()),
         }
     }
 
@@ -111,7 +111,7 @@ impl LauncherClient {
     pub(crate) fn in_memory<E: crate::Engine>(launcher: &crate::Launcher<E>) -> Self {
         let launcher = launcher.clone();
         Self {
-            way: Way::InMemory(std::sync::Arc::new(move || {
+            transport: Transport::InMemory(std::sync::Arc::new(move || {
                 let (near, far) = tokio::io::duplex(FRAME_BYTES_MAX);
                 launcher.spawn_connection(far);
                 near
@@ -173,14 +173,14 @@ impl LauncherClient {
     async fn request(&self, request: &Request) -> Result<Box<dyn Carrier>, ClientError> {
         let line = serde_json::to_vec(request).map_err(WireError::from)?;
         let asked = async {
-            let mut stream: Box<dyn Carrier> = match &self.way {
-                Way::Socket(path) => Box::new(
+            let mut stream: Box<dyn Carrier> = match &self.transport {
+                Transport::Socket(path) => Box::new(
                     UnixStream::connect(path)
                         .await
                         .map_err(ClientError::Connect)?,
                 ),
                 #[cfg(test)]
-                Way::InMemory(connect) => Box::new(connect()),
+                Transport::InMemory(connect) => Box::new(connect()),
             };
             local_socket::write_line(&mut stream, line, REQUEST_WAIT_MAX).await?;
             Ok(stream)
@@ -285,10 +285,10 @@ impl Container {
 
 impl fmt::Debug for LauncherClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.way {
-            Way::Socket(path) => f.debug_tuple("LauncherClient").field(path).finish(),
+        match &self.transport {
+            Transport::Socket(path) => f.debug_tuple("LauncherClient").field(path).finish(),
             #[cfg(test)]
-            Way::InMemory(_) => f.write_str("LauncherClient(in memory)"),
+            Transport::InMemory(_) => f.write_str("LauncherClient(in memory)"),
         }
     }
 }

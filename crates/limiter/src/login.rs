@@ -92,11 +92,11 @@ pub struct LoginLimiter<S> {
     limiter: Arc<Limiter>,
     known_browsers: Arc<Limiter>,
     limits: LoginLimits,
-    book: Mutex<Book<S>>,
+    inner: Mutex<Inner<S>>,
 }
 
 #[derive(Debug)]
-struct Book<S> {
+struct Inner<S> {
     state: S,
     next_clean_up: Timestamp,
 }
@@ -116,7 +116,7 @@ impl<S: State> LoginLimiter<S> {
             limiter,
             known_browsers,
             limits,
-            book: Mutex::new(Book {
+            inner: Mutex::new(Inner {
                 state,
                 next_clean_up: Timestamp::default(),
             }),
@@ -195,12 +195,12 @@ impl<S: State> LoginLimiter<S> {
 
     /// Notices bans and locks that have ended, and drops records that are no longer needed.
     pub fn clean_up(&self, now: Timestamp) -> Result<(), S::Error> {
-        self.with(|book| self.clean(book, now))
+        self.with(|inner| self.clean(inner, now))
     }
 
     /// Gives access to the state. Attempts wait until this returns.
     pub fn with_state<R>(&self, use_it: impl FnOnce(&mut S) -> R) -> R {
-        self.with(|book| use_it(&mut book.state))
+        self.with(|inner| use_it(&mut inner.state))
     }
 
     /// Counters of all logins, and of the calls except those of known browsers.
@@ -208,26 +208,26 @@ impl<S: State> LoginLimiter<S> {
         self.limiter.metrics()
     }
 
-    fn with<R>(&self, what: impl FnOnce(&mut Book<S>) -> R) -> R {
-        what(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<R>(&self, what: impl FnOnce(&mut Inner<S>) -> R) -> R {
+        what(&mut self.inner.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Checks for a ban, too many attempts and a lock before the computation.
     fn before(&self, now: Timestamp, who: Who<'_>) -> Result<Option<Refused>, S::Error> {
-        self.with(|book| {
+        self.with(|inner| {
             // Setting the clock back must not delay the next clean-up for long.
             let latest = now.plus(self.limits.clean_up_every);
-            if now >= book.next_clean_up || book.next_clean_up > latest {
-                self.clean(book, now)?;
-                book.next_clean_up = latest;
+            if now >= inner.next_clean_up || inner.next_clean_up > latest {
+                self.clean(inner, now)?;
+                inner.next_clean_up = latest;
             }
             if let Some(address) = who.address {
-                let refused = self.count_address(&mut book.state, now, address)?;
+                let refused = self.count_address(&mut inner.state, now, address)?;
                 if refused.is_some() {
                     return Ok(refused);
                 }
             }
-            let locked = self.locked(&mut book.state, now, who)?;
+            let locked = self.locked(&mut inner.state, now, who)?;
             Ok(locked.map(|status| (status, None)))
         })
     }
@@ -235,7 +235,7 @@ impl<S: State> LoginLimiter<S> {
     fn locked_by_now(&self, now: Timestamp, who: Who<'_>) -> Result<Option<Status>, S::Error> {
         match self.limits.rules {
             Rules::Original => Ok(None),
-            Rules::Ours { .. } => self.with(|book| self.locked(&mut book.state, now, who)),
+            Rules::Ours { .. } => self.with(|inner| self.locked(&mut inner.state, now, who)),
         }
     }
 
@@ -278,8 +278,8 @@ impl<S: State> LoginLimiter<S> {
         let Some(key) = user_key(who) else {
             return Ok(None);
         };
-        self.with(|book| {
-            let mut record = book.state.get(&key)?;
+        self.with(|inner| {
+            let mut record = inner.state.get(&key)?;
             let is_one_too_many = match self.limits.rules {
                 Rules::Original => record.count(now, self.limits.failures_per_minute),
                 Rules::Ours { .. } => record.count_failure(now, self.failure_limits()),
@@ -288,14 +288,14 @@ impl<S: State> LoginLimiter<S> {
                 self.metrics().locked_users.inc();
                 record.hold(now, self.limits.lock)
             });
-            book.state.put(key.clone(), record)?;
+            inner.state.put(key.clone(), record)?;
             Ok(until.map(|until| Began { key, until }))
         })
     }
 
-    fn clean(&self, book: &mut Book<S>, now: Timestamp) -> Result<(), S::Error> {
+    fn clean(&self, inner: &mut Inner<S>, now: Timestamp) -> Result<(), S::Error> {
         let (mut unbanned, mut unlocked) = (0_u64, 0_u64);
-        book.state.retain(|key, record| {
+        inner.state.retain(|key, record| {
             let (longest, ended) = match key {
                 Key::Address(_) => (self.longest_ban(), &mut unbanned),
                 Key::User(_) | Key::Device { .. } => (self.limits.lock, &mut unlocked),

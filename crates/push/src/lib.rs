@@ -17,12 +17,12 @@
     )
 )]
 
-pub mod elsewhere;
 pub mod endpoint;
 pub mod ids;
-pub mod news;
 pub mod notification;
+pub mod notify;
 pub mod process;
+pub mod remote;
 pub mod serve;
 pub mod session;
 pub mod storage;

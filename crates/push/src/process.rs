@@ -10,10 +10,10 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
-use crate::elsewhere::wire::Daemon;
-use crate::elsewhere::{Elsewhere, PushServices};
 use crate::endpoint::fernet::Keys;
-use crate::news::seal::{SealError, Sender};
+use crate::notify::seal::{SealError, Sender};
+use crate::remote::wire::Daemon;
+use crate::remote::{PushServices, Remote};
 use crate::serve::{self, Bounds, Census, LOOK_EVERY, Now, Routes, Service};
 use crate::session::Rules;
 use crate::storage::sqlite::{Limits, OpenError, Sqlite};
@@ -189,7 +189,7 @@ fn service(
     let census = Census {
         sender: sender.map_err(|_damaged| ProcessError::Key(SIGNING_KEY))?,
         changes: settings.changes.clone(),
-        elsewhere: Elsewhere {
+        remote: Remote {
             services: settings.services.clone(),
             daemon: Daemon::new(settings.daemon.clone()),
         },

@@ -4,10 +4,10 @@ mod census;
 mod clients;
 mod connection;
 mod delivery;
-mod elsewhere;
 mod listen;
 mod meters;
 mod nodes;
+mod remote;
 mod routes;
 mod service;
 mod storage_thread;
@@ -39,7 +39,7 @@ pub async fn tell(service: Arc<Service>, every: Duration, shutdown: Cancellation
     let (found, newest) = watch::channel(None);
     tokio::join!(
         census::keep_looking(&service, census, every, &found, &shutdown),
-        elsewhere::deliver(&service, census, every, newest, &shutdown),
-        elsewhere::confirm(&service, census, every, &shutdown),
+        remote::deliver(&service, census, every, newest, &shutdown),
+        remote::confirm(&service, census, every, &shutdown),
     );
 }

@@ -14,10 +14,10 @@
 //! look-up, except for one name in 64, which is looked up as a spot check.
 
 mod batch;
-mod book;
 pub mod retry;
-mod shown;
+mod state;
 mod submitted;
+mod view;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -34,11 +34,11 @@ use thiserror::Error;
 use tokio::sync::Notify;
 
 use self::batch::Asking;
-use self::book::{BATCH_MAX, Book, LONG_BATCH_MAX};
+use self::state::{BATCH_MAX, GateState, LONG_BATCH_MAX};
 use crate::admit::policy::{Files, TermsError};
 
-pub use self::shown::{Shown, TEST_DOMAIN_WARNING, why_it_waits};
 pub use self::submitted::Submitted;
+pub use self::view::{GateView, TEST_DOMAIN_WARNING, why_it_waits};
 
 /// A list of this many names is long: from this length on, larger batches gain a quarter.
 const LONG_LIST_MIN: usize = 20_000;
@@ -76,8 +76,8 @@ struct Shared {
     names: RwLock<Arc<Names>>,
     files: Files,
     terms: RwLock<Arc<Terms>>,
-    book: tokio::sync::Mutex<Book>,
-    shown: Mutex<Shown>,
+    book: tokio::sync::Mutex<GateState>,
+    shown: Mutex<GateView>,
     /// Signals that rules, lists or suffixes were reloaded.
     reloaded: Notify,
 }
@@ -125,7 +125,7 @@ impl NameGate {
             let domain = Host::parse(name).map(|host| names.registered_domain(&host));
             waiting.put(name, domain.as_deref().unwrap_or(name), *waiter);
         }
-        let book = Book {
+        let book = GateState {
             counters,
             waiting,
             unwritten: Vec::new(),
@@ -134,7 +134,7 @@ impl NameGate {
         };
         let gate = Self(Arc::new(Shared {
             writer,
-            shown: Mutex::new(Shown::of(&book, &files, &terms)),
+            shown: Mutex::new(GateView::of(&book, &files, &terms)),
             names: RwLock::new(names),
             files,
             terms: RwLock::new(Arc::new(terms)),
@@ -157,7 +157,7 @@ impl NameGate {
     }
 
     /// The gate's part of `status`.
-    pub fn shown(&self) -> Shown {
+    pub fn shown(&self) -> GateView {
         let shown = self.0.shown.lock();
         shown.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -297,8 +297,8 @@ impl NameGate {
         Ok(words)
     }
 
-    fn show(&self, book: &Book, terms: &Terms) {
-        let shown = Shown::of(book, &self.0.files, terms);
+    fn show(&self, book: &GateState, terms: &Terms) {
+        let shown = GateView::of(book, &self.0.files, terms);
         let place = self.0.shown.lock();
         *place.unwrap_or_else(PoisonError::into_inner) = shown;
     }

@@ -13,14 +13,14 @@ use crate::check::services::Services;
 use crate::ground::fault::Fault;
 
 #[derive(Debug)]
-pub enum Way {
+pub enum Opening {
     /// The host has accepted a connection. The caller closes it when the check is over.
     Open(Egress),
     Closed(CheckOutcome),
 }
 
 /// Asks the gateway to open the check's host.
-pub async fn open(check: &Check, services: &Services) -> Result<Way, Fault> {
+pub async fn open(check: &Check, services: &Services) -> Result<Opening, Fault> {
     let group = services.gate.names().registered_domain(&check.host);
     let opened = services
         .gateway
@@ -36,7 +36,7 @@ pub async fn open(check: &Check, services: &Services) -> Result<Way, Fault> {
     Ok(match opened {
         Opened::Ready(egress) => {
             count_look_up(egress.fresh, services);
-            Way::Open(egress)
+            Opening::Open(egress)
         }
         Opened::Unreachable {
             reason,
@@ -58,7 +58,7 @@ pub async fn open(check: &Check, services: &Services) -> Result<Way, Fault> {
                 address: None,
                 fresh,
             };
-            Way::Closed(outcome::judged(verdict, evidence))
+            Opening::Closed(outcome::judged(verdict, evidence))
         }
         Opened::Deferred { why, retry_after } => {
             check.step(|| {
@@ -67,11 +67,11 @@ pub async fn open(check: &Check, services: &Services) -> Result<Way, Fault> {
                     retry_after.as_millis()
                 )
             });
-            Way::Closed(CheckOutcome::Deferred { why, retry_after })
+            Opening::Closed(CheckOutcome::Deferred { why, retry_after })
         }
         Opened::Offline => {
             check.step(|| "gateway: this machine has no network".to_owned());
-            Way::Closed(CheckOutcome::Offline)
+            Opening::Closed(CheckOutcome::Offline)
         }
     })
 }

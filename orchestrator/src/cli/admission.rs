@@ -1,8 +1,8 @@
 //! Commands about admission. They apply rules to requests, check rules and show names as the rules
 //! see them, without a database and without DNS. One makes the daemon reload its rules.
 
-mod shown;
 mod trial;
+mod views;
 
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use clap::Subcommand;
 use protocol::escaped;
 use protocol::limits::TEXT_BYTES_MAX;
 
-use self::shown::{Parsed, Shown, Wrong};
+use self::views::{NameView, Parsed, Wrong};
 use super::{FAILED, OK, Output, USAGE, ask, complain, say};
 use crate::admit::policy::{self, PolicyError};
 use crate::config::Config;
@@ -243,7 +243,7 @@ fn name(
     };
     let shown: Vec<_> = names
         .into_iter()
-        .map(|name| Shown::new(name, &suffixes))
+        .map(|name| NameView::new(name, &suffixes))
         .collect();
     if json {
         say(&serde_json::to_string(&shown)?)?;

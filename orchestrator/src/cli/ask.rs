@@ -73,9 +73,9 @@ async fn bring_in(config: &Config, names: Vec<String>, json: bool) -> anyhow::Re
             )
         })
         .collect();
-    let mut way = Way::open(config).await?;
+    let mut backend = Backend::open(config).await?;
     for batch in names.chunks(NAMES_PER_REQUEST_MAX) {
-        match way
+        match backend
             .ask(Request::Add {
                 names: batch.to_vec(),
             })
@@ -93,7 +93,7 @@ async fn bring_in(config: &Config, names: Vec<String>, json: bool) -> anyhow::Re
             total,
         );
     }
-    way.close();
+    backend.close();
     if json {
         say(&serde_json::to_string(&report)?)?;
     } else {
@@ -164,9 +164,9 @@ fn parse_list(text: &str) -> anyhow::Result<Vec<String>> {
 
 /// Sends the daemon a request, or uses the database if no daemon runs.
 pub(super) async fn either(config: &Config, request: Request) -> anyhow::Result<u8> {
-    let mut way = Way::open(config).await?;
-    let answer = way.ask(request).await?;
-    way.close();
+    let mut backend = Backend::open(config).await?;
+    let answer = backend.ask(request).await?;
+    backend.close();
     finish(&answer)
 }
 
@@ -405,12 +405,12 @@ async fn settle_alone(
 }
 
 /// The daemon, or the database if no daemon runs.
-enum Way<'config> {
+enum Backend<'config> {
     Daemon(&'config Config),
     Alone(Box<store::Store>, Handler),
 }
 
-impl<'config> Way<'config> {
+impl<'config> Backend<'config> {
     async fn open(config: &'config Config) -> anyhow::Result<Self> {
         if control::ask(&config.control_socket(), &Request::Live {})
             .await?

@@ -27,7 +27,7 @@ pub(super) enum Decisions {
 }
 
 #[derive(Debug, Serialize)]
-struct Shown {
+struct View {
     id: String,
     subject: String,
     decision: String,
@@ -60,7 +60,7 @@ fn list(config: &Config, json: bool) -> anyhow::Result<u8> {
     let (mut cursor, mut shown) = (None, Vec::new());
     loop {
         let page = reader.decisions(cursor, PAGE)?;
-        shown.extend(page.rows.into_iter().map(Shown::from));
+        shown.extend(page.rows.into_iter().map(View::from));
         cursor = page.next;
         if cursor.is_none() {
             break;
@@ -82,7 +82,7 @@ fn list(config: &Config, json: bool) -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-impl From<LoggedDecision> for Shown {
+impl From<LoggedDecision> for View {
     fn from(logged: LoggedDecision) -> Self {
         let (kind, subject, decision) = match logged.about {
             About::Group { domain, decision } => ('g', domain, decision_words(decision)),

@@ -57,7 +57,7 @@ pub(super) struct About {
 }
 
 #[derive(Debug, Serialize)]
-struct Shown {
+struct View {
     domain: String,
     hosts: u64,
     held: bool,
@@ -89,7 +89,7 @@ fn list(config: &Config, held: bool, json: bool) -> anyhow::Result<u8> {
     let reader = store::open_read_only(&config.database())?;
     let groups = reader.largest_groups(held, LIST_MAX)?;
     if json {
-        let shown: Vec<_> = groups.into_iter().map(Shown::from).collect();
+        let shown: Vec<_> = groups.into_iter().map(View::from).collect();
         say(&serde_json::to_string(&shown)?)?;
     } else {
         for group in &groups {
@@ -107,7 +107,7 @@ fn show(config: &Config, domain: &str, json: bool) -> anyhow::Result<u8> {
     let reader = store::open_read_only(&config.database())?;
     let group = reader.group(&domain)?;
     if json {
-        say(&serde_json::to_string(&group.map(Shown::from))?)?;
+        say(&serde_json::to_string(&group.map(View::from))?)?;
         return Ok(OK);
     }
     match &group {
@@ -126,7 +126,7 @@ fn show(config: &Config, domain: &str, json: bool) -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-impl From<StoredGroup> for Shown {
+impl From<StoredGroup> for View {
     fn from(stored: StoredGroup) -> Self {
         use census::group::Decision;
         Self {

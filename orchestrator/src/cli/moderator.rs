@@ -72,7 +72,7 @@ pub(super) enum Moderator {
 }
 
 #[derive(Debug, Serialize)]
-struct Shown {
+struct View {
     name: String,
     created_at: String,
     recovery_codes: u32,
@@ -140,7 +140,7 @@ fn list(accounts: &Accounts, json: bool) -> anyhow::Result<()> {
     let shown: Vec<_> = accounts
         .moderators()?
         .into_iter()
-        .map(|moderator| Shown {
+        .map(|moderator| View {
             created_at: moment(moderator.created_at),
             name: moderator.name,
             recovery_codes: moderator.recovery_codes,

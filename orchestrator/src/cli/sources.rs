@@ -24,7 +24,7 @@ pub(super) enum Sources {
 }
 
 #[derive(Debug, Serialize)]
-struct Shown {
+struct View {
     url: String,
     format: &'static str,
     interval_hours: u64,
@@ -47,7 +47,7 @@ fn list(config: &Config, json: bool) -> anyhow::Result<u8> {
         .map(|source| {
             let name = source.name.as_str();
             let memory = memories.get(name).cloned().unwrap_or_default();
-            Shown {
+            View {
                 url: source.url(),
                 format: source.format.as_str(),
                 interval_hours: source.interval.as_secs() / 3600,

@@ -10,7 +10,7 @@ use scheduler::slots::concurrency::Pressure;
 use scheduler::{Limit, Snapshot};
 use serde::{Deserialize, Serialize};
 
-use crate::admit::gate::Shown;
+use crate::admit::gate::GateView;
 use crate::ground::meters::Meters;
 
 /// Period over which the rate of checks is measured.
@@ -75,7 +75,7 @@ pub struct LiveState {
     /// What seems wrong with the machine's clock, if anything.
     pub clock_trouble: Option<String>,
     /// Admitted names, and the rules in force.
-    pub admission: Option<Box<Shown>>,
+    pub admission: Option<Box<GateView>>,
 }
 
 impl LiveState {

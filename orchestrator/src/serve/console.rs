@@ -6,7 +6,7 @@
 
 mod acts;
 mod day_budget;
-mod shown;
+mod views;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -103,17 +103,17 @@ impl ConsoleHandler {
             names_waiting,
             sources_paused: u64::try_from(paused.count()).unwrap_or(u64::MAX),
             publication_trouble,
-            lines: shown::lines(&status.text(&self.data_dir)),
+            lines: views::lines(&status.text(&self.data_dir)),
         })
     }
 
     async fn groups(&self, which: wire::Which, skip: u32) -> Result<Answer, String> {
-        let which = shown::which(which);
+        let which = views::which(which);
         let fetched = ROWS_MAX.saturating_add(1);
         let found = self
             .read(move |reader| reader.groups_to_review(which, skip, fetched))
             .await?;
-        let (rows, has_more) = shown::page(found.iter().map(shown::group));
+        let (rows, has_more) = views::page(found.iter().map(views::group));
         Ok(Answer::Groups { rows, has_more })
     }
 
@@ -131,7 +131,7 @@ impl ConsoleHandler {
                 }
             })
             .await?;
-        let page = shown::group_page(domain, group.as_ref(), members, decisions);
+        let page = views::group_page(domain, group.as_ref(), members, decisions);
         Ok(Answer::Group(Box::new(page)))
     }
 
@@ -140,7 +140,7 @@ impl ConsoleHandler {
         let found = self
             .read(move |reader| reader.waiting_names(&after, fetched))
             .await?;
-        let (rows, has_more) = shown::page(found.into_iter().map(shown::waiting));
+        let (rows, has_more) = views::page(found.into_iter().map(views::waiting));
         Ok(Answer::Waiting { rows, has_more })
     }
 
@@ -175,13 +175,13 @@ impl ConsoleHandler {
                 move |reader| {
                     let explanation = look_up(reader, &host, &terms.deny, now, calendar)?;
                     let stored = reader.record(&host)?;
-                    Ok((explanation, shown::is_taken_out(stored.as_ref())))
+                    Ok((explanation, views::is_taken_out(stored.as_ref())))
                 }
             })
             .await?;
         Ok(Answer::Host(wire::HostPage {
             host: host.to_string(),
-            lines: shown::lines(&explanation.text()),
+            lines: views::lines(&explanation.text()),
             is_taken_out,
         }))
     }
@@ -193,7 +193,7 @@ impl ConsoleHandler {
             .read(move |reader| reader.decisions(cursor, ROWS_MAX))
             .await?;
         Ok(Answer::Decisions {
-            rows: page.rows.into_iter().map(shown::decision).collect(),
+            rows: page.rows.into_iter().map(views::decision).collect(),
             next: page
                 .next
                 .map(|LogCursor { group_id, host_id }| wire::Cursor { group_id, host_id }),

@@ -1,6 +1,6 @@
 //! The daemon's socket for the push process: messages for other push services.
 //!
-//! Takes requests of [`push::elsewhere::wire`] and has a container of the checker image post their
+//! Takes requests of [`push::remote::wire`] and has a container of the checker image post their
 //! messages, through the gateway. The push process may be compromised, so a host is contacted only
 //! if the daemon's own settings name it and it has not opted out; one request at a time, at a pace.
 //! No result changes a row of the census (invariant I3).
@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::push::elsewhere::PushServices;
-use ::push::elsewhere::wire::{Answer, Request};
+use ::push::remote::PushServices;
+use ::push::remote::wire::{Answer, Request};
 use protocol::{DeliveryOrder, Host};
 use report::delivery::{Delivery, DeliveryReport};
 use tokio::net::UnixStream;

@@ -7,7 +7,7 @@
 pub(crate) mod chance;
 mod commands;
 mod list;
-mod shown;
+mod published;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixStream;
@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use crate::confinement::containers::{checks_of, containers_of};
 use chance::Chance;
 use list::Visitor;
-use shown::{Shown, is_kept};
+use published::{Published, is_kept};
 
 const SOON: Duration = tests::PATIENCE;
 
@@ -85,7 +85,7 @@ struct Story {
     world: World,
     names: Vec<String>,
     chance: Chance,
-    shown: Shown,
+    shown: Published,
     left: Left,
     tally: Tally,
     /// Longest life that is ended while checks run.
@@ -168,7 +168,7 @@ impl Story {
             world,
             names,
             chance: Chance::new(),
-            shown: Shown::default(),
+            shown: Published::default(),
             left: Left::default(),
             tally: Tally::default(),
             life_max,

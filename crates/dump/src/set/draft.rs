@@ -24,7 +24,7 @@ use super::formats::table::Table;
 
 use super::index::{Entry, Index, SCHEMA_VERSION, media};
 use super::packing::{self, Failed, Job, Packed};
-use super::places::{
+use super::paths::{
     CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, ROWS_PLACE, SCHEMA_FOLDER,
 };
 use super::rows::Rows;

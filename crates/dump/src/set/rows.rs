@@ -12,7 +12,7 @@ use publish::TreeError;
 use thiserror::Error;
 
 use super::index::Index;
-use super::places::{DATA_FOLDER, INDEX_FILE, ROWS_PLACE};
+use super::paths::{DATA_FOLDER, INDEX_FILE, ROWS_PLACE};
 use crate::error::DumpError;
 use crate::row::{ListedRow, Moment};
 

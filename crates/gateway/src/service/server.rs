@@ -79,7 +79,7 @@ pub async fn serve_over(
     let control = accept(
         &shared,
         listener,
-        Asked::Anything,
+        Accepts::Anything,
         connections_max,
         &shutdown,
     );
@@ -88,7 +88,7 @@ pub async fn serve_over(
             accept(
                 &shared,
                 listener,
-                Asked::Texts,
+                Accepts::Texts,
                 TEXT_CONNECTIONS_MAX,
                 &shutdown,
             )
@@ -106,7 +106,7 @@ pub async fn serve_over(
 
 /// The requests that a socket accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Accepts {
     /// All of the wire's requests.
     Anything,
     /// Requests for TXT records only.
@@ -117,7 +117,7 @@ enum Asked {
 async fn accept(
     shared: &Arc<Shared>,
     listener: Listener,
-    asked: Asked,
+    asked: Accepts,
     connections_max: usize,
     shutdown: &CancellationToken,
 ) {
@@ -151,7 +151,7 @@ fn warn_lab_mode(settings: &Settings) {
 }
 
 /// Handles one control connection, and logs it if it ends badly.
-async fn converse(shared: Arc<Shared>, stream: UnixStream, asked: Asked) {
+async fn converse(shared: Arc<Shared>, stream: UnixStream, asked: Accepts) {
     let mut connection = Connection::from(stream);
     match answer_first(&shared, asked, &mut connection).await {
         Err(error @ (WireError::TooLong(_) | WireError::NotUnderstood(_))) => {
@@ -168,32 +168,32 @@ async fn converse(shared: Arc<Shared>, stream: UnixStream, asked: Asked) {
 
 async fn answer_first(
     shared: &Arc<Shared>,
-    asked: Asked,
+    asked: Accepts,
     connection: &mut Connection,
 ) -> Result<(), WireError> {
     let bytes_max = match asked {
-        Asked::Anything => Request::BYTES_MAX,
-        Asked::Texts => CONTROL_LINE_BYTES_MAX,
+        Accepts::Anything => Request::BYTES_MAX,
+        Accepts::Texts => CONTROL_LINE_BYTES_MAX,
     };
     let request = match read(&mut connection.reader, bytes_max, FIRST_LINE_TIME_MAX).await {
         Err(WireError::Late(_)) => return refuse(connection, "no request in time").await,
         first => first?,
     };
     match (request, asked) {
-        (Request::Txt { name, group }, Asked::Anything | Asked::Texts) => {
+        (Request::Txt { name, group }, Accepts::Anything | Accepts::Texts) => {
             let answer = tokio::select! {
                 answer = text::look_up(shared, &name, &group) => answer,
                 () = local_socket::gone(&mut connection.reader) => return Ok(()),
             };
             say(connection, &answer).await
         }
-        (Request::Status {} | Request::Close { .. } | Request::Open { .. }, Asked::Texts) => {
+        (Request::Status {} | Request::Close { .. } | Request::Open { .. }, Accepts::Texts) => {
             refuse(connection, "this socket only looks up TXT records").await
         }
-        (Request::Status {}, Asked::Anything) => {
+        (Request::Status {}, Accepts::Anything) => {
             say(connection, &Answer::Status(shared.status())).await
         }
-        (Request::Close { .. }, Asked::Anything) => {
+        (Request::Close { .. }, Accepts::Anything) => {
             refuse(connection, "nothing is open on this connection").await
         }
         (
@@ -204,7 +204,7 @@ async fn answer_first(
                 order,
                 wish,
             },
-            Asked::Anything,
+            Accepts::Anything,
         ) => {
             let wanted = Wanted {
                 check,

@@ -12,13 +12,13 @@ use thiserror::Error;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::elsewhere::{Elsewhere, Endpoint, TTL_SECONDS};
 use crate::endpoint::{Address, Refusal, message};
-use crate::news::seal::{SealError, Sender, seal};
-use crate::news::section::SectionError;
-use crate::news::text::Text;
-use crate::news::{Filter, Section, Subscription};
 use crate::notification::{TOPIC_CHARS_MAX, Topic};
+use crate::notify::seal::{SealError, Sender, seal};
+use crate::notify::section::SectionError;
+use crate::notify::text::Text;
+use crate::notify::{Filter, Section, Subscription};
+use crate::remote::{Endpoint, Remote, TTL_SECONDS};
 use crate::storage::StorageError;
 use crate::storage::sqlite::{LAST_TOLD, NEWEST, Sqlite};
 
@@ -43,19 +43,19 @@ pub struct Census {
     pub sender: Sender,
     pub changes: PathBuf,
     /// Other push services. Without names, only this service's endpoints are allowed.
-    pub elsewhere: Elsewhere,
+    pub remote: Remote,
 }
 
 impl Census {
     /// Whether an endpoint is at another push service to which messages may go.
     pub(super) fn is_elsewhere(&self, endpoint: &str) -> bool {
         Endpoint::parse(endpoint)
-            .is_some_and(|endpoint| self.elsewhere.services.covers(&endpoint.host))
+            .is_some_and(|endpoint| self.remote.services.covers(&endpoint.host))
     }
 }
 
 #[derive(Debug, Error)]
-pub(super) enum NewsError {
+pub(super) enum NotifyError {
     #[error("the folder of changes {0}: {1}")]
     Folder(PathBuf, #[source] io::Error),
     #[error("the changes in {0}: {1}")]
@@ -105,12 +105,12 @@ async fn look(
     service: &Service,
     census: &Census,
     newest: &watch::Sender<Option<Arc<Section>>>,
-) -> Result<(), NewsError> {
+) -> Result<(), NotifyError> {
     let last = service.storage.call(Sqlite::last_told).await?;
     let (folder, since) = (census.changes.clone(), last.clone());
     let read = tokio::task::spawn_blocking(move || read_newest(&folder, since.as_deref())).await;
-    let Some(section) =
-        read.map_err(|error| NewsError::Folder(census.changes.clone(), io::Error::other(error)))??
+    let Some(section) = read
+        .map_err(|error| NotifyError::Folder(census.changes.clone(), io::Error::other(error)))??
     else {
         return Ok(());
     };
@@ -155,8 +155,8 @@ async fn look(
 
 /// The changes in a folder since a section, or the newest section alone if `since` is in neither of
 /// the last two files. Files are named by their days.
-fn read_newest(folder: &Path, since: Option<&str>) -> Result<Option<Section>, NewsError> {
-    let failed = |error| NewsError::Folder(folder.to_owned(), error);
+fn read_newest(folder: &Path, since: Option<&str>) -> Result<Option<Section>, NotifyError> {
+    let failed = |error| NotifyError::Folder(folder.to_owned(), error);
     let (mut last, mut former): (Option<PathBuf>, Option<PathBuf>) = (None, None);
     let names = match std::fs::read_dir(folder) {
         Ok(names) => names,
@@ -186,11 +186,15 @@ fn read_newest(folder: &Path, since: Option<&str>) -> Result<Option<Section>, Ne
         }
         None => Section::after(since, file),
     };
-    sections.map_err(|error| NewsError::Changes(path, error))
+    sections.map_err(|error| NotifyError::Changes(path, error))
 }
 
-async fn tell_all(service: &Service, census: &Census, section: &Section) -> Result<(), NewsError> {
-    let (mut told, mut ended, mut elsewhere) = (0_u64, 0_u64, 0_u64);
+async fn tell_all(
+    service: &Service,
+    census: &Census,
+    section: &Section,
+) -> Result<(), NotifyError> {
+    let (mut told, mut ended, mut remote) = (0_u64, 0_u64, 0_u64);
     let mut after = 0;
     loop {
         let read = move |s: &Sqlite| s.subscriptions_after(after);
@@ -199,51 +203,51 @@ async fn tell_all(service: &Service, census: &Census, section: &Section) -> Resu
             break;
         };
         after = *last;
-        let mut owed = Vec::new();
+        let mut pending = Vec::new();
         for (id, subscription) in page {
             let outcome = match due(service, &subscription, section).await? {
                 Due::Text(text) => tell_one(service, census, &subscription, &text).await?,
                 Due::Nothing => continue,
-                Due::Ended => Told::Ended,
+                Due::Ended => Notified::Ended,
             };
             match outcome {
-                Told::Taken => {
+                Notified::Taken => {
                     service.meters.notified.inc();
                     told = told.saturating_add(1);
                 }
-                Told::Elsewhere => {
-                    owed.push(id);
-                    elsewhere = elsewhere.saturating_add(1);
+                Notified::Remote => {
+                    pending.push(id);
+                    remote = remote.saturating_add(1);
                 }
-                Told::Ended => {
+                Notified::Ended => {
                     service.meters.ended.inc();
                     let end = move |s: &Sqlite| s.unsubscribe(&subscription.endpoint, None);
                     service.storage.call(end).await?;
                     ended = ended.saturating_add(1);
                 }
-                Told::Failed => service.meters.failed.inc(),
+                Notified::Failed => service.meters.failed.inc(),
             }
         }
-        if !owed.is_empty() {
+        if !pending.is_empty() {
             let sha256 = section.sha256.clone();
             let until_s = service.now_s().saturating_add(TTL_SECONDS);
-            let note = move |s: &Sqlite| s.owe(&owed, &sha256, until_s);
+            let note = move |s: &Sqlite| s.enqueue(&pending, &sha256, until_s);
             service.storage.call(note).await?;
         }
     }
     tracing::info!(
         told,
         ended,
-        elsewhere,
+        remote,
         "subscribers were notified of the newest list"
     );
     Ok(())
 }
 
-enum Told {
+enum Notified {
     Taken,
     /// The message is to be posted to another push service.
-    Elsewhere,
+    Remote,
     /// The subscription is gone for good.
     Ended,
     Failed,
@@ -264,7 +268,7 @@ async fn due(
         endpoint, filter, ..
     }: &Subscription,
     section: &Section,
-) -> Result<Due, NewsError> {
+) -> Result<Due, NotifyError> {
     let text = Text::of(section, filter);
     if !service.is_own(endpoint) {
         return Ok(text.map_or(Due::Nothing, Due::Text));
@@ -296,26 +300,26 @@ async fn tell_one(
     census: &Census,
     subscription: &Subscription,
     text: &Text,
-) -> Result<Told, NewsError> {
+) -> Result<Notified, NotifyError> {
     let origin = &service.settings.origin;
     let Some(address) = service.stored_address(&subscription.endpoint) else {
         // Otherwise the service had another address then, or its settings allowed another push
         // service.
         return Ok(match census.is_elsewhere(&subscription.endpoint) {
-            true => Told::Elsewhere,
-            false => Told::Ended,
+            true => Notified::Remote,
+            false => Notified::Ended,
         });
     };
     let words = serde_json::to_vec(text).unwrap_or_default();
     let body = match seal(&words, subscription) {
         Ok(body) => body,
         // Keys are checked at subscription, and texts are bounded, so this subscription can't work.
-        Err(_) => return Ok(Told::Ended),
+        Err(_) => return Ok(Notified::Ended),
     };
     let authorization = census.sender.authorization(origin, service.now_s())?;
     let topic = topic(&subscription.filter);
     let Ok(iv) = service.random() else {
-        return Ok(Told::Failed);
+        return Ok(Notified::Failed);
     };
     let token = address.token(&service.settings.keys, service.fernet_now_s(), &iv);
     let request = Request {
@@ -334,7 +338,7 @@ async fn tell_one(
     };
     Ok(
         match service.take(request, async { Ok(body.into()) }).await {
-            Ok(_) => Told::Taken,
+            Ok(_) => Notified::Taken,
             Err(
                 Refusal::BadToken
                 | Refusal::NoSubscription
@@ -342,8 +346,8 @@ async fn tell_one(
                 | Refusal::NoUser
                 // The endpoint is for another sender's key.
                 | Refusal::Unauthorized(_),
-            ) => Told::Ended,
-            Err(_) => Told::Failed,
+            ) => Notified::Ended,
+            Err(_) => Notified::Failed,
         },
     )
 }

@@ -2,7 +2,7 @@
 
 pub(super) mod held;
 pub(super) mod newcomers;
-pub(super) mod places;
+pub(super) mod slots;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

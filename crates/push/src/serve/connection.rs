@@ -25,7 +25,7 @@ use crate::storage::{Room, Saved, StorageError, User};
 
 use self::frames::{Frames, Moved};
 use super::clients::held::Share;
-use super::clients::places::Place;
+use super::clients::slots::Slot;
 use super::clients::{Entry, OnItsWay, direct_bytes};
 use super::listen::BytesRead;
 use super::service::Service;
@@ -53,7 +53,7 @@ pub(super) async fn serve(
     service: Arc<Service>,
     address: Option<IpAddr>,
     read: BytesRead,
-    place: Place,
+    slot: Slot,
 ) {
     let _connected = service.connected.token();
     let candidate = match service.new_uaid() {
@@ -72,7 +72,7 @@ pub(super) async fn serve(
         share: Share::new(Arc::clone(&service.held)),
         service: Arc::clone(&service),
         address,
-        place,
+        slot,
         held: None,
     };
     let end = match connection.act(actions) {
@@ -122,7 +122,7 @@ struct Connection {
     share: Share,
     service: Arc<Service>,
     address: Option<IpAddr>,
-    place: Place,
+    slot: Slot,
     /// Room in memory for messages that went straight to the client.
     held: Option<OwnedSemaphorePermit>,
 }
@@ -162,14 +162,14 @@ impl Connection {
                 }
                 () = share.is_over() => return Close::TooMuch.into(),
                 told = told(entry, is_sent), if is_idle => match told {
-                    Told::Direct((message, room)) => {
+                    Signal::Direct((message, room)) => {
                         self.hold(room);
                         Event::Direct(message)
                     }
-                    Told::CheckStorage => Event::CheckStorage,
-                    Told::Wake => Event::Wake,
-                    Told::Superseded => Event::Superseded,
-                    Told::Restart => return Close::Restart.into(),
+                    Signal::CheckStorage => Event::CheckStorage,
+                    Signal::Wake => Event::Wake,
+                    Signal::Superseded => Event::Superseded,
+                    Signal::Restart => return Close::Restart.into(),
                 },
                 moved = frames.exchange() => match moved {
                     Moved::Sent | Moved::Part => continue,
@@ -242,7 +242,7 @@ impl Connection {
                 Action::Enter(uaid) => {
                     // A former connection's place is taken over.
                     let is_for = self.service.clients.has(uaid)
-                        || (self.place).is_for(self.session.made_ms(), self.service.now_ms());
+                        || (self.slot).is_for(self.session.made_ms(), self.service.now_ms());
                     let direct = self.service.settings.rules.direct;
                     self.entry = Some((uaid, self.service.clients.enter(uaid, direct)));
                     if !is_for {
@@ -407,7 +407,7 @@ fn store_left(
     storage.get_user(uaid)
 }
 
-enum Told {
+enum Signal {
     Direct(OnItsWay),
     CheckStorage,
     Wake,
@@ -416,16 +416,16 @@ enum Told {
 }
 
 /// The next signal. Pending until the client is registered. Messages wait while others are unsent.
-async fn told(entry: &mut Option<(Uaid, Entry)>, is_sent: bool) -> Told {
+async fn told(entry: &mut Option<(Uaid, Entry)>, is_sent: bool) -> Signal {
     let Some((_, entry)) = entry else {
         return pending().await;
     };
     tokio::select! {
         biased;
-        end = &mut entry.end => end.map_or(Told::Superseded, |()| Told::Restart),
-        message = entry.direct.recv(), if is_sent => message.map_or(Told::Superseded, Told::Direct),
-        () = entry.reach.check.notified(), if is_sent => Told::CheckStorage,
-        () = entry.reach.wake.notified(), if is_sent => Told::Wake,
+        end = &mut entry.end => end.map_or(Signal::Superseded, |()| Signal::Restart),
+        message = entry.direct.recv(), if is_sent => message.map_or(Signal::Superseded, Signal::Direct),
+        () = entry.reach.check.notified(), if is_sent => Signal::CheckStorage,
+        () = entry.reach.wake.notified(), if is_sent => Signal::Wake,
     }
 }
 

@@ -126,7 +126,7 @@ async fn connect(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let address = address(&headers);
-    let Some(place) = service.places.take(address) else {
+    let Some(slot) = service.slots.take(address) else {
         return later();
     };
     upgrade
@@ -135,7 +135,7 @@ async fn connect(
         .max_write_buffer_size(WRITE_BUFFER_BYTES_MAX)
         .max_message_size(CLIENT_MESSAGE_BYTES_MAX)
         .max_frame_size(CLIENT_MESSAGE_BYTES_MAX)
-        .on_upgrade(move |socket| connection::serve(socket, service, address, read, place))
+        .on_upgrade(move |socket| connection::serve(socket, service, address, read, slot))
 }
 
 fn later() -> Response {

@@ -24,7 +24,7 @@ use super::census::{BROADCAST, Census};
 use super::clients::Clients;
 use super::clients::held::{Bounds, Held};
 use super::clients::newcomers::Newcomers;
-use super::clients::places::Places;
+use super::clients::slots::Slots;
 use super::meters::Meters;
 use super::storage_thread::{StorageThread, Trial};
 
@@ -73,7 +73,7 @@ pub struct Service {
     pub(super) clients: Clients,
     pub(super) newcomers: Newcomers,
     pub(super) held: Arc<Held>,
-    pub(super) places: Arc<Places>,
+    pub(super) slots: Arc<Slots>,
     pub(super) leaving: Semaphore,
     /// Has a token for each client connection.
     pub(super) connected: TaskTracker,
@@ -117,7 +117,7 @@ impl Service {
             clients: Clients::default(),
             held: Arc::new(Held::new(settings.bounds.held_bytes)),
             newcomers: Newcomers::default(),
-            places: Places::new(settings.bounds.clients),
+            slots: Slots::new(settings.bounds.clients),
             leaving: Semaphore::new(LEAVING_MAX),
             connected: TaskTracker::new(),
             meters,

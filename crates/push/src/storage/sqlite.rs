@@ -1,13 +1,13 @@
 //! The storage in one SQLite file, which no other program opens.
 
 mod error;
-mod kept;
 mod nodes;
-mod owed;
+mod outbox;
 mod renew;
 mod reserve;
 mod room;
 mod rows;
+mod subscriptions;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -33,8 +33,8 @@ use super::{
 use error::coded;
 
 pub use error::OpenError;
-pub use kept::{LAST_TOLD, NEWEST, SUBSCRIPTIONS_MAX};
-pub use owed::{CONFIRMATION, Owed};
+pub use outbox::{CONFIRMATION, Pending};
+pub use subscriptions::{LAST_TOLD, NEWEST, SUBSCRIPTIONS_MAX};
 
 /// “Fepu”: rejects databases of other programs.
 const APPLICATION_ID: i64 = 1_181_053_045;

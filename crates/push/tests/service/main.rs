@@ -9,10 +9,10 @@
 
 mod applications;
 mod clients;
-mod elsewhere;
-mod news;
+mod notify;
 mod process;
 mod registration;
+mod remote;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use axum::routing::put;
 use futures_util::{SinkExt as _, StreamExt as _};
 use http_body_util::BodyExt as _;
 use hyper_util::rt::TokioIo;
-use push::elsewhere::wire::Daemon;
-use push::elsewhere::{Elsewhere, PushServices};
 use push::endpoint::fernet::Keys;
-use push::news::seal::Sender;
+use push::notify::seal::Sender;
+use push::remote::wire::Daemon;
+use push::remote::{PushServices, Remote};
 use push::serve::{Bounds, Census, Now, Service, Settings, converse, internal, public};
 use push::session::Rules;
 use push::storage::sqlite::{Limits, Sqlite};
@@ -122,7 +122,7 @@ impl Push {
         let census = Census {
             sender: Sender::new(&key, "mailto:census@example".to_owned()).unwrap(),
             changes: folder.path().join("changes"),
-            elsewhere: Elsewhere {
+            remote: Remote {
                 services,
                 daemon: Daemon::new(folder.path().join("daemon.sock")),
             },

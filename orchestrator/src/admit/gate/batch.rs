@@ -15,7 +15,7 @@ use admission::{
 use census::time::Timestamp;
 use store::{Admission, Candidate, StoreError, Writer};
 
-use super::book::{Book, LONG_BATCH_MAX, seconds};
+use super::state::{GateState, LONG_BATCH_MAX, seconds};
 
 /// Most changes to waiting names in one transaction: each name of a batch may replace another, and
 /// as many may expire.
@@ -117,7 +117,7 @@ impl Moved {
     }
 }
 
-impl Book {
+impl GateState {
     /// Moves to the window that contains `now`.
     pub(super) fn enter(&mut self, now: Timestamp) {
         let before = self.counters.window_start_s();
@@ -167,7 +167,7 @@ impl Book {
         self.let_in(unknown, terms, writer, now).await
     }
 
-    /// Like [`Book::decide`], for names that are not known.
+    /// Like [`GateState::decide`], for names that are not known.
     pub(super) async fn let_in(
         &mut self,
         unknown: Vec<Asking>,

@@ -16,7 +16,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::batch::Asking;
-use super::book::{BATCH_MAX, seconds};
+use super::state::{BATCH_MAX, seconds};
 use super::{NameGate, candidate};
 use crate::ground::clock::{Clock, Random};
 

@@ -12,7 +12,7 @@ use store::{Candidate, StoreError};
 
 use super::NameGate;
 use super::batch::Moved;
-use super::book::seconds;
+use super::state::seconds;
 
 /// The result of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use ::console::wire::{
 use store::HostDecision;
 use tokio::sync::mpsc;
 
-use super::{ConsoleHandler, shown};
+use super::{ConsoleHandler, views};
 use crate::groups;
 use crate::serve::control::{self, decided_in_words};
 
@@ -31,7 +31,7 @@ impl ConsoleHandler {
                 .iter()
                 .find(|outcome| !outcome.is_done)
                 .map(|outcome| outcome.text.clone()),
-            Err(why) => Some(shown::line(why)),
+            Err(why) => Some(views::line(why)),
         };
         if let Some(why) = refused {
             tracing::warn!(
@@ -236,6 +236,6 @@ fn outcome(done: Result<String, String>) -> Outcome {
     let (Ok(text) | Err(text)) = done;
     Outcome {
         is_done,
-        text: shown::line(&text),
+        text: views::line(&text),
     }
 }

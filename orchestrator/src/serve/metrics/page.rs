@@ -15,7 +15,7 @@ use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric as Sample, MetricFamily, MetricType};
 
 use super::Surveyor;
-use super::survey::{Survey, Told};
+use super::survey::{LastSurvey, Survey};
 use crate::check::services::Services;
 use crate::daemon::LiveState;
 use crate::ground::meters::table::{self, metrics};
@@ -97,11 +97,11 @@ pub struct Source {
     surveyor: Surveyor,
 }
 
-struct Asked {
+struct Scrape {
     live: LiveState,
     gateway: Option<gateway::control::Status>,
     launcher: Option<launcher::wire::Status>,
-    told: Told,
+    told: LastSurvey,
 }
 
 impl Source {
@@ -126,7 +126,7 @@ impl Source {
             tokio::time::timeout(ANSWER_WITHIN, self.launcher.status()),
             self.surveyor.told(),
         );
-        let asked = Asked {
+        let asked = Scrape {
             live: self.handler.live().map_err(anyhow::Error::msg)?,
             gateway: gateway.ok().and_then(Result::ok),
             launcher: launcher.ok().and_then(Result::ok),
@@ -174,7 +174,7 @@ fn tell_the_loop(sheet: &mut Sheet, live: &LiveState) {
 }
 
 /// A part that is down has no numbers: an old number would look like a new one.
-fn tell_the_parts(sheet: &mut Sheet, asked: &Asked) {
+fn tell_the_parts(sheet: &mut Sheet, asked: &Scrape) {
     sheet.one(&GATEWAY_UP, truth(asked.gateway.is_some()));
     if let Some(gateway) = &asked.gateway {
         let families = labels::FAMILIES.map(|family| {
@@ -196,7 +196,7 @@ fn tell_the_parts(sheet: &mut Sheet, asked: &Asked) {
     }
 }
 
-fn tell_the_survey(sheet: &mut Sheet, told: &Told) {
+fn tell_the_survey(sheet: &mut Sheet, told: &LastSurvey) {
     sheet.one(&SURVEY_FAILURES, told.failures as f64);
     let Some((survey, age, took)) = &told.survey else {
         return;
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn without_a_survey_its_numbers_are_missing_and_its_failures_told() {
         let mut sheet = Sheet(Vec::new());
-        let told = Told {
+        let told = LastSurvey {
             survey: None,
             failures: 3,
         };

@@ -52,7 +52,7 @@ pub struct Survey {
 
 /// The last survey with its age, for the page.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct LastSurvey {
     /// The survey, its age, and how long it took; `None` until one succeeds.
     pub survey: Option<(Arc<Survey>, Duration, Duration)>,
     pub failures: u64,
@@ -96,7 +96,7 @@ impl Surveyor {
     }
 
     /// The last survey, after a new one if it is time for that.
-    pub async fn told(&self) -> Told {
+    pub async fn told(&self) -> LastSurvey {
         let ended = self.0.ended.notified();
         tokio::pin!(ended);
         // Before the check, so that no end is missed.
@@ -127,9 +127,9 @@ impl Shared {
         begins
     }
 
-    fn told(&self) -> Told {
+    fn told(&self) -> LastSurvey {
         let state = self.state();
-        Told {
+        LastSurvey {
             survey: state
                 .last
                 .as_ref()

@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ::push::elsewhere::wire::Daemon;
+use ::push::remote::wire::Daemon;
 use gateway::control::Answer as GatewayAnswer;
 use local_socket::Ask as _;
 use protocol::DeadReason;

@@ -3,8 +3,8 @@
 
 use data_encoding::BASE64URL_NOPAD;
 use local_socket::Ask as _;
-use push::elsewhere::Endpoint;
-use push::elsewhere::wire::{Answer, Request};
+use push::remote::Endpoint;
+use push::remote::wire::{Answer, Request};
 use push::serve::fuzzing::{registration, subscription};
 use serde_json::json;
 

@@ -1,9 +1,9 @@
 //! A day's file of changes, and its notifications: every message fits, and subscribers learn only
 //! names that they asked for or that are published.
 
-use push::news::seal::MESSAGE_BYTES_MAX;
-use push::news::text::Text;
-use push::news::{Change, Filter, Section};
+use push::notify::seal::MESSAGE_BYTES_MAX;
+use push::notify::text::Text;
+use push::notify::{Change, Filter, Section};
 
 /// Longest name of a subscription's subject, in bytes.
 const SUBJECT_BYTES_MAX: usize = 253;

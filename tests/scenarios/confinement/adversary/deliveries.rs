@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::ensure;
 use protocol::{Host, MessageOutcome};
-use push::elsewhere::wire::{Answer, Daemon, Request};
+use push::remote::wire::{Answer, Daemon, Request};
 use serde_json::json;
 use tests::{Role, unhurried};
 

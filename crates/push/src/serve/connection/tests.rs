@@ -11,7 +11,7 @@ use tokio_tungstenite::{WebSocketStream, client_async};
 
 use super::*;
 use crate::endpoint::fernet::Keys;
-use crate::serve::clients::places::Places;
+use crate::serve::clients::slots::Slots;
 use crate::serve::{Bounds, Settings, converse, public};
 use crate::session::Rules;
 use crate::storage::sqlite::{Limits, Sqlite};
@@ -46,7 +46,7 @@ fn bounded(bounds: Bounds) -> (Arc<Service>, tempfile::TempDir) {
     };
     let now = Arc::new(|| NOW_MS);
     let mut service = Service::new(settings, Arc::new(storage), None, now).unwrap();
-    service.places = Places::new(PLACES);
+    service.slots = Slots::new(PLACES);
     (Arc::new(service), folder)
 }
 
@@ -302,9 +302,9 @@ async fn strangers_do_not_get_the_last_places() {
 /// Behind a TLS proxy that the web server does not know, all clients have its address.
 #[test]
 fn one_address_for_all_may_have_all_places() {
-    let places = Places::new(PLACES);
+    let slots = Slots::new(PLACES);
     let address = Some([172, 18, 0, 1].into());
-    let taken: Vec<_> = (0..PLACES).map_while(|_| places.take(address)).collect();
+    let taken: Vec<_> = (0..PLACES).map_while(|_| slots.take(address)).collect();
     assert_eq!(taken.len(), PLACES);
-    assert!(places.take(address).is_none());
+    assert!(slots.take(address).is_none());
 }

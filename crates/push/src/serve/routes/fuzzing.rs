@@ -1,7 +1,7 @@
 //! Functions for fuzz targets: parsers of bodies that strangers send.
 
 use crate::ids::ChannelId;
-use crate::news::Subscription;
+use crate::notify::Subscription;
 
 use super::registration::Wanted;
 

@@ -14,10 +14,10 @@ use local_socket::guard::{self, Guard, Refused};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::elsewhere::TTL_SECONDS;
 use crate::endpoint::Address;
-use crate::news::seal::{PUBLIC_KEY_BYTES, SECRET_BYTES, seal};
-use crate::news::{Filter, Subscription};
+use crate::notify::seal::{PUBLIC_KEY_BYTES, SECRET_BYTES, seal};
+use crate::notify::{Filter, Subscription};
+use crate::remote::TTL_SECONDS;
 use crate::serve::census::Census;
 use crate::serve::clients::newcomers::address;
 use crate::serve::service::Service;
@@ -42,14 +42,14 @@ pub(super) fn routes() -> Router<Arc<Service>> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Asked {
+pub(super) struct SubscribeForm {
     endpoint: String,
-    keys: AskedKeys,
+    keys: SubscribeKeys,
     filter: Filter,
 }
 
 #[derive(Deserialize)]
-struct AskedKeys {
+struct SubscribeKeys {
     p256dh: String,
     auth: String,
 }
@@ -122,7 +122,7 @@ async fn subscribe(
 ) -> Result<StatusCode, Problem> {
     let census = census(&service)?;
     let body = CHANGES.read(&headers, body).await?;
-    let asked: Asked = serde_json::from_slice(&body)
+    let asked: SubscribeForm = serde_json::from_slice(&body)
         .map_err(|_syntax| Problem::Bad("the body is not a subscription"))?;
     let mut subscription = checked(asked, &service, census)?;
     // An endpoint here is known to exist. Elsewhere anyone can invent one.
@@ -168,7 +168,11 @@ async fn unsubscribe(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn checked(asked: Asked, service: &Service, census: &Census) -> Result<Subscription, Problem> {
+fn checked(
+    asked: SubscribeForm,
+    service: &Service,
+    census: &Census,
+) -> Result<Subscription, Problem> {
     if !service.is_own(&asked.endpoint) && !census.is_elsewhere(&asked.endpoint) {
         return Err(Problem::Bad(
             "this census sends no messages to this push service",
@@ -202,7 +206,7 @@ async fn registered(
 }
 
 /// A subscription whose endpoint is allowed.
-pub(super) fn read(asked: Asked) -> Result<Subscription, Problem> {
+pub(super) fn read(asked: SubscribeForm) -> Result<Subscription, Problem> {
     let is_short = match &asked.filter {
         Filter::All => true,
         Filter::Software(subject) | Filter::Host(subject) => {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use proptest::prelude::*;
 
 use super::*;
-use crate::news::{Filter, Subscription};
 use crate::notification::{Payload, PayloadHeaders};
+use crate::notify::{Filter, Subscription};
 use crate::storage::Presence;
 use rusqlite::Row;
 

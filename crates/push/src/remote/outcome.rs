@@ -3,7 +3,7 @@
 use protocol::MessageOutcome;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum AttemptResult {
     /// The push service has accepted it.
     Taken,
     /// The subscription has ended permanently.
@@ -14,7 +14,7 @@ pub enum Fate {
     Later,
 }
 
-impl Fate {
+impl AttemptResult {
     pub fn of(outcome: &MessageOutcome) -> Self {
         match outcome {
             MessageOutcome::Answered { status, .. } => match status {
@@ -37,17 +37,17 @@ mod tests {
     #[test]
     fn only_what_may_pass_is_posted_again_and_only_404_and_410_end_a_subscription() {
         for (statuses, expect) in [
-            (&[200, 201, 202][..], Fate::Taken),
-            (&[301, 400, 403, 413, 600], Fate::Dropped),
-            (&[404, 410], Fate::Ended),
-            (&[429, 500, 503], Fate::Later),
+            (&[200, 201, 202][..], AttemptResult::Taken),
+            (&[301, 400, 403, 413, 600], AttemptResult::Dropped),
+            (&[404, 410], AttemptResult::Ended),
+            (&[429, 500, 503], AttemptResult::Later),
         ] {
             for &status in statuses {
                 let outcome = MessageOutcome::Answered {
                     status,
                     retry_after_s: None,
                 };
-                assert_eq!(Fate::of(&outcome), expect, "{status}");
+                assert_eq!(AttemptResult::of(&outcome), expect, "{status}");
             }
         }
         for reason in [
@@ -56,7 +56,10 @@ mod tests {
             UnpostedReason::Timeout,
             UnpostedReason::NotSent,
         ] {
-            assert_eq!(Fate::of(&MessageOutcome::Unposted { reason }), Fate::Later);
+            assert_eq!(
+                AttemptResult::of(&MessageOutcome::Unposted { reason }),
+                AttemptResult::Later
+            );
         }
     }
 }

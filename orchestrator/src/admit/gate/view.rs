@@ -4,7 +4,7 @@ use admission::{Room, Terms, TestDomain};
 use census::time::{Timestamp, rfc3339};
 use serde::{Deserialize, Serialize};
 
-use super::book::Book;
+use super::state::GateState;
 use crate::admit::policy::Files;
 
 /// What `status` and the daemon's log say while `[lab] test_domain` is on.
@@ -22,7 +22,7 @@ pub fn why_it_waits(room: Room) -> &'static str {
 
 /// The gate at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct GateView {
     /// Names admitted in this window, without those that the operator brought or that a rule for
     /// their submitter admitted.
     pub admitted: u32,
@@ -42,8 +42,8 @@ pub struct Shown {
     pub takes_test_domain: bool,
 }
 
-impl Shown {
-    pub(super) fn of(book: &Book, files: &Files, terms: &Terms) -> Self {
+impl GateView {
+    pub(super) fn of(book: &GateState, files: &Files, terms: &Terms) -> Self {
         Self {
             admitted: book.counters.total(),
             refused: book.refused,

@@ -96,7 +96,7 @@ impl Wrong {
 
 /// A name as `admission name` shows it.
 #[derive(Serialize)]
-pub(super) struct Shown {
+pub(super) struct NameView {
     pub(super) input: String,
     pub(super) name: Option<String>,
     pub(super) public_suffix: Option<String>,
@@ -104,7 +104,7 @@ pub(super) struct Shown {
     pub(super) reason: Option<String>,
 }
 
-impl Shown {
+impl NameView {
     pub(super) fn new(input: String, suffixes: &Suffixes) -> Self {
         let domain = match DomainName::parse(&input) {
             Ok(domain) => domain,

@@ -14,7 +14,7 @@ const SHARES: usize = 16;
 const OLD_MS: i64 = 24 * 60 * 60 * 1000;
 
 #[derive(Debug)]
-pub(in crate::serve) struct Places {
+pub(in crate::serve) struct Slots {
     max: usize,
     taken: Mutex<Taken>,
 }
@@ -28,17 +28,17 @@ struct Taken {
 
 /// A client's place, until it is dropped.
 #[derive(Debug)]
-pub(in crate::serve) struct Place {
-    places: Arc<Places>,
+pub(in crate::serve) struct Slot {
+    slots: Arc<Slots>,
     network: Option<IpAddr>,
 }
 
 /// The first nine tenths of places, which are for everybody.
-fn ordinary(places: usize) -> usize {
-    places.saturating_mul(9).div_euclid(10)
+fn ordinary(slots: usize) -> usize {
+    slots.saturating_mul(9).div_euclid(10)
 }
 
-impl Places {
+impl Slots {
     pub(in crate::serve) fn new(max: usize) -> Arc<Self> {
         let taken = Mutex::default();
         Arc::new(Self { max, taken })
@@ -46,7 +46,7 @@ impl Places {
 
     /// A place for a client at an address; `None` if all are taken, or all of its network's share.
     /// Without an address, which means without a web server in front, there are no shares.
-    pub(in crate::serve) fn take(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Place> {
+    pub(in crate::serve) fn take(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Slot> {
         let mut taken = self.taken();
         if address.is_some_and(|address| taken.addresses.note(address)) {
             tracing::warn!(
@@ -62,8 +62,8 @@ impl Places {
             let count = taken.by_network.entry(network).or_default();
             *count = count.saturating_add(1);
         }
-        let places = Arc::clone(self);
-        Some(Place { places, network })
+        let slots = Arc::clone(self);
+        Some(Slot { slots, network })
     }
 
     /// Most places of one network.
@@ -86,12 +86,12 @@ impl Taken {
     }
 }
 
-impl Place {
+impl Slot {
     /// Whether it is none of the last, of all or of its network's.
     fn is_ordinary(&self) -> bool {
-        let taken = self.places.taken();
-        let share = self.places.share(&taken);
-        taken.all <= ordinary(self.places.max) && taken.of(self.network) <= ordinary(share)
+        let taken = self.slots.taken();
+        let share = self.slots.share(&taken);
+        taken.all <= ordinary(self.slots.max) && taken.of(self.network) <= ordinary(share)
     }
 
     /// Whether a client may keep it whose record was made at this time, in milliseconds since 1970:
@@ -101,9 +101,9 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut taken = self.places.taken();
+        let mut taken = self.slots.taken();
         taken.all = taken.all.saturating_sub(1);
         let Some(network) = self.network else {
             return;

@@ -12,7 +12,7 @@ const HISTORY_MAX: usize = 10;
 
 /// What was last shown of each host.
 #[derive(Debug, Default)]
-pub(crate) struct Shown {
+pub(crate) struct Published {
     hosts: BTreeMap<String, Past>,
     /// Hosts with an undeserved verdict, and verdicts that were shown and are missing now.
     pub(crate) wronged: Vec<String>,
@@ -25,7 +25,7 @@ struct Past {
     alive_count: u32,
 }
 
-impl Shown {
+impl Published {
     /// Looks at all of `names`, over a separate connection. Nothing that an earlier look had shown
     /// may be missing, the file must be sound, and no history may hold anything but `alive`.
     pub(crate) fn look(&mut self, world: &World, names: &[String]) -> anyhow::Result<()> {

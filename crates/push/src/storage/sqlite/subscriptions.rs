@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension as _, Row, params};
 
-use crate::news::{Filter, Subscription};
+use crate::notify::{Filter, Subscription};
 use crate::storage::StorageError;
 
 use super::Sqlite;
@@ -237,7 +237,7 @@ mod tests {
         let kept = |storage: &Sqlite| storage.subscriptions_after(0).unwrap().len();
         assert_eq!(kept(&storage), 2, "the others get no list");
         // A list's message that was made before the endpoint subscribed confirms nothing.
-        storage.owe(&[3], "s1", 200).unwrap();
+        storage.enqueue(&[3], "s1", 200).unwrap();
         let accepted = (3, "https://push/2".to_owned());
         let gone = "https://push/3".to_owned();
         storage.settle(CONFIRMATION, &[accepted], &[gone]).unwrap();
@@ -270,10 +270,10 @@ mod tests {
         set(0, UNCONFIRMED_MAX);
         assert!(subscribe("https://push/newest", Some(102)));
         assert_eq!(counts(&storage), (0, UNCONFIRMED_MAX));
-        let owed = storage
-            .owed(CONFIRMATION, "https://push", None, 0, 9)
+        let pending = storage
+            .pending(CONFIRMATION, "https://push", None, 0, 9)
             .unwrap();
-        let ends = owed.iter().map(|owed| owed.until_s);
+        let ends = pending.iter().map(|pending| pending.until_s);
         assert_eq!(ends.collect::<Vec<_>>(), [101, 102]);
         set(SUBSCRIPTIONS_MAX, 0);
         assert!(!subscribe("https://push/1", None));

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use local_socket::{Ask as _, Connection, LineLimits, read_line, write_line};
 use protocol::{DeliveryOrder, Host, MessageOutcome, UnpostedReason};
-use push::elsewhere::wire::{Answer, Request};
 use push::endpoint::vapid::{Expected, signer};
+use push::remote::wire::{Answer, Request};
 use push::storage::sqlite::CONFIRMATION;
 use tokio::net::UnixListener;
 
 use tokio_util::sync::DropGuard;
 
-use super::news::{
+use super::notify::{
     announce, appeared, asked, begin, died, publish, reader, subscribe, subscriptions, telling,
     until_told, words_of,
 };
@@ -134,10 +134,10 @@ async fn subscribe_elsewhere(push: &Push, paths: &[&str]) {
 /// Records that the other service has accepted a first message for each endpoint.
 fn confirm_all(push: &Push) {
     let storage = push.storage();
-    let owed = storage.owed(CONFIRMATION, OTHER, None, 0, 1000).unwrap();
-    let accepted = owed
+    let pending = storage.pending(CONFIRMATION, OTHER, None, 0, 1000).unwrap();
+    let accepted = pending
         .into_iter()
-        .map(|owed| (owed.id, owed.subscription.endpoint));
+        .map(|pending| (pending.id, pending.subscription.endpoint));
     let accepted: Vec<_> = accepted.collect();
     storage.settle(CONFIRMATION, &accepted, &[]).unwrap();
 }
@@ -199,9 +199,9 @@ async fn a_subscription_elsewhere_is_confirmed_before_it_gets_a_list() {
     publish(&push, "cc", &[died("a.example")]);
     // A filter each.
     daemon.asked_for(&["/taken"; 2]).await;
-    let waiting = push.storage().owed(CONFIRMATION, OTHER, None, 0, 9);
+    let waiting = push.storage().pending(CONFIRMATION, OTHER, None, 0, 9);
     let waiting = waiting.unwrap();
-    let waiting = waiting.iter().map(|owed| &owed.subscription.endpoint);
+    let waiting = waiting.iter().map(|pending| &pending.subscription.endpoint);
     assert_eq!(waiting.collect::<Vec<_>>(), [&format!("{OTHER}/busy")]);
 }
 
@@ -317,8 +317,8 @@ async fn no_message_about_a_former_list_follows_a_newer_one() {
     // The failure's own pause is half a minute, and nothing is owed about `bb` any more.
     daemon.asked_nothing().await;
     let storage = push.storage();
-    let owed = storage.owed("cc", OTHER, None, 0, 100).unwrap();
-    let endpoints = owed.iter().map(|owed| &owed.subscription.endpoint);
+    let pending = storage.pending("cc", OTHER, None, 0, 100).unwrap();
+    let endpoints = pending.iter().map(|pending| &pending.subscription.endpoint);
     assert_eq!(endpoints.collect::<Vec<_>>(), [&format!("{OTHER}/a")]);
 }
 

@@ -4,17 +4,17 @@
 //! Strangers choose these endpoints and control the answers, so this process never connects to one.
 //! A container that the daemon starts does that.
 
-mod fate;
+mod outcome;
 mod queue;
 mod services;
 pub mod wire;
 
-pub use fate::Fate;
+pub use outcome::AttemptResult;
 pub use queue::{Attempt, Cursor, Next, Queue};
 pub use services::{Endpoint, PushServices};
 
 #[derive(Debug)]
-pub struct Elsewhere {
+pub struct Remote {
     pub services: PushServices,
     pub daemon: wire::Daemon,
 }

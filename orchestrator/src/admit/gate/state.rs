@@ -14,7 +14,7 @@ pub(super) const LONG_BATCH_MAX: usize = 2000;
 
 /// Counters and waiting names. They equal those on disk, except for what is marked as unwritten.
 #[derive(Debug)]
-pub(super) struct Book {
+pub(super) struct GateState {
     pub(super) counters: Counters,
     pub(super) waiting: Waiting,
     /// Counters that were undone since they were written.

@@ -11,14 +11,14 @@ use protocol::{DeliveryOrder, Host, Message, MessageOutcome, limits};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::elsewhere::wire::{Answer, Request};
-use crate::elsewhere::{Attempt, Cursor, Endpoint, Fate, Next, Queue};
-use crate::news::seal::seal;
-use crate::news::text::Text;
-use crate::news::{Filter, Section, Subscription};
-use crate::storage::sqlite::{CONFIRMATION, Owed, Sqlite};
+use crate::notify::seal::seal;
+use crate::notify::text::Text;
+use crate::notify::{Filter, Section, Subscription};
+use crate::remote::wire::{Answer, Request};
+use crate::remote::{Attempt, AttemptResult, Cursor, Endpoint, Next, Queue};
+use crate::storage::sqlite::{CONFIRMATION, Pending, Sqlite};
 
-use super::census::{Census, NewsError, topic};
+use super::census::{Census, NotifyError, topic};
 use super::service::Service;
 
 /// Wait after a failure of our own: the daemon is missing, or the storage fails.
@@ -96,7 +96,7 @@ enum Subject {
 
 impl Subject {
     /// Its name in the storage.
-    fn owed(&self) -> &str {
+    fn pending(&self) -> &str {
         match self {
             Self::News(section) => &section.sha256,
             Self::Confirmation => CONFIRMATION,
@@ -152,7 +152,7 @@ impl<'a> Deliveries<'a> {
         }
     }
 
-    async fn begin(&mut self, subject: Option<Subject>) -> Result<(), NewsError> {
+    async fn begin(&mut self, subject: Option<Subject>) -> Result<(), NotifyError> {
         self.subject = subject;
         // The queue keeps what it knows of the push services.
         let Some(subject) = &self.subject else {
@@ -172,13 +172,13 @@ impl<'a> Deliveries<'a> {
         matches!(self.subject, Some(Subject::Confirmation))
     }
 
-    async fn counts(&self, subject: &Subject) -> Result<BTreeMap<Host, u64>, NewsError> {
+    async fn counts(&self, subject: &Subject) -> Result<BTreeMap<Host, u64>, NotifyError> {
         let mut counts: BTreeMap<Host, u64> = BTreeMap::new();
         let mut after: Cursor = (String::new(), 0);
         loop {
-            let owed = subject.owed().to_owned();
+            let pending = subject.pending().to_owned();
             let (from, now_s) = (after, self.service.now_s());
-            let read = move |s: &Sqlite| s.owed_endpoints(&owed, &from, now_s);
+            let read = move |s: &Sqlite| s.pending_endpoints(&pending, &from, now_s);
             let page = self.service.storage.call(read).await?;
             let Some(last) = page.last() else {
                 return Ok(counts);
@@ -186,7 +186,7 @@ impl<'a> Deliveries<'a> {
             after = last.clone();
             for (endpoint, _) in page {
                 if let Some(Endpoint { host, .. }) = Endpoint::parse(&endpoint)
-                    && self.census.elsewhere.services.covers(&host)
+                    && self.census.remote.services.covers(&host)
                 {
                     let count = counts.entry(host).or_default();
                     *count = count.saturating_add(1);
@@ -218,7 +218,7 @@ impl<'a> Deliveries<'a> {
         }
     }
 
-    async fn post(&mut self, host: &Host, cursor: Option<Cursor>) -> Result<(), NewsError> {
+    async fn post(&mut self, host: &Host, cursor: Option<Cursor>) -> Result<(), NotifyError> {
         let Some(subject) = self.subject.clone() else {
             return Ok(());
         };
@@ -231,13 +231,13 @@ impl<'a> Deliveries<'a> {
         if let Ok(messages) = DeliveryOrder::new(std::mem::take(&mut batch.messages)) {
             self.ask(host, messages, &mut batch).await;
         }
-        self.unsettled = Some((subject.owed().to_owned(), batch.settled));
+        self.unsettled = Some((subject.pending().to_owned(), batch.settled));
         self.settle().await
     }
 
     /// Stores the outcome of the last batch. It is kept until that succeeds: otherwise the same
     /// messages would be posted again.
-    async fn settle(&mut self) -> Result<(), NewsError> {
+    async fn settle(&mut self) -> Result<(), NotifyError> {
         let Some((subject, Settled { told, ended })) = self.unsettled.clone() else {
             return Ok(());
         };
@@ -252,28 +252,33 @@ impl<'a> Deliveries<'a> {
         subject: &Subject,
         host: &Host,
         cursor: Option<Cursor>,
-    ) -> Result<Vec<Owed>, NewsError> {
-        let (subject, now_s) = (subject.owed().to_owned(), self.service.now_s());
+    ) -> Result<Vec<Pending>, NotifyError> {
+        let (subject, now_s) = (subject.pending().to_owned(), self.service.now_s());
         let origin = origin(host);
         let page = self.service.storage.call(move |s| {
             let most = limits::MESSAGES_MAX;
-            s.owed(&subject, &origin, cursor.as_ref(), now_s, most)
+            s.pending(&subject, &origin, cursor.as_ref(), now_s, most)
         });
         Ok(page.await?)
     }
 
     /// The messages of a page that fit into one order.
-    fn batch(&self, page: Vec<Owed>, subject: &Subject, host: &Host) -> Result<Batch, NewsError> {
+    fn batch(
+        &self,
+        page: Vec<Pending>,
+        subject: &Subject,
+        host: &Host,
+    ) -> Result<Batch, NotifyError> {
         let now_s = self.service.now_s();
         let authorization = self.census.sender.authorization(&origin(host), now_s)?;
         let mut batch = Batch::default();
         let mut bytes = 0_usize;
-        for owed in page {
-            let Owed {
+        for pending in page {
+            let Pending {
                 id,
                 subscription,
                 until_s,
-            } = owed;
+            } = pending;
             let last = batch.sent.last().map(|(_, endpoint)| endpoint);
             // The first one's message confirms the others as well.
             if self.is_confirming() && last == Some(&subscription.endpoint) {
@@ -306,7 +311,7 @@ impl<'a> Deliveries<'a> {
             host: host.clone(),
             messages,
         };
-        let answer = self.census.elsewhere.daemon.ask(&request).await;
+        let answer = self.census.remote.daemon.ask(&request).await;
         let mut outcomes = Vec::new();
         let attempt = match answer {
             Ok(Answer::Delivered { outcomes: told }) if told.len() == batch.sent.len() => {
@@ -357,13 +362,13 @@ impl<'a> Deliveries<'a> {
         let meters = &self.service.meters;
         let (mut taken, mut dropped, mut later) = (0_u32, 0_u32, 0_u32);
         for ((id, endpoint), outcome) in batch.sent.drain(..).zip(outcomes) {
-            match Fate::of(outcome) {
-                Fate::Taken => {
+            match AttemptResult::of(outcome) {
+                AttemptResult::Taken => {
                     meters.notified.inc();
                     taken = taken.saturating_add(1);
                     batch.settled.told.push((id, endpoint));
                 }
-                Fate::Dropped => {
+                AttemptResult::Dropped => {
                     meters.failed.inc();
                     dropped = dropped.saturating_add(1);
                     match self.is_confirming() {
@@ -371,11 +376,11 @@ impl<'a> Deliveries<'a> {
                         false => batch.settled.told.push((id, endpoint)),
                     }
                 }
-                Fate::Ended => {
+                AttemptResult::Ended => {
                     meters.ended.inc();
                     batch.settled.ended.push(endpoint);
                 }
-                Fate::Later => later = later.saturating_add(1),
+                AttemptResult::Later => later = later.saturating_add(1),
             }
         }
         if !outcomes.is_empty() {

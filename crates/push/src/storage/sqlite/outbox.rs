@@ -2,12 +2,12 @@
 
 use rusqlite::params;
 
-use crate::elsewhere::Cursor;
-use crate::news::Subscription;
+use crate::notify::Subscription;
+use crate::remote::Cursor;
 use crate::storage::StorageError;
 
 use super::Sqlite;
-use super::kept;
+use super::subscriptions;
 
 const PAGE: u32 = 500;
 
@@ -16,7 +16,7 @@ const PAGE: u32 = 500;
 pub const CONFIRMATION: &str = "confirmation";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Owed {
+pub struct Pending {
     pub id: i64,
     pub subscription: Subscription,
     /// When the message expires, in seconds since 1970.
@@ -26,7 +26,7 @@ pub struct Owed {
 impl Sqlite {
     /// Records that these confirmed subscriptions are owed a message about a section, until a time
     /// in seconds since 1970, and none about another section.
-    pub fn owe(&self, ids: &[i64], section: &str, until_s: i64) -> Result<(), StorageError> {
+    pub fn enqueue(&self, ids: &[i64], section: &str, until_s: i64) -> Result<(), StorageError> {
         self.write(|t| {
             let mut statement = t.prepare_cached(
                 "UPDATE subscriptions SET owed = ?2, owed_until_s = ?3 \
@@ -41,7 +41,7 @@ impl Sqlite {
 
     /// Some endpoints after a cursor that are owed a message about a section, with their positions,
     /// in order.
-    pub fn owed_endpoints(
+    pub fn pending_endpoints(
         &self,
         section: &str,
         after: &Cursor,
@@ -63,14 +63,14 @@ impl Sqlite {
 
     /// Some subscriptions after a cursor that are owed a message about a section and whose
     /// endpoints begin with an origin, in order.
-    pub fn owed(
+    pub fn pending(
         &self,
         section: &str,
         origin: &str,
         after: Option<&Cursor>,
         now_s: i64,
         most: usize,
-    ) -> Result<Vec<Owed>, StorageError> {
+    ) -> Result<Vec<Pending>, StorageError> {
         let first = (format!("{origin}/"), 0);
         // The character after a slash: no endpoint of the origin comes after this.
         let end = format!("{origin}0");
@@ -84,9 +84,9 @@ impl Sqlite {
             )?;
             let rows =
                 statement.query_map(params![section, endpoint, id, end, now_s, most], |row| {
-                    Ok(Owed {
+                    Ok(Pending {
                         id: row.get(0)?,
-                        subscription: kept::subscription(row)?,
+                        subscription: subscriptions::subscription(row)?,
                         until_s: row.get(5)?,
                     })
                 })?;
@@ -126,7 +126,7 @@ impl Sqlite {
 mod tests {
     use super::super::tests::{Place, subscription};
     use super::*;
-    use crate::news::Filter;
+    use crate::notify::Filter;
 
     const ORIGIN: &str = "https://push.example";
 
@@ -136,10 +136,11 @@ mod tests {
     }
 
     /// Endpoints at an origin that are owed a message, without the origin.
-    fn owed(storage: &Sqlite, section: &str, after: Option<&Cursor>, now_s: i64) -> Vec<String> {
-        let owed = storage.owed(section, ORIGIN, after, now_s, 100).unwrap();
-        owed.into_iter()
-            .map(|owed| owed.subscription.endpoint.replace(ORIGIN, ""))
+    fn pending(storage: &Sqlite, section: &str, after: Option<&Cursor>, now_s: i64) -> Vec<String> {
+        let pending = storage.pending(section, ORIGIN, after, now_s, 100).unwrap();
+        pending
+            .into_iter()
+            .map(|pending| pending.subscription.endpoint.replace(ORIGIN, ""))
             .collect()
     }
 
@@ -152,35 +153,35 @@ mod tests {
             subscribe(&storage, path, Filter::All);
         }
         subscribe(&storage, "/a", Filter::Host("a.example".to_owned()));
-        assert_eq!(owed(&storage, "s1", None, 0), [""; 0]);
-        storage.owe(&[1, 2, 3, 4, 5, 6, 7], "s1", 100).unwrap();
+        assert_eq!(pending(&storage, "s1", None, 0), [""; 0]);
+        storage.enqueue(&[1, 2, 3, 4, 5, 6, 7], "s1", 100).unwrap();
         // A reader that subscribes again is owed it nevertheless.
         subscribe(&storage, "/c", Filter::All);
         drop(storage);
         let storage = place.open();
-        assert_eq!(owed(&storage, "s1", None, 99), ["/a", "/a", "/b", "/c"]);
-        assert_eq!(owed(&storage, "s1", None, 100), [""; 0]);
-        assert_eq!(owed(&storage, "s2", None, 0), [""; 0]);
+        assert_eq!(pending(&storage, "s1", None, 99), ["/a", "/a", "/b", "/c"]);
+        assert_eq!(pending(&storage, "s1", None, 100), [""; 0]);
+        assert_eq!(pending(&storage, "s2", None, 0), [""; 0]);
         let first = (format!("{ORIGIN}/a"), 2);
-        assert_eq!(owed(&storage, "s1", Some(&first), 0), ["/a", "/b", "/c"]);
+        assert_eq!(pending(&storage, "s1", Some(&first), 0), ["/a", "/b", "/c"]);
         let all = storage
-            .owed_endpoints("s1", &(String::new(), 0), 0)
+            .pending_endpoints("s1", &(String::new(), 0), 0)
             .unwrap();
         assert_eq!(all.len(), 7);
-        let last = storage.owed_endpoints("s1", &all[5], 0).unwrap();
+        let last = storage.pending_endpoints("s1", &all[5], 0).unwrap();
         assert_eq!(last, [all[6].clone()]);
 
         let at = |path: &str| format!("{ORIGIN}{path}");
         // Ended subscriptions have no filter: all of an endpoint are gone.
         storage.settle("s1", &[(3, at("/b"))], &[at("/a")]).unwrap();
-        assert_eq!(owed(&storage, "s1", None, 0), ["/c"]);
+        assert_eq!(pending(&storage, "s1", None, 0), ["/c"]);
         // Neither an older section's answer nor another endpoint's settles it.
         storage.settle("s0", &[(1, at("/c"))], &[]).unwrap();
         storage.settle("s1", &[(1, at("/a"))], &[]).unwrap();
-        assert_eq!(owed(&storage, "s1", None, 0), ["/c"]);
-        storage.owe(&[1], "s2", 100).unwrap();
-        assert_eq!(owed(&storage, "s1", None, 0), [""; 0]);
-        assert_eq!(owed(&storage, "s2", None, 0), ["/c"]);
+        assert_eq!(pending(&storage, "s1", None, 0), ["/c"]);
+        storage.enqueue(&[1], "s2", 100).unwrap();
+        assert_eq!(pending(&storage, "s1", None, 0), [""; 0]);
+        assert_eq!(pending(&storage, "s2", None, 0), ["/c"]);
         let left = storage.subscriptions_after(0).unwrap();
         assert_eq!(left.len(), 5, "{left:?}");
     }

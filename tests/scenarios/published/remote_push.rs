@@ -8,11 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::ensure;
 use lab::personas::lists::{PUSH_HOST, PUSH_PATHS};
 use lab::request_log;
-use push::elsewhere::Elsewhere;
-use push::elsewhere::wire::{Answer, Daemon, Request};
 use push::endpoint::fernet::Keys;
-use push::news::seal::Sender;
-use push::news::{Filter, Subscription};
+use push::notify::seal::Sender;
+use push::notify::{Filter, Subscription};
+use push::remote::Remote;
+use push::remote::wire::{Answer, Daemon, Request};
 use push::serve::{Bounds, Census, Service, Settings, tell};
 use push::session::Rules;
 use push::storage::sqlite::{Limits, Sqlite};
@@ -44,7 +44,7 @@ impl Push {
         let census = Census {
             sender: Sender::new(&key, "mailto:census@lab.test".to_owned())?,
             changes: world.path("public/current/data/changes"),
-            elsewhere: Elsewhere {
+            remote: Remote {
                 services: vec![protocol::Host::parse(SERVICES)?].into(),
                 daemon: daemon(world),
             },

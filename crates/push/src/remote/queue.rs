@@ -8,7 +8,7 @@ use census::backoff::{Answer, Backoff};
 use census::time::{Jitter, Timestamp};
 use protocol::{Host, MessageOutcome};
 
-use super::fate::Fate;
+use super::outcome::AttemptResult;
 
 /// Position in a service's messages, which are read in the order of endpoints and subscriptions.
 pub type Cursor = (String, i64);
@@ -110,7 +110,8 @@ impl Queue {
             }
             Attempt::Failed => (Answer::Unresponsive, None),
             Attempt::Ran(outcomes) => {
-                let is_settled = |outcome: &&MessageOutcome| Fate::of(outcome) != Fate::Later;
+                let is_settled =
+                    |outcome: &&MessageOutcome| AttemptResult::of(outcome) != AttemptResult::Later;
                 let settled = outcomes.iter().filter(is_settled).count();
                 let settled = u64::try_from(settled).unwrap_or(u64::MAX);
                 // One stays until a read finds none.
