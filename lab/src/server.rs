@@ -347,7 +347,7 @@ async fn connection(tcp: TcpStream, world: &World) -> io::Result<()> {
     let mut distance = Distance::new(world.answer, &name);
     distance.shake_hands().await;
     let Some(handshake) = world.handshake(&name) else {
-        tracing::info!(host = %protocol::escaped(name.as_bytes(), 200), "a hello for somebody whom nobody plays");
+        tracing::info!(host = %protocol::escaped(name.as_bytes(), 200), "a ClientHello for a name without a persona");
         return Ok(());
     };
     world.log.add(&name, "", "", "");

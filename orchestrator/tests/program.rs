@@ -358,7 +358,7 @@ fn rules_are_looked_over_line_by_line() {
         "it has 2 field(s) instead of three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`",
     );
     let told = format!(
-        "fedicensus: {wrong}:2: {second}: \"domain A.com 2\"\nfedicensus: {wrong}:4: {third}: \"key x\"\nfedicensus: admission rules {wrong}: 2 line(s) to mend\n"
+        "fedicensus: {wrong}:2: {second}: \"domain A.com 2\"\nfedicensus: {wrong}:4: {third}: \"key x\"\nfedicensus: admission rules {wrong}: 2 line(s) to correct\n"
     );
     for command in [
         &["admission", "check", &wrong][..],

@@ -76,7 +76,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Passed);
     }
     bail!(
-        "{}\nthe inputs are below {FOLDER}/artifacts; once they are mended, put them below {FOLDER}/seeds and write tests next to the code",
+        "{}\nthe inputs are below {FOLDER}/artifacts; after the fix, put them below {FOLDER}/seeds and write tests next to the code",
         failed.join("\n")
     )
 }

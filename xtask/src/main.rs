@@ -54,7 +54,7 @@ fn run() -> anyhow::Result<()> {
         ["bench", "--quick"] => bench::run(&root, bench::Extent::Quick),
         ["bench", "--soak"] => bench::run(&root, bench::Extent::Soak),
         ["help" | "--help" | "-h"] => Ok(std::io::stdout().write_all(USAGE.as_bytes())?),
-        _ => bail!("what shall be done?\n{USAGE}"),
+        _ => bail!("no command\n{USAGE}"),
     }
 }
 

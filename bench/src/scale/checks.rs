@@ -203,6 +203,6 @@ impl Census {
                 return Ok(());
             }
         }
-        None.context("so many hosts never come due")
+        None.context("too few hosts come due")
     }
 }

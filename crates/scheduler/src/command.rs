@@ -176,7 +176,7 @@ impl fmt::Display for Released {
             Self::Unconfirmed(what) => {
                 write!(f, "not counted, because no other host answered: {what}")
             }
-            Self::OptedOut => f.write_str("it was asked for to be left alone"),
+            Self::OptedOut => f.write_str("it opted out"),
             Self::StoreFailed => f.write_str("the store could not be written"),
             Self::NotAdmitted(why) => f.write_str(why),
         }

@@ -82,7 +82,7 @@ pub const EXAMPLES: &[Example] = &[
     },
     Example {
         title: "List me, and leave my peers list alone",
-        says: "You stay listed; whom you federate with is not asked for.",
+        says: "You stay listed, and your peers list is not requested.",
         text: "User-agent: Fedicensus\nDisallow: /api/\n",
         refuses: &[PEERS],
         allows: &[WELL_KNOWN, DOCUMENT],

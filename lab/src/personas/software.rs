@@ -32,7 +32,7 @@ pub(super) fn add(table: &mut Table) {
     private(table);
     table.add_untouchable(
         BLOCKED,
-        "Is named only in lists of blocked instances: whoever is blocked is nobody's peer",
+        "Is named only in lists of blocked instances, and a blocked instance is nobody's peer",
         &[],
     );
     table.add_untouchable(

@@ -201,7 +201,7 @@ fn tell(error: &RulesError) -> u8 {
             }
             let number = lines.len();
             let what = format!(
-                "admission rules {}: {number} line(s) to mend",
+                "admission rules {}: {number} line(s) to correct",
                 path.display()
             );
             complain(&what, FAILED)

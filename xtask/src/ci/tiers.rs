@@ -65,7 +65,7 @@ pub(crate) const STEPS: &[Step] = &[
     ),
     Step::full(
         "engines",
-        "the launcher and a lab on Docker 26 and 28, beside the machine's engine",
+        "the launcher and a lab on Docker 26 and 28, next to the machine's engine",
         |context| programs::script(context, "tests/engines/run"),
     )
     .with_engine()

@@ -115,7 +115,7 @@ pub enum CopyError {
     #[error("no room for the copy: it takes up to {mebibytes} MiB in {folder}; free that much, or move older copies and backups away from there", folder = .folder.display())]
     NoRoom { folder: PathBuf, mebibytes: i64 },
     /// All names for databases that a restore replaced are in use.
-    #[error("{first} to {last} are there already, databases that others took the place of: remove those that nobody needs any more, then try again", first = .first.display(), last = .last.display())]
+    #[error("the databases {first} to {last}, which earlier restores replaced, still exist: remove those that are no longer needed, then try again", first = .first.display(), last = .last.display())]
     KeptTooMany {
         first: PathBuf,
         /// The last name that was tried.
@@ -198,7 +198,7 @@ impl CopyError {
 #[derive(Debug, Clone, Error)]
 pub enum StoreError {
     /// The disk or the quota is full. The writer continues once there is room again.
-    #[error("the database's disk is full: free some space; it goes on by itself then ({})", coded(.0.as_ref()))]
+    #[error("the database's disk is full: free some space; the census then continues automatically ({})", coded(.0.as_ref()))]
     Full(#[source] Arc<rusqlite::Error>),
     /// Another process holds the database's write lock, and waiting for it timed out.
     #[error(

@@ -113,27 +113,27 @@ struct Invariant {
 const INVARIANTS: [Invariant; 6] = [
     Invariant {
         sql: SINGLE_ROWS,
-        what: "without the row that all of the census goes by",
+        what: "required rows that are missing",
         remedy: Remedy::Restore,
     },
     Invariant {
         sql: GROUP_SIZES,
-        what: "groups whose number of hosts is another than is written there",
+        what: "groups with a wrong stored number of hosts",
         remedy: Remedy::Restore,
     },
     Invariant {
         sql: GROUPS_OVER,
-        what: "groups that are over the threshold, or below it, and are not marked so",
+        what: "groups whose mark does not agree with the threshold",
         remedy: Remedy::Restart,
     },
     Invariant {
         sql: NEVER_DUE,
-        what: "hosts that may be asked and are never due",
+        what: "hosts that may be checked and are never due",
         remedy: Remedy::Ask,
     },
     Invariant {
         sql: ALIVE_NEVER,
-        what: "hosts that are alive and have no time at which they were",
+        what: "responding hosts without the time of a response",
         remedy: Remedy::Wait,
     },
     Invariant {
@@ -146,10 +146,10 @@ const INVARIANTS: [Invariant; 6] = [
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Restore => "stop the daemon and restore a backup; something else than this program has written it, or the disk is failing",
-            Self::Restart => "start the daemon again, which mends it",
-            Self::Ask => "have each asked once with `fedicensus check HOST`",
-            Self::Wait => "nothing: it is mended when they are asked next",
+            Self::Restore => "stop the daemon and restore a backup; another program has written to the database, or the disk is failing",
+            Self::Restart => "restart the daemon, which corrects them",
+            Self::Ask => "check each once with `fedicensus check HOST`",
+            Self::Wait => "nothing: the next check of each corrects it",
         })
     }
 }

@@ -176,7 +176,7 @@ statements! {
     add::NOTE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     take::TAKE_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
     take::COUNT_WAITING => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)", "SCAN (subquery-1)"]
-        because "counts no further than it is told to",
+        because "counts no further than the given limit",
     take::MARK => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
     commit::CLEAR => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
     commit::RELEASE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
@@ -220,7 +220,7 @@ statements! {
         because "metrics now and then; who opted out is few, and the kinds are three",
     due::COUNT_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)"],
     due::COUNT_DUE_BETWEEN => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>? AND due<?)", "SCAN (subquery-1)"]
-        because "counts no further than it is told to",
+        because "counts no further than the given limit",
     due::NEXT_DUE => ["SEARCH hosts USING INDEX hosts_due_in_class (class=? AND due>?)"],
     listed::LISTED => [
         "SCAN host USING COVERING INDEX hosts_listable",

@@ -88,7 +88,7 @@ async fn hosts_that_nobody_would_ever_ask_again_are_found() {
     .await;
     check(
         "UPDATE hosts SET last_alive = NULL WHERE id = 1",
-        &[("no time at which they were: n0.example", Remedy::Wait)],
+        &[("without the time of a response: n0.example", Remedy::Wait)],
     )
     .await;
 }
@@ -98,14 +98,17 @@ async fn whatever_else_the_census_takes_for_granted_is_missed_when_it_is_broken(
     check(
         "DROP TRIGGER groups_shrink; UPDATE groups SET hosts = 3",
         &[(
-            "number of hosts is another than is written there: n0.example",
+            "groups with a wrong stored number of hosts: n0.example",
             Remedy::Restore,
         )],
     )
     .await;
     check(
         "UPDATE groups SET is_over = 1",
-        &[("not marked so: n0.example", Remedy::Restart)],
+        &[(
+            "does not agree with the threshold: n0.example",
+            Remedy::Restart,
+        )],
     )
     .await;
     check(
@@ -116,7 +119,7 @@ async fn whatever_else_the_census_takes_for_granted_is_missed_when_it_is_broken(
     check(
         "DELETE FROM forgotten_key; DELETE FROM grouping",
         &[(
-            "without the row that all of the census goes by: forgotten_key, grouping",
+            "required rows that are missing: forgotten_key, grouping",
             Remedy::Restore,
         )],
     )
