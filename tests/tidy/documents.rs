@@ -197,6 +197,7 @@ fn paths_named(text: &str) -> BTreeSet<String> {
         "orchestrator",
         "checker",
         "crates",
+        "services",
         "lab",
         "tests",
         "xtask",

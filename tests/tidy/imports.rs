@@ -256,6 +256,26 @@ fn every_crate_imports_only_what_it_may() {
     none("imports go one way", &breaches);
 }
 
+/// Whatever strangers make of a part that answers them, it has no engine and writes no host.
+#[test]
+fn services_import_no_engine_and_no_store() {
+    let manifests = manifests();
+    let services = manifests
+        .iter()
+        .filter(|(folder, _)| folder.starts_with("services/"));
+    assert_eq!(services.clone().count(), 6);
+    let breaches: Vec<_> = services
+        .flat_map(|(folder, manifest)| {
+            let dependencies = dependencies(manifest).into_iter();
+            let never = ["bollard", "launcher", "orchestrator", "store"];
+            dependencies
+                .filter(move |dependency| never.contains(&dependency.as_str()))
+                .map(move |dependency| format!("{folder}: {dependency}"))
+        })
+        .collect();
+    none("services may never import these", &breaches);
+}
+
 /// The same rule as cargo-deny's, checked within a second.
 #[test]
 fn only_the_wrappers_that_deny_toml_names_use_what_opens_doors() {

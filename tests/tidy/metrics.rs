@@ -31,7 +31,7 @@ fn names() -> BTreeSet<String> {
 
 /// The push service's metrics, which a scrape of that service adds.
 fn names_of_push() -> Vec<String> {
-    let told = read("crates/push/src/serve/meters.rs");
+    let told = read("services/push/src/serve/meters.rs");
     let names: Vec<_> = told
         .split('"')
         .filter(|word| word.starts_with("fedicensus_push_"))
@@ -102,7 +102,7 @@ fn rules_and_dashboard_use_what_is_told_and_nothing_else() {
 /// The login limiter's metrics, which a scrape of the console adds.
 #[test]
 fn rules_about_the_console_use_what_the_login_limiter_counts() {
-    let counted = read("crates/limiter/src/metrics.rs");
+    let counted = read("services/limiter/src/metrics.rs");
     let mut breaches = Vec::new();
     let mut found = BTreeSet::new();
     for place in [RULES, RULES_TESTS[0], "docs/metrics.md"] {

@@ -42,7 +42,7 @@ fn every_module_says_what_it_is_for() {
 #[test]
 fn sql_stands_in_the_store_and_what_measures_it_only() {
     // The files of the console and the push service.
-    let other_databases = ["crates/accounts/", "crates/push/src/storage/"];
+    let other_databases = ["services/accounts/", "services/push/src/storage/"];
     let measures = [
         "bench/src/dead/",
         "bench/src/shared/making.rs",
@@ -72,7 +72,7 @@ fn sql_stands_in_the_store_and_what_measures_it_only() {
 fn migrations_are_added_and_never_edited() {
     let written: Vec<_> = files("migrations", ".sql")
         .into_iter()
-        .chain(files("crates", ".sql"))
+        .chain(files("services", ".sql"))
         .map(|path| {
             let hash = hex::encode(Sha256::digest(read(&path)));
             format!("{hash}  {path}")

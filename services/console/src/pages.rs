@@ -24,11 +24,11 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; style-src 'self';
 
 /// The public site's style, and additions for forms.
 pub(crate) const STYLE: &str = concat!(
-    include_str!("../../site/assets/style.css"),
+    include_str!("../../../crates/site/assets/style.css"),
     include_str!("../assets/console.css")
 );
 
-pub(crate) const ICON: &str = include_str!("../../site/assets/icon.svg");
+pub(crate) const ICON: &str = include_str!("../../../crates/site/assets/icon.svg");
 
 #[cfg(test)]
 mod tests;
