@@ -271,28 +271,3 @@ fn a_flood_of_requests_pushes_no_other_parts_lines_out_of_the_log() {
     let compose = read("compose.yaml");
     assert!(compose.contains("  options: { max-size: 10m, max-file: \"3\" }\n"));
 }
-
-/// A setting in `.env` has no effect on containers that do not receive it.
-#[test]
-fn compose_passes_every_setting_on() {
-    let mut files = read("compose.yaml");
-    for part in ["console", "intake", "push"] {
-        files.push_str(&read(&format!("deploy/compose.{part}.yaml")));
-    }
-    let settings = read("docs/settings.md");
-    let variables: Vec<_> = settings
-        .lines()
-        .filter_map(|line| {
-            let variable = line.strip_prefix("| `")?.split(" | ").nth(2)?;
-            variable.strip_prefix('`')?.strip_suffix('`')
-        })
-        .filter(|variable| variable.starts_with("FEDICENSUS_"))
-        .collect();
-    assert!(variables.len() > 30, "{variables:?}");
-    let breaches: Vec<_> = variables
-        .into_iter()
-        .filter(|variable| !files.contains(&format!("  {variable}:")))
-        .map(str::to_owned)
-        .collect();
-    none("no container receives these", &breaches);
-}

@@ -320,15 +320,62 @@ mod tests {
     /// A further setting must replace or derive one of these.
     const SETTINGS_MAX: usize = 38;
 
-    /// This table is the source of `docs/settings.md`: `fedicensus settings --markdown >
-    /// docs/settings.md`.
+    /// The marks of a list in a compose file.
+    const LIST: &str = "# Tests write this list. A setting that is not set has its default.\n";
+    const END: &str = "# End of the list.\n";
+
+    /// Compose files and the part whose own settings each passes on; `None`: the census's parts.
+    const COMPOSE_FILES: [(&str, Option<&str>); 5] = [
+        ("compose.yaml", None),
+        ("deploy/compose.console.yaml", Some("console_")),
+        ("deploy/compose.intake.yaml", Some("intake_")),
+        ("deploy/compose.push.yaml", Some("push_")),
+        ("deploy/compose.push-endpoint.yaml", Some("push_")),
+    ];
+
+    /// Brings a file of the tree up to date with this table.
+    ///
+    /// # Panics
+    /// It was not, so that the change is committed.
+    #[track_caller]
+    fn is_written(path: &str, made: impl FnOnce(&str) -> String) {
+        let path = format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        let made = made(&text);
+        if text != made {
+            std::fs::write(&path, made).unwrap();
+            panic!("{path} was not up to date, and is now: commit it");
+        }
+    }
+
+    /// The compose file with a list of all settings that this part uses and that have no value in
+    /// it: Compose passes on only what a file names.
+    fn with_list(text: &str, part: Option<&str>) -> String {
+        let (head, rest) = text.split_once(LIST).unwrap();
+        let (_, tail) = rest.split_once(END).unwrap();
+        let indent = head.rsplit('\n').next().unwrap();
+        let is_used = |key: &str| match part {
+            None => !COMPOSE_FILES
+                .iter()
+                .any(|(_, other)| other.is_some_and(|other| key.starts_with(other))),
+            Some(part) => key.starts_with(part) || ["contact", "log", "log_format"].contains(&key),
+        };
+        let names: String = SETTINGS
+            .iter()
+            .filter(|setting| is_used(setting.key))
+            .map(|setting| environment_name(setting.key))
+            .filter(|name| !text.contains(&format!("{name}: ")))
+            .map(|name| format!("{indent}{name}:\n"))
+            .collect();
+        format!("{head}{LIST}{names}{indent}{END}{tail}")
+    }
+
     #[test]
-    fn the_documentation_shows_this_table() {
-        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/settings.md");
-        assert_eq!(
-            std::fs::read_to_string(page).unwrap_or_default(),
-            markdown()
-        );
+    fn documentation_and_compose_files_have_this_table() {
+        is_written("docs/settings.md", |_| markdown());
+        for (file, part) in COMPOSE_FILES {
+            is_written(file, |text| with_list(text, part));
+        }
     }
 
     #[test]
