@@ -285,15 +285,10 @@ fn readers_accept_nothing(census: &Census) {
     for (signer, is_accepted) in [(&new, true), (&stolen, false)] {
         let at = Moment::from_milliseconds(0);
         write("list.minisig", signer.key().sign(b"[]", "list", at));
-        let verify = Command::new("minisign")
-            .args(["-V", "-p", "new.pub", "-m", "list"])
-            .current_dir(census.0.path())
-            .output();
-        let is_required =
-            std::env::var_os("FEDICENSUS_E2E").is_some_and(|value| value == "required");
-        match verify {
-            Ok(output) => assert_eq!(output.status.success(), is_accepted),
-            Err(error) => assert!(!is_required, "minisign must be here: {error}"),
+        let mut minisign = Command::new("minisign");
+        minisign.args(["-V", "-p", "new.pub", "-m", "list"]);
+        if let Some(output) = kit::output(minisign.current_dir(census.0.path())) {
+            assert_eq!(output.status.success(), is_accepted);
         }
     }
 }

@@ -4,7 +4,6 @@ pub mod disks;
 pub mod engine_api;
 pub mod faults;
 pub mod namespace;
-pub mod needs;
 pub mod patience;
 pub mod process_engine;
 pub mod tables;
@@ -13,8 +12,8 @@ pub mod world;
 
 pub use engine_api::{EngineApi, Listed};
 pub use faults::{Row, Watch};
+pub use kit::{Need, skip};
 pub use namespace::Namespace;
-pub use needs::{Need, skip};
 pub use patience::{PATIENCE, patient, unhurried};
 pub use process_engine::ProcessEngine;
 pub use tables::Table;

@@ -7,11 +7,15 @@
     reason = "a test's own name that is invalid is a mistake in the test"
 )]
 
+mod needs;
+
 use census::state::{Record, State, Verdict};
 use census::time::Timestamp;
 use protocol::container::End;
 use protocol::egress::{Account, FailedSide};
 use protocol::{DeadReason, Host, Instance, Private};
+
+pub use self::needs::{Need, output, skip};
 
 /// The first line of a sound output.
 pub const HELLO: &str = r#"{"hello":{"protocol":4,"checker":"0.1.0"}}"#;

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 const SOON: Duration = tests::PATIENCE;
 
-/// The engine; without one the test is skipped: see [`tests::needs`].
+/// The engine; without one the test is skipped: see [`tests::skip`].
 pub(crate) fn engine() -> anyhow::Result<Option<EngineApi>> {
     match Engine::from_environment() {
         Engine::Socket(socket) => EngineApi::connect(&socket).map(Some),

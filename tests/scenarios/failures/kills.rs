@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::confinement::containers::{checks_of, containers_of};
 use tests::world::EGRESS;
-use tests::{Engine, EngineApi, Options, Role, World, unhurried};
+use tests::{Engine, EngineApi, Need, Options, Role, World, unhurried};
 
 const CROWD: u32 = 40;
 const SOON: Duration = tests::PATIENCE;
@@ -119,8 +119,9 @@ async fn a_daemon_that_is_asked_to_end_gives_all_hosts_back() -> anyhow::Result<
 async fn a_launcher_killed_in_the_middle_leaves_no_container_and_wrongs_nobody()
 -> anyhow::Result<()> {
     let Engine::Socket(socket) = Engine::from_environment() else {
-        eprintln!(
-            "skipped: the launcher is a process of its own only with an engine; set FEDICENSUS_LAB_ENGINE"
+        tests::skip(
+            Need::Engine,
+            "the launcher is a separate process only with an engine; set FEDICENSUS_LAB_ENGINE",
         );
         return Ok(());
     };

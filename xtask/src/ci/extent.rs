@@ -74,9 +74,15 @@ pub(crate) const SCENARIOS_AT_ONCE: &str = "12";
 
 pub(crate) const TESTS_AT_ONCE: &str = "6";
 
-/// Programs of [`READERS`] that only the full tier's packages contain: the quick tier names those
-/// that are missing.
-pub(crate) const READER_PROGRAMS: [&str; 3] = ["chromium", "firefox-esr", "promtool"];
+/// Scenarios that the quick tier leaves out: they need a browser or Prometheus, which only the full
+/// tier's packages contain.
+pub(crate) const FULL_PROGRAMS: [&str; 5] = [
+    "metrics::prometheus_",
+    "moderators::",
+    "owners::buttons::",
+    "published::push::",
+    "published::site::",
+];
 
 /// The table of what firewalls refused. Only root can run that test.
 pub(crate) const FIREWALL_TABLE: &str = "firewall.md";

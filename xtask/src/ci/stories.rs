@@ -6,12 +6,12 @@ use std::process::Command;
 use anyhow::{Context as _, bail};
 
 use super::extent::{
-    FIREWALL_TABLE, IMAGE_TAG, KILLS_OVER_CONTAINERS, KILLS_OVER_PROCESSES, PROCESSES_SUFFICE,
-    READER_PROGRAMS, READERS, SAMPLE_OVER_CONTAINERS, SCENARIOS_AT_ONCE, TABLES,
+    FIREWALL_TABLE, FULL_PROGRAMS, IMAGE_TAG, KILLS_OVER_CONTAINERS, KILLS_OVER_PROCESSES,
+    PROCESSES_SUFFICE, READERS, SAMPLE_OVER_CONTAINERS, SCENARIOS_AT_ONCE, TABLES,
 };
 use super::programs::{is_root, passed, require_privileges};
 use super::step::Context;
-use crate::step::{Outcome, output, passes, say, target_folder};
+use crate::step::{Outcome, passes, say, target_folder};
 
 /// For the whole workspace: a single package has other features, so half of the workspace would be
 /// compiled again.
@@ -23,30 +23,14 @@ const PROGRAMS: &str = "--no-run --test program --test check --test binary --exa
 
 pub(super) fn over_processes(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let mut test = scenarios(context)?;
-    let is_root = require_privileges(&mut test)?;
+    require_privileges(&mut test)?;
     if context.is_full() {
         skip(&mut test, &READERS);
     } else {
         test.env("FEDICENSUS_CRASH_KILLS", KILLS_OVER_PROCESSES);
+        skip(&mut test, &FULL_PROGRAMS);
     }
-    passes(test.env("RUST_TEST_THREADS", SCENARIOS_AT_ONCE))?;
-    let mut skipped = Vec::new();
-    if !is_root {
-        skipped.push("scenarios with namespaces, firewalls and full disks need root".to_owned());
-    }
-    if !context.is_full() {
-        let missing = READER_PROGRAMS.iter().filter(|program| !is_there(program));
-        skipped.extend(missing.map(|program| format!("some scenarios need {program}")));
-    }
-    Ok(match skipped.as_slice() {
-        [] => Outcome::Passed,
-        skipped => Outcome::Partly(format!("{}, and were skipped", skipped.join("; "))),
-    })
-}
-
-fn is_there(program: &str) -> bool {
-    let mut shell = Command::new("sh");
-    output(shell.args(["-c", "command -v \"$0\"", program])).is_ok()
+    passed(test.env("RUST_TEST_THREADS", SCENARIOS_AT_ONCE))
 }
 
 /// Nothing is skipped: the programs must be installed.

@@ -102,7 +102,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::{Path, PathBuf};
 
-    use super::super::extent::{PROCESSES_SUFFICE, READERS, SAMPLE_OVER_CONTAINERS};
+    use super::super::extent::{FULL_PROGRAMS, PROCESSES_SUFFICE, READERS, SAMPLE_OVER_CONTAINERS};
     use super::*;
 
     #[test]
@@ -148,7 +148,8 @@ mod tests {
         let filters = READERS
             .iter()
             .chain(&SAMPLE_OVER_CONTAINERS)
-            .chain(&PROCESSES_SUFFICE);
+            .chain(&PROCESSES_SUFFICE)
+            .chain(&FULL_PROGRAMS);
         for filter in filters {
             let found = names.iter().any(|name| name.contains(filter));
             assert!(found, "no scenario has `{filter}` in its name");

@@ -14,23 +14,8 @@ fn at(seconds: i64) -> Moment {
 
 /// Runs the program in this folder. `None` if it is not installed.
 pub(super) fn minisign(folder: &Path, arguments: &[&str]) -> Option<Output> {
-    match Command::new("minisign")
-        .args(arguments)
-        .current_dir(folder)
-        .output()
-    {
-        Ok(output) => Some(output),
-        Err(error) => {
-            let required =
-                std::env::var_os("FEDICENSUS_E2E").is_some_and(|value| value == "required");
-            assert!(
-                !required,
-                "this must not be skipped here: minisign: {error}"
-            );
-            eprintln!("skipped: minisign (Debian's package minisign): {error}");
-            None
-        }
-    }
+    let mut minisign = Command::new("minisign");
+    kit::output(minisign.args(arguments).current_dir(folder))
 }
 
 fn put(folder: &Path, name: &str, content: impl AsRef<[u8]>) {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use bollard::models::{HostConfig, MountPoint, VolumeCreateRequest};
 use bollard::query_parameters::{InspectContainerOptions, RemoveVolumeOptions};
+use kit::Need;
 use launcher::engine::EngineKind;
 use launcher::seccomp::MARK;
 use launcher::spec::{SELINUX_LEVEL, SeccompProfile};
@@ -22,8 +23,10 @@ use crate::bench::{
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_launcher_keeps_its_promises_on_a_real_engine() {
     let Some(socket) = std::env::var_os("FEDICENSUS_TEST_ENGINE") else {
-        println!("skipped: FEDICENSUS_TEST_ENGINE names no engine's socket");
-        return;
+        return kit::skip(
+            Need::Engine,
+            "FEDICENSUS_TEST_ENGINE names no engine's socket",
+        );
     };
     tracing_subscriber::fmt()
         .with_env_filter("launcher=info")

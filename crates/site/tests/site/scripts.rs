@@ -40,19 +40,7 @@ pub(crate) fn node(program: &str, input: &Value) -> Option<Value> {
             "import {{ readFileSync }} from 'node:fs';\nconst input = JSON.parse(readFileSync(new URL('./input.json', import.meta.url), 'utf8'));\n{program}"
         ),
     );
-    let output = match Command::new("node")
-        .arg(folder.path().join("main.js"))
-        .output()
-    {
-        Ok(output) => output,
-        Err(error) => {
-            let required =
-                std::env::var_os("FEDICENSUS_E2E").is_some_and(|value| value == "required");
-            assert!(!required, "this must not be skipped here: no node: {error}");
-            eprintln!("skipped: no node: {error}");
-            return None;
-        }
-    };
+    let output = kit::output(Command::new("node").arg(folder.path().join("main.js")))?;
     assert!(
         output.status.success(),
         "{}",

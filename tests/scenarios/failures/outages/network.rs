@@ -5,7 +5,7 @@ use tests::{Namespace, Need, Role, World};
 
 use super::{CROWD, Trouble, crowd, options, until_all_live};
 
-/// The namespace; without permission to make one the test is skipped: see [`tests::needs`].
+/// The namespace; without permission to make one the test is skipped: see [`tests::skip`].
 fn namespace() -> Option<Namespace> {
     match Namespace::new() {
         Ok(namespace) => Some(namespace),
