@@ -29,16 +29,13 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Why an event was not printed.
 #[derive(Debug, thiserror::Error)]
 pub enum EmitError {
-    /// The reader closed stdout, or its disk is full.
     #[error("stdout could not be written")]
     Stdout(#[source] io::Error),
-    /// The event has no JSON form.
     #[error("the event could not be serialised")]
     Form(#[source] serde_json::Error),
     /// The event breaches a bound of the wire. This is our own mistake; nothing is printed.
     #[error("the event is over a bound of the wire")]
     OverBounds,
-    /// `done` was printed already.
     #[error("nothing may follow the last line")]
     Ended,
 }
@@ -46,7 +43,6 @@ pub enum EmitError {
 /// Why a check could not report its events. The fault is ours, never the host's.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// An event could not be printed.
     #[error("an event could not be printed")]
     Emit(#[from] EmitError),
     /// The reader of a peers list ended without giving back what it was given.
@@ -92,9 +88,6 @@ impl Emitter {
     }
 
     /// Prints one event and flushes it.
-    ///
-    /// # Errors
-    /// When a bound would be breached (nothing is printed then), or stdout fails.
     pub fn emit(&mut self, event: &Event) -> Result<(), EmitError> {
         if self.ended {
             return Err(EmitError::Ended);

@@ -115,9 +115,6 @@ impl Fetcher {
     /// A fetcher for one host. Nothing is connected yet.
     ///
     /// The user agent names `contact`. `ca_pem` adds trust roots to the compiled-in ones.
-    ///
-    /// # Errors
-    /// When the roots are malformed or the client can't be built.
     pub fn new(
         way: Route<'_>,
         host: &Host,

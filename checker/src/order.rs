@@ -41,14 +41,12 @@ pub enum ExtraRoots {
 /// Why a check cannot start. The fault is ours, never the host's.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
-    /// A file could not be read.
     #[error("{path} could not be read")]
     Read {
         path: PathBuf,
         #[source]
         source: io::Error,
     },
-    /// A file is over its bound.
     #[error("{path} is longer than {bytes_max} bytes")]
     TooLong {
         path: PathBuf,
@@ -62,7 +60,6 @@ pub enum EgressError {
     ExtraRoots { path: PathBuf },
     #[error("the order has an invalid form")]
     Order(#[source] serde_json::Error),
-    /// The order has more than one task.
     #[error("the order asks for several of list, walk and delivery; a container does one of them")]
     TwoOrders,
 }

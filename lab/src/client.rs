@@ -41,9 +41,6 @@ pub async fn connect(
 }
 
 /// Requests a path with `Connection: close` and reads at most `bytes_max` of the raw answer.
-///
-/// # Errors
-/// Fails if the connection fails before the first byte of the answer.
 pub async fn ask(
     address: SocketAddr,
     name: &str,

@@ -56,7 +56,6 @@ impl Crowd {
         }
     }
 
-    /// The names of all members.
     pub fn names(self) -> impl Iterator<Item = String> {
         (1..=self.size).map(name)
     }
@@ -126,7 +125,6 @@ impl Crowd {
         ("mastodon", "4.5.2")
     }
 
-    /// The peers that a member names.
     fn peers(self, number: u32) -> Vec<String> {
         let count = 20 + chance(self.seed, number, 1) % 31;
         let size = u64::from(self.size.max(1));

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// The expected findings about one persona.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expectation {
-    /// The expected verdict of a check.
     pub verdict: ExpectedVerdict,
     /// Its state after the first verdict, in the census's snake case. `unknown` if it must have no
     /// row.
@@ -32,15 +31,12 @@ pub struct Expectation {
     pub software: Option<String>,
     /// Its setting for registrations. `None` if that does not matter.
     pub registrations: Option<Registrations>,
-    /// A note about this expectation.
     pub note: String,
 }
 
-/// A persona's setting for registrations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Registrations {
-    /// Registration is open to everyone.
     Open,
     /// Registration is not open to everyone.
     Closed,
@@ -68,7 +64,6 @@ impl From<Option<bool>> for Registrations {
     }
 }
 
-/// The verdict of a check of a persona.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExpectedVerdict {
@@ -79,12 +74,10 @@ pub enum ExpectedVerdict {
     OptedOut,
     /// It answers 410.
     Gone,
-    /// It responds, but refuses us.
     Refused,
     /// Dead for one of these reasons. There are several if timing or transport decides which one is
     /// seen first.
     Dead {
-        /// The accepted reasons, the likeliest first.
         reasons: Vec<DeadReason>,
     },
     NeverChecked,
@@ -124,7 +117,6 @@ impl Expectation {
         }
     }
 
-    /// It responds and is listed.
     pub fn alive() -> Self {
         Self::new(ExpectedVerdict::Alive, "alive", &[])
     }

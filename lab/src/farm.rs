@@ -6,7 +6,6 @@
 use crate::personas::shapes::{PEERS_PATH, flat, living, long_list};
 use crate::play::Play;
 
-/// The domain of the hosts.
 pub const DOMAIN: &str = "farm-of-names.test";
 
 /// Number of servers, each below its own registered domain.

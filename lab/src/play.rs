@@ -27,17 +27,13 @@ pub struct Play {
 /// A persona's entry in the names file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Dns {
-    /// The lab's own address and port.
     #[default]
     Served,
     /// The lab's own address and a port without a listener.
     ClosedPort,
     Nxdomain,
-    /// The name's servers return an error.
     Servfail,
-    /// The name has no address.
     Nodata,
-    /// The name's servers don't answer.
     Timeout,
     /// The name is not in the file.
     Absent,
@@ -54,14 +50,11 @@ pub enum Handshake {
     SelfSigned,
     /// A certificate from an intermediate CA whose certificate is not sent.
     IncompleteChain,
-    /// A certificate for another name.
     WrongName,
-    /// Plain HTTP instead of TLS.
     PlainHttp,
     Silent,
     /// One byte of the handshake per this interval.
     Slow(Duration),
-    /// A reset right after the ClientHello.
     Reset,
 }
 
@@ -73,11 +66,8 @@ pub enum Story {
     Same,
     /// After this number of checks it behaves differently.
     After(u64, Box<Play>),
-    /// It alternates between two behaviours.
     Cycle {
-        /// Checks with its own behaviour.
         own: u64,
-        /// Checks with the other one.
         other: u64,
         play: Box<Play>,
     },
@@ -86,17 +76,13 @@ pub enum Story {
 /// The parts of a request that personas use.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// The name in the ClientHello.
     pub host: String,
-    /// The method in upper case.
     pub method: String,
     /// The path without the query.
     pub path: String,
     /// The part after the question mark.
     pub query: String,
-    /// The `Accept` header.
     pub accept: String,
-    /// The `User-Agent` header.
     pub agent: String,
     /// The body, whose length the reader limits.
     pub body: Bytes,
@@ -113,7 +99,6 @@ impl Request {
             .find_map(|(key, value)| (key == name).then_some(value))
     }
 
-    /// A query parameter as a number.
     pub fn number(&self, name: &str, otherwise: usize) -> usize {
         self.parameter(name)
             .and_then(|value| value.parse().ok())
@@ -121,13 +106,11 @@ impl Request {
     }
 }
 
-/// Creates an answer from a request.
 pub type Maker = Arc<dyn Fn(&Request) -> Answer + Send + Sync>;
 
 /// Creates the n-th piece of a body. `None` at the end.
 pub type Pieces = Arc<dyn Fn(u64) -> Option<Bytes> + Send + Sync>;
 
-/// The answer to a request.
 #[derive(Clone)]
 pub enum Answer {
     /// A well-formed answer with its length. The connection stays open.
@@ -136,7 +119,6 @@ pub enum Answer {
     Chunked(Reply, Pieces),
     /// Exactly these bytes; then the connection closes.
     Script(Vec<Act>),
-    /// An answer that depends on the request.
     Make(Maker),
 }
 
@@ -148,7 +130,6 @@ pub struct Reply {
     pub body: Bytes,
 }
 
-/// A step of a script.
 #[derive(Debug, Clone)]
 pub enum Act {
     /// Sends these bytes.
@@ -174,7 +155,6 @@ impl fmt::Debug for Answer {
 }
 
 impl Answer {
-    /// A well-formed answer with this content type.
     pub fn typed(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
         Self::Reply(Reply {
             status,
@@ -211,7 +191,6 @@ impl Answer {
         Self::html(status, "<html></html>").with("Location", location)
     }
 
-    /// An answer created from the request.
     pub fn make(maker: impl Fn(&Request) -> Self + Send + Sync + 'static) -> Self {
         Self::Make(Arc::new(maker))
     }
@@ -269,7 +248,6 @@ impl Play {
         }
     }
 
-    /// Adds an answer for a path.
     #[must_use]
     pub fn route(mut self, path: &str, answer: Answer) -> Self {
         self.routes.push((path.to_owned(), answer));

@@ -19,7 +19,6 @@ const DIFFERENCES_MAX: usize = 500;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     pub host: String,
-    /// Its state, in snake case.
     pub state: String,
     /// The last verdict's name in snake case. `None` if there was none.
     #[serde(default)]
@@ -27,10 +26,8 @@ pub struct Found {
     /// The reason, if the verdict is `dead`.
     #[serde(default)]
     pub reason: Option<String>,
-    /// The software that was found.
     #[serde(default)]
     pub software: Option<String>,
-    /// The setting for registrations that was found.
     #[serde(default)]
     pub open_registrations: Option<bool>,
     /// Whether it asks to be left out of statistics.
@@ -41,13 +38,11 @@ pub struct Found {
 /// Requested paths of each host, from the log.
 pub type Asked = BTreeMap<String, BTreeSet<String>>;
 
-/// The outcome of a comparison.
 #[derive(Debug, Clone)]
 pub struct Report {
     pub text: String,
     /// Personas and members of the crowd that match the expectation.
     pub well: usize,
-    /// The differences, one sentence each.
     pub differences: Vec<String>,
 }
 
@@ -136,7 +131,6 @@ fn seen(row: Option<&Found>, is_listed: bool) -> String {
     }
 }
 
-/// A reason's name on the wire.
 fn reason(reason: &protocol::DeadReason) -> String {
     match serde_json::to_value(reason) {
         Ok(serde_json::Value::String(text)) => text,

@@ -52,7 +52,6 @@ const REQUESTS_MAX: usize = 64;
 /// How long a stopped lab waits for its last connections.
 const END_SECONDS_MAX: u64 = 2;
 
-/// The settings of a lab.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Address and port to listen on. Port 0 selects a free one.
@@ -63,7 +62,6 @@ pub struct Settings {
     /// Names of the personas to play, in addition to the seed and the personas that they lead to.
     /// Empty for all.
     pub personas: Vec<String>,
-    /// The crowd, in addition to the personas.
     pub crowd: Crowd,
     /// The farm of invented hosts, in addition to the personas.
     pub farm: Farm,
@@ -97,19 +95,15 @@ impl Default for Settings {
 /// Why a lab can't start.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// It can't listen on this address.
     #[error("the lab cannot listen at {0}")]
     Listen(SocketAddr, #[source] io::Error),
-    /// No address was given, and none was found.
     #[error("the lab found no address of its own: name one with --address")]
     NoAddress,
-    /// There is no persona of this name.
     #[error("the lab has no persona {0:?}: `fedicensus-lab expect` lists them")]
     NoPersona(String),
     /// The authority could not be created.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// A file of the state directory could not be written.
     #[error("the lab cannot write to its state directory {0}")]
     State(PathBuf, #[source] io::Error),
 }
@@ -126,7 +120,6 @@ pub struct Lab {
     task: JoinHandle<()>,
 }
 
-/// A persona in the running lab.
 #[derive(Debug)]
 struct Stage {
     play: Play,
@@ -142,7 +135,6 @@ struct World {
     answer: Duration,
     authority: Authority,
     log: RequestLog,
-    /// The handshake of the whole crowd.
     crowd_handshake: Mutex<Handshake>,
 }
 
@@ -200,7 +192,6 @@ impl Lab {
         self.address
     }
 
-    /// The content of the CA file.
     pub fn ca_pem(&self) -> &str {
         &self.ca_pem
     }

@@ -26,7 +26,6 @@ pub const CA_FILE: &str = "ca.pem";
 
 pub const TABLE_FILE: &str = "expectations.json";
 
-/// The content of `expectations.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Table {
     pub personas: Vec<Persona>,

@@ -99,7 +99,6 @@ async fn keep_peers_outcome(check: &Check, outcome: PeersOutcome, services: &Ser
 
 struct ContainerReport {
     report: Report,
-    /// When it printed `alive`.
     lived: Option<Timestamp>,
     /// `None` if we ended it because it broke the protocol.
     end: Option<End>,

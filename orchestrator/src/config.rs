@@ -51,11 +51,9 @@ const TEST_DOMAIN_KEY: &str = "lab.test_domain";
 /// Where a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// A flag on the command line.
     Flag,
     Environment,
     File(PathBuf),
-    /// The default in the table.
     Default,
 }
 
@@ -77,27 +75,21 @@ pub struct Values(BTreeMap<&'static str, (String, Origin)>);
 /// An unusable setting, as one line: its key, its origin, the problem, and what to write.
 #[derive(Debug, Error)]
 pub enum ConfigError {
-    /// A value is out of bounds or of the wrong type.
     #[error("setting `{key}` ({origin}): `{value}` {problem}")]
     Value {
         key: &'static str,
-        /// Where its value comes from.
         origin: Origin,
         value: String,
         problem: String,
     },
-    /// The file can't be read.
     #[error("settings file {}: {problem}", path.display())]
     File { path: PathBuf, problem: String },
-    /// The file of sources is unusable.
     #[error("setting `sources`: {0}")]
     Sources(#[from] SourcesError),
-    /// The push service has no address.
     #[error(
         "setting `push_address` is missing: all endpoints begin with the address at which browsers reach the push service. Set FEDICENSUS_PUSH_ADDRESS, such as `https://push.example`"
     )]
     NoPushAddress,
-    /// No contact outside the lab.
     #[error(
         "setting `contact` is missing: every server that we visit must be able to reach the operator. Set FEDICENSUS_CONTACT to a URL or a mail address"
     )]

@@ -307,7 +307,6 @@ impl Daemon {
     }
 }
 
-/// Everything that can wake the daemon.
 enum Wake {
     Tick,
     Event(Event),

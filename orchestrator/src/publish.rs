@@ -38,13 +38,10 @@ pub fn names_withdrawn(public_dir: &Path, reader: &Reader) -> bool {
 /// Why a dump did not end well.
 #[derive(Debug, Error)]
 pub enum PublishError {
-    /// The database could not be read.
     #[error("no new list was published, the former one stays: {0}")]
     Store(#[from] StoreError),
-    /// The new list is published, but the database could not record it.
     #[error("the new list was published, but could not be recorded: {0}")]
     Unrecorded(#[source] StoreError),
-    /// The files could not be written.
     #[error("no new list was published, the former one stays: {0}")]
     Dump(#[from] DumpError),
     /// The files were written, but not put on disk, or not in the place of the former ones.
@@ -52,7 +49,6 @@ pub enum PublishError {
         "the new list may not be published; readers see all of the former one or all of it: {0}"
     )]
     Swap(#[source] TreeError),
-    /// Reading back what was just written gave something else.
     #[error(
         "no new list was published, the former one stays: {0}; see the system's log for the disk behind it"
     )]
@@ -60,10 +56,8 @@ pub enum PublishError {
     /// Too many names were lost at once.
     #[error(transparent)]
     HeldBack(#[from] HeldBack),
-    /// The list is published without a signature.
     #[error("the new list was published, and is not signed: {0}")]
     Unsigned(#[source] KeyError),
-    /// The list is published, but its pages are not.
     #[error(
         "the list is published, but new pages are not, and the former ones stay without hosts that left: {0}"
     )]
@@ -119,7 +113,6 @@ pub struct Occasion<'a> {
     pub cancel: &'a Cancel,
 }
 
-/// The set in a tree.
 #[derive(Debug)]
 pub(crate) enum Set {
     New {
@@ -127,7 +120,6 @@ pub(crate) enum Set {
         /// Why it is not signed; `None` if it is.
         unsigned: Option<KeyError>,
     },
-    /// The former set.
     HeldBack {
         why: HeldBack,
         /// Whether hosts were removed from it.
@@ -142,9 +134,6 @@ impl Publisher {
 
     /// Writes the files of the listed hosts, without those that the operator denies, into a tree.
     /// Blocks; the caller publishes and records it.
-    ///
-    /// # Errors
-    /// See [`PublishError`]. The tree may have some of the files then.
     pub(crate) fn write(
         &self,
         tree: &Tree,

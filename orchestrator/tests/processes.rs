@@ -103,7 +103,6 @@ impl Census {
         self.start("push", "the push service runs", data)
     }
 
-    /// Checks that this secret is overwritten.
     fn has_no_file_with(&self, secret: &[u8]) {
         for entry in fs::read_dir(self.path("data")).unwrap() {
             let path = entry.unwrap().path();
@@ -129,7 +128,6 @@ impl Census {
 /// A part of the census, which is killed when this is dropped.
 struct Running {
     child: Child,
-    /// The process logs into it.
     _log: BufReader<ChildStderr>,
 }
 

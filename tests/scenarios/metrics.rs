@@ -24,7 +24,6 @@ fn asked(socket: &Path, request: &str) -> anyhow::Result<(String, String)> {
     Ok((head.to_owned(), body.to_owned()))
 }
 
-/// Each sample by its name and labels.
 fn samples(page: &str) -> BTreeMap<String, f64> {
     page.lines()
         .filter(|line| !line.starts_with('#'))

@@ -70,7 +70,6 @@ async fn every_persona_comes_out_as_the_table_says_and_the_list_holds_exactly_th
     }
 }
 
-/// The expected list, in its order.
 fn expected_list(world: &World) -> Vec<String> {
     let table = world.lab().table();
     let listed = table

@@ -12,9 +12,7 @@ const INSIDE: &str = "FEDICENSUS_TEST_MOUNTS";
 /// Where a test that needs mounts runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// In a separate namespace: it may mount.
     Inside,
-    /// Outside; it was run inside and passed.
     Passed,
     /// This machine forbids mounts, so nothing was run.
     Impossible,
@@ -82,7 +80,6 @@ impl Disk {
         mount(&["-o", &format!("remount,{way}")], &self.directory)
     }
 
-    /// The directory at which it is mounted.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

@@ -17,7 +17,6 @@ use serde_json::{Value, json};
 /// Longest wait for an answer: a slow engine takes some seconds to build an image of two layers.
 const ANSWER_WITHIN: Duration = Duration::from_secs(120);
 
-/// The engine behind a socket.
 #[derive(Debug, Clone)]
 pub struct EngineApi {
     socket: PathBuf,
@@ -53,7 +52,6 @@ impl EngineApi {
         })
     }
 
-    /// The path of the engine's socket.
     pub fn socket(&self) -> &Path {
         &self.socket
     }
@@ -126,7 +124,6 @@ impl EngineApi {
         code.context("an exit code")
     }
 
-    /// The stdout of a container.
     pub fn logs(&self, id: &str) -> anyhow::Result<String> {
         let framed = self.get(&format!("/containers/{id}/logs?stdout=true"))?;
         let (mut text, mut rest) = (Vec::new(), &framed[..]);
@@ -160,7 +157,6 @@ impl EngineApi {
         }
     }
 
-    /// Gives an image another name.
     pub fn tag(&self, image: &str, name: &str) -> anyhow::Result<()> {
         let (repository, tag) = name.rsplit_once(':').context("a name with a tag")?;
         let path = format!(
@@ -235,7 +231,6 @@ fn text<'a>(answer: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Encodes a text for a query.
 fn encoded(text: &str) -> String {
     let bytes = text.bytes().map(|byte| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {

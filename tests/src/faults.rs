@@ -19,10 +19,8 @@ use crate::tables::{directory, join};
 /// Verdicts that the store keeps per host.
 const HISTORY_MAX: usize = 10;
 
-/// A row of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row {
-    /// The fault, in a few words.
     pub fault: String,
     pub lasted: Duration,
     /// Hosts whose state changed because of it.

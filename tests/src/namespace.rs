@@ -56,7 +56,6 @@ impl Namespace {
         vec!["/usr/bin/nsenter".to_owned(), namespace, "--".to_owned()]
     }
 
-    /// Runs a shell script inside.
     pub fn run(&self, script: &str) -> anyhow::Result<()> {
         let output = self.command("sh")?.args(["-ec", script]).output()?;
         if !output.status.success() {

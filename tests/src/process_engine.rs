@@ -51,7 +51,6 @@ struct Slot {
 }
 
 impl ProcessEngine {
-    /// Runs this program for each check.
     pub fn new(checker: PathBuf) -> Self {
         Self {
             checker,

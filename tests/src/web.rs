@@ -29,7 +29,6 @@ pub struct Web {
     addresses: [String; 3],
     log: PathBuf,
     memory: Option<Cgroup>,
-    /// The push service's own web server.
     push: Option<Box<Self>>,
 }
 
@@ -135,7 +134,6 @@ impl Web {
         Ok(web)
     }
 
-    /// The site.
     pub fn address(&self) -> &str {
         &self.addresses[0]
     }

@@ -52,7 +52,6 @@ const LOOK_PAUSE: Duration = Duration::from_millis(300);
 pub enum Role {
     /// The only connection to the network.
     Gateway,
-    /// The holder of the engine's socket.
     Launcher,
     Run,
     /// The service for owners' submissions and opt-outs over HTTP.
@@ -314,7 +313,6 @@ impl World {
         self.settings.get(key)
     }
 
-    /// A path in the world's directory.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -323,12 +321,10 @@ impl World {
         &self.lab
     }
 
-    /// The database, opened for reading.
     pub fn reader(&self) -> anyhow::Result<Reader> {
         Ok(store::open_read_only(&self.path("data/census.db"))?)
     }
 
-    /// The stored record of a host.
     pub fn host(&self, name: &str) -> anyhow::Result<Option<Stored>> {
         Ok(self.reader()?.record(&Host::parse(name)?)?)
     }
@@ -352,7 +348,6 @@ impl World {
         )?)?)
     }
 
-    /// `fedicensus status --json`.
     pub fn status(&self) -> anyhow::Result<Value> {
         let output = self.command(&["status", "--json"])?;
         // 3: a part does not answer.

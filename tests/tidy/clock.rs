@@ -3,7 +3,6 @@
 
 use crate::tree::{none, read, rust_files};
 
-/// The start of a comparison.
 const JUDGES: &str = concat!(".elapsed()", " <");
 
 /// Comparisons in test code, with their line numbers.

@@ -85,7 +85,6 @@ fn mutual_folders(graph: &Graph) -> Vec<String> {
         .collect()
 }
 
-/// The root file of each library and program.
 fn crate_roots() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (folder, manifest) in manifests() {
@@ -186,7 +185,6 @@ fn cycles(files: usize, imports: &[Import]) -> Vec<BTreeSet<usize>> {
     found
 }
 
-/// The long cycles of an invented crate.
 fn of_crate(files: &[(&str, &str)]) -> Vec<String> {
     let graph = Graph::of("src/lib.rs", &|path| {
         let text = files.iter().find(|(name, _)| *name == path);

@@ -77,7 +77,6 @@ const VOLUMES_OF_CONSOLE: [&str; 3] = ["accounts", "console", "console-http"];
 /// and the gateway are in others.
 const VOLUMES_OF_PUSH: [&str; 4] = ["public", "push", "push-data", "push-http"];
 
-/// Those of its endpoint node.
 const VOLUMES_OF_ENDPOINT: [&str; 5] = [
     "public",
     "push",

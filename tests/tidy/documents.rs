@@ -13,7 +13,6 @@ const DOCUMENTS: [&str; 4] = [
     "SECURITY.md",
 ];
 
-/// Folders whose documents make promises.
 const FOLDERS_OF_DOCUMENTS: [&str; 4] = ["docs", "deploy", "migrations", "tests"];
 
 /// Where one of our variables is read or passed on, apart from the documents that name it.

@@ -12,7 +12,6 @@ const CONTAINERFILES: [&str; 3] = [
     "lab/Containerfile.lab",
 ];
 
-/// The lines of the build stage.
 fn build_stage(containerfile: &str) -> String {
     let text = read(containerfile);
     let (_, rest) = text
@@ -228,7 +227,6 @@ fn the_web_servers_image_has_each_file_that_its_configuration_includes() {
     none("not in the image", &breaches);
 }
 
-/// Each service of a compose file with its `security_opt`.
 fn security_options(compose: &str) -> Vec<(String, String)> {
     let mut service = "";
     let mut found = Vec::new();

@@ -22,7 +22,6 @@ const WEB_SERVER_KIB: u64 = 16 * 1024;
 /// The part of its memory that a service may lose to unread answers: one third.
 const SERVICE_SHARE: u64 = 3;
 
-/// The numbers that follow `before`.
 fn numbers(text: &str, before: &str) -> Vec<u64> {
     let number = |rest: &str| {
         let digits = rest.split(|next: char| !next.is_ascii_digit()).next();
@@ -38,7 +37,6 @@ fn number(text: &str, before: &str) -> u64 {
     found[0]
 }
 
-/// A service's limit, the same in Compose and Quadlet.
 fn memory_kib(compose: &str, service: &str) -> u64 {
     let limit = memory_limit_kib(&read(compose), service).expect("a limit");
     let unit = read(&unit_of(service));

@@ -26,7 +26,6 @@ const QUICK: [&str; 5] = [
     "bench-path --rows 10000,100000 --checks 20 --runs 1",
 ];
 
-/// The sizes of the targets.
 const FULL: [&str; 5] = [
     "bench-scale",
     "bench-scale names",
@@ -52,12 +51,10 @@ echo "- engine: $("$ENGINE" version --format '{{.Server.Version}} (API {{.Server
 echo "- sqlite3 to compare with: $(sqlite3 --version || echo none)"
 "#;
 
-/// The length of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Extent {
     Quick,
     Full,
-    /// The full run, and the soak after it.
     Soak,
 }
 

@@ -36,7 +36,6 @@ pub(crate) struct Plan {
     list: bool,
     /// Names of the steps; empty for all of the tier.
     steps: Vec<String>,
-    /// The step that this process runs.
     only: Option<String>,
 }
 

@@ -12,9 +12,6 @@ use crate::step::{Outcome, passes, say};
 const VERSION: &str = "0.20.2";
 
 /// Checks the dependencies by `deny.toml`.
-///
-/// # Errors
-/// A check fails, or cargo-deny can be neither found nor built.
 pub(crate) fn check(root: &Path) -> anyhow::Result<Outcome> {
     let program = tool(root)?;
     passes(

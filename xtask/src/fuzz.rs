@@ -47,9 +47,6 @@ const RUSTFLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-
 const ASAN_OPTIONS: &str = "quarantine_size_mb=16:detect_leaks=0";
 
 /// Builds and runs all targets.
-///
-/// # Errors
-/// A target fails or can't be built, or there is no nightly compiler.
 pub(crate) fn run(root: &Path) -> anyhow::Result<Outcome> {
     let (targets, programs) = (targets(root)?, build(root)?);
     let seed = seed_of_commit(root);
@@ -81,7 +78,6 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<Outcome> {
     )
 }
 
-/// Every target after its subject.
 fn targets(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let mut found = Vec::new();
     for subject in std::fs::read_dir(root.join(FOLDER).join("targets"))? {

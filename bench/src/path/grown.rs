@@ -42,7 +42,6 @@ const REST_WITHIN: Duration = Duration::from_secs(3600);
 /// The last verdict is written a few milliseconds after its container has ended.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(10);
 
-/// Interval between two tests for that.
 const WRITTEN_LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The daemon holds the lock for milliseconds.
@@ -65,7 +64,6 @@ const CAME_OUT_ALIVE: &str = "SELECT 1 FROM hosts WHERE id = ?1 AND state = 'ali
 struct Grown<'stage> {
     whole: Whole<'stage>,
     rows: u64,
-    /// Ids of the crowd's rows.
     crowd: Vec<i64>,
     costs: Vec<Cost>,
 }
@@ -154,7 +152,6 @@ impl<'stage> Grown<'stage> {
         }
     }
 
-    /// Lets the round's members be checked.
     async fn round(&self, round: usize, checks: usize) -> Result<Cost> {
         let members = self.crowd.chunks(checks).nth(round).unwrap_or_default();
         let database = self.whole.database();

@@ -58,7 +58,6 @@ impl<'stage> Whole<'stage> {
         })
     }
 
-    /// All processes involved in its checks.
     pub(crate) fn processes(&self) -> Result<Processes> {
         self.stage.processes(Some(&self.orchestrator))
     }

@@ -18,7 +18,6 @@ const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
 /// Clients, which get messages in turn. Fewer than 100 messages wait for a channel.
 const CLIENTS_MIN: usize = 400;
 
-/// Messages that one user gets.
 const EACH_MAX: usize = 80;
 
 /// Applications that send at the same time, each one message after the other.

@@ -11,7 +11,6 @@ use push::storage::{Room, Saved, User};
 
 use super::{quantile, say};
 
-/// Messages in the smaller database.
 const FEW: usize = 1000;
 
 /// Messages that wait for each user, in both.

@@ -17,10 +17,8 @@ use rand::{Rng as _, SeedableRng as _};
 use scheduler::demand::shares::{Room, Shares};
 use store::{Store, Taken};
 
-/// Checks in progress at full speed.
 const AT_ONCE: u32 = 64;
 
-/// Number of measurements of the load.
 const LOADS: usize = 20;
 
 /// First step by which the clock is moved to find enough due hosts.
@@ -86,7 +84,6 @@ impl Sum {
     }
 }
 
-/// An open census with its own clock.
 pub(crate) struct Census {
     store: Store,
     rows: u64,
@@ -144,7 +141,6 @@ impl Census {
         })
     }
 
-    /// The cost of a measurement of the load.
     pub(crate) fn load(&self) -> Result<Cost> {
         let reader = self.store.reader()?;
         let meter = Meter::begin();

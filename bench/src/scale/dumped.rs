@@ -85,7 +85,6 @@ fn time(what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
     ))
 }
 
-/// The names in the format of `nodes.json`.
 fn names(reader: &Reader, file: &mut (impl Write + ?Sized)) -> Result<()> {
     let mut separator = "[";
     reader.listed(NOW, Calendar::REAL, |row| -> Result<()> {

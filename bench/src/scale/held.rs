@@ -66,7 +66,6 @@ pub(crate) async fn hold(path: &Path, checks: u32, junk: u64) -> Result<()> {
         .and_then(|()| std::io::stdout().flush().map_err(serde_json::Error::io))?)
 }
 
-/// A gate with the daemon's default rules.
 async fn gate(census: &Census) -> Result<NameGate> {
     let limit = |number| Limit::new(number).context("a limit");
     let files = Files {
@@ -101,7 +100,6 @@ async fn name_junk(gate: &NameGate, junk: u64, now: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// A value from this process's status file.
 fn status_kib(name: &str) -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix(name));

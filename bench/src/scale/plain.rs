@@ -26,7 +26,6 @@ const DAY_MILLIS: i64 = 29 * 3_600_000;
 pub(crate) struct Plain(Connection);
 
 impl Plain {
-    /// Copies all hosts of a census.
     pub(crate) fn copy(census: &Path) -> Result<Self> {
         let path = census.with_extension("plain");
         let connection = Connection::open(&path)?;

@@ -6,14 +6,12 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::median::median;
 
-/// The start of a measurement.
 #[derive(Debug)]
 pub struct Meter {
     clock: Instant,
     cpu_seconds: f64,
 }
 
-/// The cost of some work.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
     /// Items per second.
@@ -41,7 +39,6 @@ impl Meter {
 }
 
 impl Cost {
-    /// The median of each figure.
     pub fn median(costs: &[Self]) -> Self {
         Self {
             rate: median(costs.iter().map(|cost| cost.rate)),

@@ -75,16 +75,12 @@ fn domain(number: u64) -> String {
 /// When its hosts were last checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asked {
-    /// Each at a random point of its interval.
     InTurn,
     /// All of them just now: no host is due for a day.
     JustNow,
 }
 
 /// Creates a census with this many rows in its state at `now`, all of them due after it.
-///
-/// # Errors
-/// Fails if the database can't be created. An incomplete one is unusable.
 pub fn make(path: &Path, rows: u64, world: World, now: Timestamp, asked: Asked) -> Result<()> {
     store::open(path)?.close();
     let connection = Connection::open(path)?;
@@ -164,15 +160,12 @@ struct Row {
     state: &'static str,
     /// When it entered its state. `None` if that is when its name was added.
     since: Option<Timestamp>,
-    /// Failures in a row of a dying host.
     failures: u32,
     last_alive: Option<Timestamp>,
     last_checked: Option<Timestamp>,
     due: Timestamp,
     doublings: u8,
-    /// How often it was found alive.
     alive_count: u32,
-    /// Time between two of its verdicts.
     interval: Duration,
 }
 

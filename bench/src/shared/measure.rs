@@ -13,7 +13,6 @@ const BUSY_FIELDS: [usize; 6] = [0, 1, 2, 5, 6, 7];
 /// Fields that are idle time: idle, and waiting for a disk.
 const IDLE_FIELDS: [usize; 2] = [3, 4];
 
-/// The start of a measurement.
 #[derive(Debug)]
 pub struct Start<'processes> {
     clock: Instant,
@@ -22,7 +21,6 @@ pub struct Start<'processes> {
     processes: &'processes Processes,
 }
 
-/// The cost of some checks.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
     /// Checks per second.

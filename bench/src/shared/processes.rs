@@ -96,7 +96,6 @@ pub async fn daemons(socket: &Path) -> Result<Vec<u32>> {
     Ok(daemons_among(&all, listener))
 }
 
-/// A process of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Process {
     id: u32,

@@ -58,7 +58,6 @@ impl Role {
         Ok(())
     }
 
-    /// The id of its process.
     pub fn id(&self) -> Result<u32> {
         let name = self.name;
         self.child
@@ -94,7 +93,6 @@ impl Role {
         Ok(())
     }
 
-    /// The last lines of its output.
     fn tail(&self) -> String {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();

@@ -27,7 +27,6 @@ pub const CONTACT: &str = "bench@census.test";
 /// The client's timeout for an answer, in seconds.
 const ENGINE_TIMEOUT_S: u64 = 120;
 
-/// The parameters of a stage.
 #[derive(Debug, Clone)]
 pub struct Equipment {
     /// Folder of the release binaries `fedicensus` and `fedicensus-lab`.
@@ -44,7 +43,6 @@ pub struct Equipment {
     pub in_flight_max: Option<usize>,
 }
 
-/// The stage. Its processes end with it.
 #[derive(Debug)]
 pub struct Stage {
     folder: TempDir,
@@ -119,7 +117,6 @@ impl Stage {
         Ok(command)
     }
 
-    /// The direct client on this stage.
     pub async fn direct(&self) -> Result<Direct> {
         let engine = &self.equipment.engine;
         let asked = BollardEngine::new(engine);

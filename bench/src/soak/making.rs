@@ -19,7 +19,6 @@ use crate::world::World;
 /// Records in one request to the writer, which shares transactions among waiting requests.
 const RECORDS: usize = 500;
 
-/// Requests that wait at once.
 const REQUESTS: usize = 16;
 
 /// The seed of the census: the same each time, except for the time.
@@ -80,7 +79,6 @@ fn names() -> Arc<Names> {
     })
 }
 
-/// Number of hosts by state.
 pub(crate) fn states(database: &Path) -> Result<Vec<(StateName, u64)>> {
     Ok(store::open_read_only(database)?.counts()?.by_state)
 }

@@ -20,11 +20,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 /// The daemon's name for a check that failed on our side.
 const FAULT: &str = "fault";
 
-/// The head of the table.
 pub(crate) const HEAD: &str = "| minute | checks/s in containers | without one/s | containers at once, of those allowed | machine idle | CPU s a check of orchestrator, launcher and gateway | resident, MiB | most, MiB | database, MiB | log, MiB | faults | failures that wait | slowest answer, ms |\n\
     |---|---|---|---|---|---|---|---|---|---|---|---|---|";
 
-/// The sources of the measurements.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pub(crate) launcher: PathBuf,
@@ -180,7 +178,6 @@ impl Sums {
 }
 
 impl fmt::Display for Row {
-    /// The row's cells after the minute.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -202,7 +199,6 @@ impl fmt::Display for Row {
     }
 }
 
-/// Number of checks that ended with a verdict.
 fn ended(live: &LiveState) -> u64 {
     let all: u64 = live.ended.values().sum();
     all - faults(live)
@@ -229,7 +225,6 @@ fn note_troubles(live: &LiveState, troubles: &mut Vec<String>) {
     }
 }
 
-/// Current and maximum memory of a process.
 fn memory_mib(id: u32) -> Result<(u64, u64)> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status"))?;
     let field = |name: &'static str| -> Result<u64> {

@@ -21,16 +21,12 @@ pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Why bytes are rejected as JSON.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
-    /// Nested deeper than [`limits::JSON_DEPTH_MAX`].
     #[error("nested too deeply")]
     TooDeep,
-    /// A string or number longer than [`TOKEN_BYTES_MAX`].
     #[error("a string or number is too long")]
     TokenTooLong,
-    /// Not UTF-8.
     #[error("not UTF-8")]
     Utf8(#[from] std::str::Utf8Error),
-    /// Not JSON, or something follows it.
     #[error("not JSON")]
     Syntax(#[from] serde_json::Error),
 }
@@ -117,11 +113,9 @@ pub fn parse_document<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, J
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Scalar {
     Text(String),
-    /// `true` or `false`.
     Truth(bool),
     /// A whole number in the range of 64 bits.
     Integer(i64),
-    /// `null`, or the member is missing.
     #[default]
     Null,
     /// Another number, an array or an object.
@@ -277,7 +271,6 @@ pub(crate) use other_scalars;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     Yes,
-    /// The value is still there.
     No,
 }
 

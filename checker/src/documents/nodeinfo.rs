@@ -29,13 +29,10 @@ const VERSIONS: [&str; 5] = ["1.0", "1.1", "2.0", "2.1", "2.2"];
 /// Why a document can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeinfoError {
-    /// Not JSON within the bounds.
     #[error("the document is not JSON")]
     Json(#[from] JsonError),
-    /// JSON, but not of this kind.
     #[error("the document is not NodeInfo")]
     NotNodeinfo,
-    /// There are links, but none that we support.
     #[error("there is no supported link")]
     NoLink,
 }
@@ -76,10 +73,6 @@ pub fn links(document: &[u8]) -> Result<Vec<String>, NodeinfoError> {
     }
 }
 
-/// What the document says.
-///
-/// # Errors
-/// When it is not a JSON object with a usable `software.name`.
 pub fn read(document: &[u8]) -> Result<About, NodeinfoError> {
     let root = parse_document::<Object<Root>>(document)?.0;
     let root = root.ok_or(NodeinfoError::NotNodeinfo)?;

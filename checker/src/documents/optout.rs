@@ -26,7 +26,6 @@ pub fn flag_of(software: &str) -> Option<Flag> {
 }
 
 impl Flag {
-    /// The path of its document.
     pub fn path(self) -> &'static str {
         match self {
             Self::Statusnet => "/api/statusnet/config.json",

@@ -13,7 +13,6 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, Signatu
 /// Why no trusted root leads to a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ChainError {
-    /// Its issuer is its own subject.
     #[error("the certificate is self-signed")]
     SelfSigned,
     /// The server sent only its own certificate, and no trusted root issued that one.

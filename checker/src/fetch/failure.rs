@@ -9,19 +9,15 @@ use super::tls::TlsFailure;
 pub enum Failure {
     #[error("robots.txt refuses this address")]
     Disallowed,
-    /// 301 or 308 to another host.
     #[error("moved to {0}")]
     Moved(Host),
-    /// 302, 303 or 307 to another host.
     #[error("redirected to {0} for now")]
     Temporary(Host),
     /// A redirect to something other than an address of a host's port 443. Holds its escaped text.
     #[error("redirected to nowhere")]
     BadRedirect(Option<String>),
-    /// A redirect to the requested address itself.
     #[error("redirected to itself")]
     RedirectToSelf,
-    /// More redirects than are followed.
     #[error("redirected in a loop")]
     RedirectLoop,
     #[error("the TLS handshake failed")]
@@ -32,22 +28,16 @@ pub enum Failure {
     /// The body broke off or is not in the encoding that the head names.
     #[error("the answer broke off")]
     BrokenOff,
-    /// The head did not arrive in time.
     #[error("there was no answer in time")]
     Timeout,
-    /// The check's time is over.
     #[error("the check's time has ended")]
     Deadline,
-    /// The body came too slowly.
     #[error("the answer came too slowly")]
     TooSlow,
-    /// More decoded bytes than the document may have.
     #[error("the answer is too large")]
     TooLarge,
-    /// A content encoding that was not offered, or several.
     #[error("the answer's encoding was not offered")]
     Encoding,
-    /// The check has used up its requests.
     #[error("the check has made all its requests")]
     Requests,
 }
@@ -55,16 +45,12 @@ pub enum Failure {
 /// Why no fetcher could be made. The fault is ours, never the host's.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
-    /// The further trust roots are no PEM certificates.
     #[error("the further trust roots are no certificates")]
     Roots(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// TLS could not be set up.
     #[error("TLS could not be set up")]
     Tls(#[from] rustls::Error),
-    /// The HTTP client could not be set up.
     #[error("the HTTP client could not be set up")]
     Client(#[from] reqwest::Error),
-    /// The host's name makes no URL.
     #[error("the host's name makes no URL")]
     Url(#[from] url::ParseError),
 }

@@ -18,7 +18,6 @@ enum Sign {
     Header(&'static str, &'static str),
     /// A `Server` that all answers of a network carry: counts in a block page.
     Server(&'static str),
-    /// The beginning of a cookie's name.
     Cookie(&'static str),
     /// A part of a redirect's target.
     Location(&'static str),

@@ -7,7 +7,6 @@ use std::io::BufRead;
 
 use crate::peers::sink::Full;
 
-/// A line of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Line<'a> {
     /// The line's bytes.

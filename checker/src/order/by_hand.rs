@@ -19,18 +19,15 @@ const ADDRESSES_MAX: usize = 4;
 /// Why a check by hand cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ByHandError {
-    /// The name has no address, or the resolver doesn't answer.
     #[error("{host} does not resolve")]
     Resolve {
         host: Host,
         #[source]
         source: io::Error,
     },
-    /// No address accepted a connection.
     #[error("{host} accepts no connection at {address}")]
     Connect {
         host: Host,
-        /// The last address that was tried.
         address: SocketAddr,
         #[source]
         source: io::Error,
@@ -38,15 +35,11 @@ pub enum ByHandError {
     /// The file of `--ca` could not be read.
     #[error(transparent)]
     CaFile(#[from] EgressError),
-    /// The file of `--ca` holds no certificate.
     #[error("{path} holds no certificate in PEM")]
     NoCertificate { path: PathBuf },
 }
 
 /// Reads the roots of `--ca`.
-///
-/// # Errors
-/// If the file can't be read, is too long or holds no certificate.
 pub fn read_ca(path: &Path) -> Result<Vec<u8>, ByHandError> {
     let pem = order::read_file(path, order::CA_BYTES_MAX)?;
     match CertificateDer::pem_slice_iter(&pem).next() {

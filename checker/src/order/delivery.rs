@@ -11,9 +11,6 @@ use crate::emit::{Emitter, Fault};
 use crate::fetch::{Failure, Fetcher, Posted};
 
 /// Posts all messages and prints events, `hello` first and `done` last.
-///
-/// # Errors
-/// When stdout fails. Whatever the push service does becomes an event.
 pub async fn run(
     fetcher: &mut Fetcher,
     mut emitter: Emitter,

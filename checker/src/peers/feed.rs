@@ -26,12 +26,10 @@ const READ_BUFFER_BYTES: usize = 8 * 1024;
 pub(super) enum Stop {
     /// By robots.txt, by a status, or by a redirect to another host.
     Refused,
-    /// There is nothing at this path.
     Missing,
     Truncated,
     /// By the network, or by something that is no such list.
     Failed,
-    /// This software has no list.
     Silent,
 }
 
@@ -62,7 +60,6 @@ impl<'a> Session<'a> {
         self.sink.as_ref().map_or(0, Sink::taken)
     }
 
-    /// Requests `path`.
     pub(super) async fn get(&mut self, path: &str, shape: &'static Shape) -> Result<Page, Stop> {
         let ask = self.fetcher.ask_for(path);
         self.page(ask.map_err(|_no_url| Stop::Failed)?, shape).await
@@ -192,7 +189,6 @@ impl From<Failure> for Stop {
 /// A piece of a body, or the sign that the body was cut: half a name can be another name.
 pub(crate) type Piece = Result<Bytes, Cut>;
 
-/// The body broke off, or passed a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the body ended before its end")]
 pub(crate) struct Cut;

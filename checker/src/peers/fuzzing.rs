@@ -15,7 +15,6 @@ use super::sink::Sink;
 use super::software::{ENDPOINTS, lemmy, mastodon, misskey};
 use crate::emit::Emitter;
 
-/// A shape of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct Form(&'static Shape);
 

@@ -52,7 +52,6 @@ impl Shape {
 /// What an object without a list means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WithoutList {
-    /// It is no such answer.
     NoAnswer,
     NoPeers,
 }

@@ -130,7 +130,6 @@ pub(super) static ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
-/// The rows of this software.
 pub(super) fn endpoints(software: &str) -> impl Iterator<Item = &'static Endpoint> {
     ENDPOINTS
         .iter()

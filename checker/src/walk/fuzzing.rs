@@ -7,7 +7,6 @@ use super::mastodon;
 use super::misskey::Misskey;
 use super::plan::Plan;
 
-/// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walk {
     pub hosts: Vec<Host>,

@@ -155,7 +155,6 @@ impl Draft {
     }
 }
 
-/// The requests of a step.
 fn asks(step: &Step) -> Vec<(&'static str, String)> {
     let of = |key: &str, id: &Id, limit: u32| {
         serde_json::json!({ key: id.as_str(), "limit": limit }).to_string()
@@ -255,7 +254,6 @@ impl<'de> Deserialize<'de> for Renoted {
     }
 }
 
-/// A reaction to a note.
 #[derive(Debug, Default)]
 struct Reaction {
     user: Object<User>,

@@ -22,7 +22,6 @@ const TO_DO_MAX: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     Feed,
-    /// The thread around a post.
     Thread(Id),
     /// The accounts that favoured a post.
     Favourites(Id),
@@ -35,7 +34,6 @@ fn is_same_kind(one: &Step, other: &Step) -> bool {
     std::mem::discriminant(one) == std::mem::discriminant(other)
 }
 
-/// The plan of one walk.
 #[derive(Debug)]
 pub(super) struct Plan {
     random: Random,

@@ -19,7 +19,6 @@ fn order(paths: &[&str]) -> DeliveryOrder {
     DeliveryOrder::new(paths.iter().enumerate().map(message).collect()).unwrap()
 }
 
-/// An answer after which the connection is kept.
 fn kept(status: &str, head: &[&str], body: &str) -> Reply {
     let mut raw = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
     for line in head {

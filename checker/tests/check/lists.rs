@@ -323,7 +323,6 @@ async fn endless_lists_end_at_their_bound() {
     }
 }
 
-/// Some twenty KiB on the wire.
 #[tokio::test]
 async fn a_gzip_bomb_ends_after_32_mib() {
     let bomb = gzip(&vec![b' '; 33 * 1024 * 1024]);

@@ -22,13 +22,10 @@ use tokio_rustls::TlsAcceptor;
 /// Longest check in tests that don't test its end: a hang fails, and a busy machine does not.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// The host in all tests.
 pub(crate) const HOST: &str = "a.example";
 
-/// The NodeInfo pointer of a sound instance.
 pub(crate) const POINTER: &str = r#"{"links":[{"rel":"http://nodeinfo.diaspora.software/ns/schema/2.0","href":"https://a.example/nodeinfo/2.0"}]}"#;
 
-/// What the server does with a connection.
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// Sends these bytes unchanged and ends the connection.
@@ -74,7 +71,6 @@ pub(crate) fn gzip(body: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Which certificate the server shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Certificate {
     Sound,
@@ -84,7 +80,6 @@ pub(crate) enum Certificate {
     SelfSigned,
     /// Self-signed and marked as a CA's, as OpenSSL makes them by default.
     SelfSignedCa,
-    /// With an intermediate that an untrusted root issued.
     UnknownIssuer,
     /// From an intermediate that the server doesn't send.
     IncompleteChain,
@@ -95,7 +90,6 @@ pub(crate) enum Certificate {
     Cut,
 }
 
-/// A world with one host.
 #[derive(Debug)]
 pub(crate) struct World {
     table: HashMap<String, Reply>,
@@ -103,15 +97,12 @@ pub(crate) struct World {
     limits: Limits,
 }
 
-/// The result of a check.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) events: Vec<Event>,
     /// Method, path and body of each request.
     pub(crate) requests: Vec<String>,
-    /// The heads of all requests.
     pub(crate) heads: String,
-    /// Connections on which a request came.
     pub(crate) connections: usize,
 }
 
@@ -132,7 +123,6 @@ impl World {
         }
     }
 
-    /// A sound instance of this software.
     pub(crate) fn of(software: &str) -> Self {
         Self::empty()
             .with("/.well-known/nodeinfo", ok(POINTER))
@@ -161,7 +151,6 @@ impl World {
         self
     }
 
-    /// Runs one check in this process.
     pub(crate) async fn check(self) -> Outcome {
         let (served, mut fetcher, emitter, kept) = self.begin();
         check::run(&mut fetcher, emitter, AskPeers::Ask)
@@ -171,7 +160,6 @@ impl World {
         served.outcome(events)
     }
 
-    /// Reads one list in this process.
     pub(crate) async fn list(self, order: &ListOrder) -> Outcome {
         let (served, mut fetcher, emitter, kept) = self.begin();
         list::run(&mut fetcher, emitter, order).await.unwrap();
@@ -188,7 +176,6 @@ impl World {
         served.outcome(events)
     }
 
-    /// Delivers messages in this process.
     pub(crate) async fn deliver(self, order: &DeliveryOrder) -> Outcome {
         let (served, mut fetcher, emitter, kept) = self.begin();
         delivery::run(&mut fetcher, emitter, order).await.unwrap();
@@ -250,7 +237,6 @@ impl Outcome {
         finding
     }
 
-    /// All peers, and how the list ended.
     pub(crate) fn peers(&self) -> (String, Event) {
         self.finding();
         let mut names = Vec::new();

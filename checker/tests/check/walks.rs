@@ -76,7 +76,6 @@ fn account(id: &str, host: Option<&str>) -> Value {
     })
 }
 
-/// A post of Mastodon's API.
 fn post(id: &str, uri: &str, account: Value) -> Value {
     json!({
         "id": id,
@@ -98,7 +97,6 @@ fn reply(value: &Value) -> Reply {
     ok(&value.to_string())
 }
 
-/// The URI of a post on this host.
 fn uri(host: &str) -> String {
     format!("https://{host}/users/secret/statuses/7")
 }

@@ -55,7 +55,6 @@ pub struct Counters {
     tables: Tables,
 }
 
-/// The result of a charge.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Charge {
     /// There was room, and the counter was incremented.
@@ -94,16 +93,12 @@ pub struct Row {
 /// Why a row is not one that [`Counters::rows`] returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RowError {
-    /// Its id is not a hash of ours.
     #[error("counter {id} has an id of more than {ID_BITS} bits")]
     Id { id: u64 },
-    /// Its count is 0 or over [`Limit::MAX`].
     #[error("counter {id} is {count}, which is not from 1 to {}", Limit::MAX)]
     Count { id: u64, count: u32 },
-    /// The counter is there already.
     #[error("counter {id} occurs twice")]
     Twice { id: u64 },
-    /// Its table has [`COUNTERS_MAX`] rows already.
     #[error("there are more than {COUNTERS_MAX} counters of one kind")]
     Full,
 }
@@ -129,9 +124,6 @@ impl Counters {
 
     /// Restores a row of [`Counters::rows`] under the same [`HashKey`]. Ignores a row of an earlier
     /// window. A row of a later window begins that window.
-    ///
-    /// # Errors
-    /// Fails if no such row can exist. Rows restored before stay.
     pub fn put(&mut self, row: Row) -> Result<(), RowError> {
         let Row { id, count, .. } = row;
         if id >> ID_BITS != 0 {

@@ -73,16 +73,12 @@ pub struct CounterState {
 pub enum Reason {
     #[error("its counter has room")]
     Room,
-    /// The counter has no room.
     #[error("its counter has no room before the next window")]
     Exhausted,
-    /// The rule has the limit 0.
     #[error("its rule admits nobody")]
     Banned,
-    /// There is no `key` line for the submitter and no proved domain.
     #[error("its key has no rule, and no domain was proved")]
     NoDomain,
-    /// Refused because of [`TestDomain::Refuse`].
     #[error("it is in {TEST_DOMAIN}, whose private key is published")]
     TestDomain,
     /// No `domain` line covers it, and it has no registered domain.
@@ -91,7 +87,6 @@ pub enum Reason {
     /// No `key` and no `domain` line covers it, and the `public` line is off or missing.
     #[error("no rule covers it")]
     NoRule,
-    /// No further counter of this kind can be stored.
     #[error("no further counter can be kept before the next window")]
     Full,
 }

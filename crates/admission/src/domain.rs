@@ -26,7 +26,6 @@ pub enum DomainNameError {
     /// The text is not a host's name either, for a reason other than [`HostError::SingleLabel`].
     #[error(transparent)]
     Host(#[from] HostError),
-    /// One of its labels is invalid in any name, internationalised or not.
     #[error(
         "one of its labels is empty, has more than {LABEL_BYTES_MAX} bytes, or contains something other than letters, digits and hyphens between them (such as a space, an underscore or an asterisk)"
     )]

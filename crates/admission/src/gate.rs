@@ -64,7 +64,6 @@ pub struct Candidate<'name> {
     pub shared_suffix: Option<&'name str>,
 }
 
-/// Where a name comes from.
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'name> {
     /// A server that named it, or a public list.
@@ -76,7 +75,6 @@ pub enum Subject<'name> {
         domain: Option<&'name DomainName>,
         shared_suffix: Option<&'name str>,
     },
-    /// The operator of the census.
     Operator,
 }
 
@@ -100,7 +98,6 @@ pub enum Room {
 /// Why a name may not enter. The text is a sentence about it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The operator's deny-list contains it.
     #[error("{}", denied(.0))]
     Denied(Listed),
     /// A line `domain X 0`, or `key HEX 0` for its submitter, forbids it.
@@ -112,16 +109,12 @@ pub enum Refusal {
     /// No rule has a counter for it. This does not change in a later window.
     #[error("{0}")]
     NoRule(Reason),
-    /// There may be room in the next window.
     #[error("there is no room for it before the next window: {0}")]
     NoRoom(Room),
 }
 
 impl Terms {
     /// Decides on a new name at `now_s`, and counts it if it is admitted.
-    ///
-    /// # Errors
-    /// Returns the reason if the name may not enter. No counter changes then.
     pub fn decide(
         &self,
         counters: &mut Counters,

@@ -38,10 +38,8 @@ pub struct Listed {
 /// Why a file is not a list of domains.
 #[derive(Debug, Error)]
 pub enum ListError {
-    /// The file exceeds [`FILE_BYTES_MAX`] or [`LINES_MAX`].
     #[error("list {}: is larger than {FILE_BYTES_MAX} bytes or has more than {LINES_MAX} lines; is this the right file?", path.display())]
     TooLarge { path: PathBuf },
-    /// Some lines are not names.
     #[error("{}", lines.join("\n"))]
     Malformed {
         /// `FILE:NUMBER: PROBLEM: "TEXT"` for each invalid line in order. Never empty.

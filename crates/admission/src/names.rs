@@ -41,7 +41,6 @@ pub enum Refusal {
     /// No rule of the public suffix list covers it: most likely a typing error.
     #[error("no rule of the public suffix list has its top-level domain")]
     UnknownSuffix,
-    /// The public DNS can't resolve it.
     #[error("it is in `{domain}`, which is reserved for special use")]
     SpecialUse { domain: &'static str },
 }
@@ -53,9 +52,6 @@ impl Names {
     }
 
     /// Returns `host` if it may enter the census.
-    ///
-    /// # Errors
-    /// Returns the reason if it may not enter. Never [`Refusal::NotAName`].
     pub fn admit_host(&self, host: Host) -> Result<Host, Refusal> {
         if let Some(domain) = special::reserved_domain(&host) {
             return if self.is_admitted_in_lab(domain) {

@@ -54,7 +54,6 @@ pub struct Rules {
     pub public: Option<Public>,
 }
 
-/// A `public` line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Public {
     /// The source of its public suffixes.
@@ -79,26 +78,22 @@ pub struct LineError {
     pub line: usize,
     /// Its text; a long one ends in `…`.
     pub text: String,
-    /// What is wrong with it.
     pub problem: Problem,
 }
 
 /// Why a file is not a rules file.
 #[derive(Debug, Error)]
 pub enum RulesError {
-    /// The file exceeds [`FILE_BYTES_MAX`].
     #[error(
         "admission rules {}: is larger than {FILE_BYTES_MAX} bytes; is this the right file?",
         path.display()
     )]
     TooLarge { path: PathBuf },
-    /// The file exceeds [`LINES_MAX`].
     #[error(
         "admission rules {}: has more than {LINES_MAX} lines; is this the right file?",
         path.display()
     )]
     TooManyLines { path: PathBuf },
-    /// Some lines are not rules.
     #[error("{}", in_lines(path, lines))]
     Malformed {
         path: PathBuf,
@@ -213,7 +208,6 @@ fn without_lines<K: Ord>(map: BTreeMap<K, (Limit, usize)>) -> BTreeMap<K, Limit>
         .collect()
 }
 
-/// The start of a line as text.
 fn shown(line: &[u8]) -> String {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let text = String::from_utf8_lossy(line.get(..TEXT_BYTES_SHOWN).unwrap_or(line));

@@ -64,19 +64,16 @@ pub struct Suffix<'name> {
 /// Why a file is not a public suffix list.
 #[derive(Debug, Error)]
 pub enum SuffixError {
-    /// The file exceeds [`FILE_BYTES_MAX`].
     #[error(
         "public suffix list {}: is larger than {FILE_BYTES_MAX} bytes; the list of publicsuffix.org is far smaller, is this the right file?",
         path.display()
     )]
     TooLarge { path: PathBuf },
-    /// A line that marks a section is missing or out of order.
     #[error(
         "public suffix list {}: the line `// {mark}` is missing or out of order; fetch the whole file from https://publicsuffix.org/list/ again",
         path.display()
     )]
     NoMark { path: PathBuf, mark: &'static str },
-    /// A rule is longer than [`RULE_BYTES_MAX`].
     #[error(
         "public suffix list {}: line {line} has a rule of more than {RULE_BYTES_MAX} bytes; fetch the file from https://publicsuffix.org/list/ again",
         path.display()
@@ -86,7 +83,6 @@ pub enum SuffixError {
         /// The line's number, from 1.
         line: usize,
     },
-    /// There are fewer than [`ICANN_RULES_MIN`] rules.
     #[error(
         "public suffix list {}: has {found} ICANN rules, fewer than {ICANN_RULES_MIN}; fetch the whole file from https://publicsuffix.org/list/ again",
         path.display()
@@ -96,13 +92,11 @@ pub enum SuffixError {
         /// Number of rules in the section of ICANN's domains.
         found: usize,
     },
-    /// The file is not UTF-8.
     #[error(
         "public suffix list {}: is not UTF-8; fetch the file from https://publicsuffix.org/list/ again",
         path.display()
     )]
     NotText { path: PathBuf },
-    /// A line is neither a comment nor a rule.
     #[error(
         "public suffix list {}: line {line} is not a rule: `{}`; correct it, or fetch the file from https://publicsuffix.org/list/ again",
         path.display(), escaped(rule.as_bytes(), RULE_BYTES_MAX)
@@ -111,16 +105,13 @@ pub enum SuffixError {
         path: PathBuf,
         /// The line's number, from 1.
         line: usize,
-        /// The text of the line.
         rule: String,
     },
-    /// The file has more than [`RULES_MAX`] rules.
     #[error(
         "public suffix list {}: has more than {RULES_MAX} rules; the list of publicsuffix.org has far fewer, is this the right file?",
         path.display()
     )]
     TooMany { path: PathBuf },
-    /// The file has no rules.
     #[error("public suffix list {}: has no rule; is this the right file?", path.display())]
     Empty { path: PathBuf },
 }
@@ -128,10 +119,8 @@ pub enum SuffixError {
 /// Why a name has no registered domain. The text is a sentence about the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum NoRegisteredDomain {
-    /// It is a public suffix, below which others register names.
     #[error("it is a public suffix, below which others register names")]
     PublicSuffix,
-    /// No rule of the list covers it.
     #[error("no rule of the public suffix list covers it")]
     UnknownSuffix,
 }

@@ -59,7 +59,6 @@ pub struct Waiter {
     pub named_by: NamedBy,
 }
 
-/// One source naming a name.
 #[derive(Debug, Clone, Copy)]
 pub struct Naming<'name> {
     /// The name, in canonical form.
@@ -342,7 +341,6 @@ impl Rank {
         }
     }
 
-    /// The name with this rank.
     pub fn name(&self) -> &str {
         &self.name
     }

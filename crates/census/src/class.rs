@@ -80,7 +80,6 @@ impl Class {
     }
 }
 
-/// A value for each class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PerClass<T> {
     /// Value of [`Class::Living`].
@@ -94,7 +93,6 @@ pub struct PerClass<T> {
 }
 
 impl<T> PerClass<T> {
-    /// Calls `of` for each class.
     pub fn each(mut of: impl FnMut(Class) -> T) -> Self {
         Self {
             living: of(Class::Living),
@@ -104,7 +102,6 @@ impl<T> PerClass<T> {
         }
     }
 
-    /// The value of a class.
     pub fn of(&self, class: Class) -> &T {
         match class {
             Class::Living => &self.living,

@@ -78,11 +78,7 @@ pub enum Turn {
     /// It is checked as if there were no group.
     Ordinary,
     /// It is checked and counts for its group: store [`Group::asked_since`] and [`Group::asked`].
-    Counted {
-        since: Timestamp,
-        /// Checks in it, including this one.
-        asked: u32,
-    },
+    Counted { since: Timestamp, asked: u32 },
     /// It is not checked now.
     PutOff {
         /// When it is due again; at most the longest interval away.

@@ -35,7 +35,6 @@ pub struct Taken {
 /// A source that grew too fast.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pause {
-    /// Since when it is paused.
     pub since: Timestamp,
     /// Number of names at that time.
     pub names: u64,

@@ -200,7 +200,6 @@ pub struct Record {
     pub instance: Instance,
     /// When its name was added.
     pub first_seen: Timestamp,
-    /// When it was last alive.
     pub last_alive: Option<Timestamp>,
     /// Time of the last verdict.
     pub last_checked: Option<Timestamp>,

@@ -9,13 +9,11 @@ use std::time::Duration;
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// This time plus `duration`.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis(duration)))
     }
 
-    /// This time minus `duration`.
     #[must_use]
     pub fn minus(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(millis(duration)))

@@ -15,7 +15,6 @@ use crate::time::{Calendar, Timestamp};
 
 #[derive(Debug, Clone, Copy)]
 pub enum Subject<'s> {
-    /// A host with a row.
     Known(&'s Record, Facts<'s>),
     /// A name for which there was no room.
     Waiting,
@@ -32,7 +31,6 @@ pub struct Facts<'f> {
     pub target_is_alive: bool,
     /// Its group. `None` until it is grouped.
     pub group: Option<&'f Group>,
-    /// Its place in its group.
     pub place: Place,
     /// The result of its last check.
     pub last: Option<Found>,
@@ -68,11 +66,9 @@ pub enum Reason<'r> {
     },
     /// Its name is no longer valid.
     Parked,
-    /// The operator denied its group.
     GroupDenied,
     /// Its group is over the threshold, and there is no decision about it.
     GroupHeld {
-        /// Number of hosts in the group.
         hosts: u64,
     },
     /// Another crawler found it alive, and no check of ours has yet. Only former versions imported
@@ -82,9 +78,7 @@ pub enum Reason<'r> {
     Hidden,
     /// A server is there, and has refused all checks so far.
     RefusesSoFar,
-    /// It has no verdict yet.
     NeverJudged {
-        /// When it is checked next.
         due: Option<Timestamp>,
     },
     /// It answered 410.
@@ -110,7 +104,6 @@ pub enum Reason<'r> {
     },
     /// It was alive too long ago (invariant I11).
     Stale {
-        /// When it was last alive.
         last_alive: Timestamp,
     },
     /// [`Subject::Waiting`]

@@ -13,9 +13,7 @@ pub(crate) const BUFFER_BYTES: usize = 64 * 1024;
 /// Whether a file has a companion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Packing {
-    /// No, because it is small.
     None,
-    /// A `.gz` file.
     Gzip,
 }
 

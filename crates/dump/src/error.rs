@@ -12,7 +12,6 @@ pub enum DumpError {
     /// order.
     #[error("the names for the dump came out of order at `{name}`; please report this")]
     OutOfOrder { name: String },
-    /// An earlier error occurred, and the caller ignored it.
     #[error("the dump was given up after an earlier error; please report this")]
     GivenUp,
 }

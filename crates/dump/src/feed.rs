@@ -68,12 +68,10 @@ impl About {
     }
 }
 
-/// A dump in a feed.
 #[derive(Debug)]
 struct Entry {
     time: Moment,
     title: String,
-    /// Number of hosts in the list.
     hosts: u64,
     /// Kinds of change, each with its hosts.
     groups: Vec<(&'static str, Vec<Named>)>,
@@ -158,7 +156,6 @@ fn entry(section: &Section) -> Entry {
 /// The host of a change, if the change is of this kind.
 type OfKind = fn(&Change) -> Option<Named>;
 
-/// In the order of an entry.
 const KINDS: [(&str, OfKind); 4] = [
     ("New", |change| match change {
         Change::Appeared(row) => Some(shown(row)),

@@ -50,10 +50,8 @@ const NO_CHECKSUM: [u8; CHECKSUM_BYTES] = [0; CHECKSUM_BYTES];
 /// Bytes of a secret key: three marks, parameters of a passphrase, id, both halves, checksum.
 const SECRET_BYTES: usize = 3 * 2 + PASSPHRASE_BYTES + ID_BYTES + 64 + CHECKSUM_BYTES;
 
-/// How an unsigned comment begins.
 const UNTRUSTED: &str = "untrusted comment: ";
 
-/// How a signed comment begins.
 const TRUSTED: &str = "trusted comment: ";
 
 /// A secret key of minisign without a passphrase: nobody can enter one when a daemon starts.
@@ -79,7 +77,6 @@ pub enum NoKey {
         "has a passphrase, and nobody can enter it here: remove the passphrase with `minisign -C -W`"
     )]
     Passphrase,
-    /// The checksum or the halves don't match.
     #[error("is damaged")]
     Damaged,
 }
@@ -144,7 +141,6 @@ impl SigningKey {
         ))
     }
 
-    /// Parses the content of a key file.
     fn parse(content: &str) -> Result<Self, NoKey> {
         let line = content
             .strip_prefix(UNTRUSTED)

@@ -19,13 +19,11 @@ use crate::wire::text_name::TextName;
 #[derive(Debug, Clone)]
 pub struct GatewayClient(Client<Request>);
 
-/// The result of an `open`.
 #[derive(Debug)]
 pub enum Opened {
     /// The host accepted a connection; the egress directory is there.
     Ready(Egress),
     Unreachable {
-        /// One of the gateway's reasons.
         reason: DeadReason,
         /// The exact cause for people, escaped.
         detail: String,
@@ -40,7 +38,6 @@ pub enum Opened {
         /// Shortest wait before the next try.
         retry_after: Duration,
     },
-    /// We have no network at all.
     Offline,
 }
 
@@ -54,7 +51,6 @@ pub enum Looked {
         /// Shortest wait before the next try.
         retry_after: Duration,
     },
-    /// We have no network at all.
     Offline,
 }
 
@@ -70,17 +66,14 @@ pub struct Egress {
 /// Why the gateway gave no usable answer.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// Nothing listens at the control socket.
     #[error("the gateway can't be reached: start it; its log says why it ended")]
     NotThere(#[source] io::Error),
-    /// The connection broke or ended before the answer.
     #[error(
         "the gateway closed the connection: if it is not running, start it; its log says why it ended"
     )]
     BrokenOff(#[source] WireError),
     #[error("the gateway did not answer in time: if it hangs, restart it")]
     Timeout,
-    /// The answer was not understood, or does not belong to this request.
     #[error("the gateway's answer was not understood")]
     Protocol(#[source] Option<WireError>),
     /// The gateway did not understand us, or the check's id is in use.

@@ -120,7 +120,6 @@ impl Drop for Egress {
     }
 }
 
-/// The data for each connection.
 struct Destination {
     host: Host,
     pinned: SocketAddr,

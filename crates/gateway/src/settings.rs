@@ -152,13 +152,10 @@ impl Paces {
 /// Why a setting can't be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SettingsError {
-    /// `pace_divisor` is 0.
     #[error("pace_divisor must be at least 1")]
     DivisorZero,
-    /// A timeout, a budget or `open_max` is 0.
     #[error("time-outs, budgets and open_max must be more than 0")]
     Zero,
-    /// The egress socket's path would not fit a socket address.
     #[error("the egress directory's path is longer than {EGRESS_ROOT_BYTES_MAX} bytes")]
     PathTooLong,
 }

@@ -74,7 +74,6 @@ pub enum Frame {
 /// Why a request to the launcher failed.
 #[derive(Debug, Error)]
 pub enum ClientError {
-    /// No launcher listens on the socket.
     #[error("the launcher can't be reached: start it; its log says why it ended")]
     Connect(#[source] io::Error),
     /// The connection broke before the last frame or the answer: the launcher is gone.
@@ -82,17 +81,14 @@ pub enum ClientError {
         "the connection to the launcher broke: if it is not running, start it; its log says why it ended"
     )]
     Broken(#[source] io::Error),
-    /// The launcher did not answer within this time.
     #[error("no answer from the launcher within {0:?}: if it hangs, restart it")]
     TimedOut(Duration),
     /// The bytes do not follow the wire format: launcher and orchestrator are of different
     /// versions.
     #[error("the launcher's answer was not understood: {0}")]
     Garbled(String),
-    /// The last frame was already read.
     #[error("the container has ended, and its end was reported before")]
     Over,
-    /// The launcher could not do what the request asks.
     #[error("the launcher: {}", .0.message)]
     Fault(LaunchFault),
 }
@@ -129,9 +125,6 @@ impl LauncherClient {
     }
 
     /// Ends a check's container. Returns whether there was one.
-    ///
-    /// # Errors
-    /// Fails if the launcher can't be reached or does not answer.
     pub async fn kill(&self, check: &CheckId) -> Result<bool, ClientError> {
         let request = Request::Kill {
             check: check.clone(),
@@ -157,10 +150,6 @@ impl LauncherClient {
         }
     }
 
-    /// The launcher's own status.
-    ///
-    /// # Errors
-    /// Fails if the launcher can't be reached or does not answer.
     pub async fn status(&self) -> Result<Status, ClientError> {
         match self.ask(&Request::Status {}).await? {
             Answer::Status(status) => Ok(status),

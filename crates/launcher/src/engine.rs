@@ -47,7 +47,6 @@ pub trait Engine: Send + Sync + 'static {
         image: &str,
     ) -> impl Future<Output = Result<Option<String>, EngineError>> + Send;
 
-    /// Whether there is a volume of this name.
     fn volume_present(
         &self,
         volume: &str,
@@ -74,7 +73,6 @@ pub trait Engine: Send + Sync + 'static {
     /// The exit code of a started container. Waits until the container has ended.
     fn wait(&self, id: &ContainerId) -> impl Future<Output = Result<i64, EngineError>> + Send;
 
-    /// Sends SIGKILL to a container.
     fn kill(&self, id: &ContainerId) -> impl Future<Output = Result<(), EngineError>> + Send;
 
     /// Removes a container, running or not. Succeeds if there is no such container.
@@ -97,7 +95,6 @@ impl fmt::Display for ContainerId {
     }
 }
 
-/// A container that was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created {
     pub id: ContainerId,
@@ -158,7 +155,6 @@ pub enum Chunk {
     Stderr(Bytes),
 }
 
-/// A container in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
     pub id: ContainerId,
@@ -168,43 +164,29 @@ pub struct Listed {
 /// Why a call to the engine failed: always our fault, never a host's.
 #[derive(Debug, Error)]
 pub enum EngineError {
-    /// No engine listens, or the connection broke.
     #[error("{call}: the engine can't be reached")]
     Down {
-        /// The name of the failed call.
         call: &'static str,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Nothing listens at the socket.
     #[error("{call}: no engine at {}: {why}", path.display())]
     NoSocket {
-        /// The name of the failed call.
         call: &'static str,
         path: PathBuf,
-        /// The cause, and what to do.
         why: String,
     },
-    /// The engine did not answer in time.
     #[error("{call}: no answer from the engine within {limit:?}")]
-    TimedOut {
-        /// The name of the failed call.
-        call: &'static str,
-        limit: Duration,
-    },
+    TimedOut { call: &'static str, limit: Duration },
     /// The engine refused the call. The status code is used only for a missing image, because the
     /// engines differ: Docker answers 404 where Podman answers 500.
     #[error("{call}: the engine refused")]
     Refused {
-        /// The name of the failed call.
         call: &'static str,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The engine's answer was not understood.
     #[error("{call}: the engine's answer was not understood")]
     Garbled {
-        /// The name of the failed call.
         call: &'static str,
-        /// What was wrong with the answer.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }

@@ -48,7 +48,6 @@ pub struct Settings {
     pub sweep_interval: Duration,
 }
 
-/// Where the egress directories are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EgressSource {
     /// In a named volume of the engine: the usual way.

@@ -81,14 +81,13 @@ impl FrameKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
-    /// Answers `kill`.
     Killed {
         /// Whether there was such a check.
         found: bool,
     },
-    /// Answers `list`.
-    List { checks: Vec<CheckId> },
-    /// Answers `status`.
+    List {
+        checks: Vec<CheckId>,
+    },
     Status(Status),
     /// Answers a request that is malformed, or during which the engine failed.
     Fault(LaunchFault),

@@ -17,7 +17,6 @@ use tokio::time::{Interval, MissedTickBehavior};
 pub enum BindError {
     #[error("another process listens at {}", .0.display())]
     InUse(PathBuf),
-    /// The file system or the kernel returned an error.
     #[error("can't listen at {}", path.display())]
     Io { path: PathBuf, source: io::Error },
 }

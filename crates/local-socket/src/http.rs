@@ -31,7 +31,6 @@ pub struct HttpLimits {
 /// so they can be logged.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    /// The client sent no request, or disconnected.
     #[error("the connection broke")]
     Broken(#[from] hyper::Error),
     #[error("not finished within {0:?}")]

@@ -19,7 +19,6 @@ pub struct LineLimits {
 /// Why a line was not sent, or none was received.
 #[derive(Debug, Error)]
 pub enum WireError {
-    /// No process listens at the socket, or permission is missing.
     #[error("can't connect to {}: {error}", path.display())]
     Connect { path: PathBuf, error: io::Error },
     #[error("the connection broke")]
@@ -48,9 +47,6 @@ pub(crate) async fn within<T>(
 /// Reads a line and returns it without its newline. The bytes after it stay in `reader`.
 ///
 /// Not cancel safe: a partly read line is lost.
-///
-/// # Errors
-/// See [`WireError`]. The connection can't be used after an error.
 pub async fn read_line<R>(reader: &mut R, limits: LineLimits) -> Result<Vec<u8>, WireError>
 where
     R: AsyncBufRead + Unpin,

@@ -13,7 +13,6 @@ use thiserror::Error;
 #[serde(try_from = "String", into = "String")]
 pub struct CheckId(Box<str>);
 
-/// The text is not 32 lower-case hexadecimal digits.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("a check id is 32 lower-case hexadecimal digits")]
 pub struct CheckIdError;

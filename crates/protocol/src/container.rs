@@ -21,7 +21,6 @@ pub struct End {
 #[serde(rename_all = "snake_case")]
 pub enum Killed {
     Deadline,
-    /// A `kill` request.
     Asked,
 }
 
@@ -34,7 +33,6 @@ pub struct LaunchFault {
     pub message: String,
 }
 
-/// The kinds of launch faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultKind {
@@ -43,7 +41,6 @@ pub enum FaultKind {
     EngineDown,
     /// The engine answered this launch with an error.
     EngineError,
-    /// The checker image is missing.
     ImageMissing,
     /// The probe found a required limit that is not in force. No check runs until it is.
     NotConfined,

@@ -22,7 +22,6 @@ pub enum Family {
 }
 
 impl Family {
-    /// The family of an address.
     pub fn of(address: IpAddr) -> Self {
         if address.is_ipv4() {
             Self::V4
@@ -121,6 +120,5 @@ pub enum FailedSide {
 pub enum Budget {
     Bytes,
     Connections,
-    /// Time since `open`.
     Time,
 }

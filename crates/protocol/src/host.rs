@@ -28,19 +28,15 @@ pub struct Host(Box<str>);
 /// Why a text is no host name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HostError {
-    /// The text is empty, or only a dot.
     #[error("it is empty")]
     Empty,
-    /// The text or its A-label form is over 253 bytes.
     #[error("it is longer than 253 bytes")]
     TooLong,
-    /// An IPv4 or IPv6 address.
     #[error("it is an IP address, not a name")]
     Address,
     /// The text has a port, a scheme, a path or a user part.
     #[error("it has more than a host name (a scheme, port, path or user part)")]
     MoreThanAHost,
-    /// The name has one label, such as `localhost`.
     #[error("it has only one label")]
     SingleLabel,
     #[error("it is not a valid internationalised domain name")]
@@ -49,9 +45,6 @@ pub enum HostError {
 
 impl Host {
     /// Parses a name. Ignores case and one trailing dot, and turns U-labels into A-labels.
-    ///
-    /// # Errors
-    /// Why the text is no name. Nothing is repaired beyond the canonical form.
     pub fn parse(text: &str) -> Result<Self, HostError> {
         let name = canonical_name(text)?;
         if name.contains('.') {

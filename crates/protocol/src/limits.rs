@@ -22,7 +22,6 @@ pub const STDERR_BYTES_KEPT: usize = 1024;
 /// Names in all `peers` lines of a check. The longest list seen in practice had 70 000.
 pub const PEERS_MAX: u64 = 250_000;
 
-/// Names in one `peers` line.
 pub const PEERS_PER_LINE_MAX: usize = 500;
 
 /// Bytes of one `peers` line: less than [`LINE_BYTES_MAX`], so that a full line is never a breach.

@@ -15,7 +15,6 @@ use crate::limits;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListOrder {
-    /// Its path on the host.
     pub path: ListPath,
     pub format: ListFormat,
     /// Most names that are reported, at most [`limits::PEERS_MAX`]. The lines of a suffix list or a
@@ -72,7 +71,6 @@ impl fmt::Display for ListFormat {
     }
 }
 
-/// The text names no format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("is not a format: use lines, json, ndjson, csv, suffixes or proof")]
 pub struct UnknownFormat;
@@ -97,13 +95,10 @@ pub struct ListPath(String);
 /// Why a text is no path of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ListPathError {
-    /// The path is too long.
     #[error("is longer than {} bytes", limits::LIST_PATH_BYTES_MAX)]
     TooLong,
-    /// The path does not begin with one slash.
     #[error("does not begin with a single `/`")]
     NotAPath,
-    /// The path holds a character that it must not have.
     #[error(
         "contains a character that a path can't have: a space, a backslash, `#`, or one beyond ASCII (write it percent-encoded)"
     )]
@@ -164,7 +159,6 @@ impl From<ListPath> for String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ListOutcome {
-    /// It was read to its end.
     Complete,
     /// It was read up to one of our bounds.
     Truncated,

@@ -35,7 +35,6 @@ pub struct CheckOrder {
 }
 
 impl CheckOrder {
-    /// The order of a check.
     pub fn check(contact: impl Into<String>, peers: AskPeers) -> Self {
         Self {
             contact: contact.into(),

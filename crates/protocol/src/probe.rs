@@ -107,10 +107,8 @@ impl ProbeReport {
 /// Why a text is no probe report.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeReportError {
-    /// The text or one of its lists is over its bound.
     #[error("the report is too long")]
     TooLong,
-    /// The text is no such object.
     #[error("the report has an invalid form")]
     Form(#[from] serde_json::Error),
 }

@@ -10,17 +10,14 @@ use thiserror::Error;
 /// otherwise.
 #[derive(Debug, Error)]
 pub enum TreeError {
-    /// The public folder does not exist, or is not a folder.
     #[error("public folder {}: not found; create it, or mount the public volume there", folder.display())]
     NoFolder { folder: PathBuf, source: io::Error },
-    /// The public folder is not writable.
     #[error(
         "public folder {}: can't be written ({source}); {}",
         folder.display(),
         advice(folder, source).unwrap_or_else(|| "give it to the user who runs fedicensus, or mount the volume writable".to_owned())
     )]
     Unwritable { folder: PathBuf, source: io::Error },
-    /// The disk is full, or the quota is used up.
     #[error("{}: no room left for the new dump; free some space", path.display())]
     DiskFull {
         /// The file that was being written.
@@ -33,7 +30,6 @@ pub enum TreeError {
         doing: &'static str,
         source: io::Error,
     },
-    /// [`crate::Cancel::cancel`] was called.
     #[error("the census is ending")]
     Cancelled,
 }

@@ -66,7 +66,6 @@ pub fn current(public: &Path) -> PathBuf {
     public.join(LINK)
 }
 
-/// The published tree.
 pub(crate) fn published(public: &Path) -> Option<PathBuf> {
     let name = fs::read_link(current(public)).ok()?;
     Some(public.join(name)).filter(|tree| tree.is_dir())

@@ -11,7 +11,6 @@ use super::*;
 
 static LONG: [u8; 200_000] = [7; 200_000];
 
-/// A public folder.
 struct Public(tempfile::TempDir);
 
 impl Public {

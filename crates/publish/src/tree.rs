@@ -121,7 +121,6 @@ impl Tree {
         })
     }
 
-    /// Opens a file for reading.
     pub fn open(&self, place: &str) -> Result<fs::File, TreeError> {
         fs::File::open(self.path(place))
             .map_err(|source| self.failed(place, "reading back", source))

@@ -40,22 +40,17 @@ pub struct PeersSummary {
 /// A breach of the wire's rules.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Breach {
-    /// A bound of the stream.
     #[error(transparent)]
     Line(#[from] LineBreach),
-    /// A line is not one JSON object with one known key.
     #[error("a line is not an event")]
     NotAnEvent,
     /// A text or a list in an event is too long, or a reason is one that a checker may not report.
     #[error("an event is out of bounds")]
     OutOfBounds,
-    /// The first line is no `hello` of this protocol.
     #[error("the first line is not this protocol's hello")]
     NoHello,
-    /// An event is not allowed at its place.
     #[error("an event is out of order")]
     OutOfOrder,
-    /// More names than a list may have.
     #[error("more than {PEERS_MAX} peers")]
     TooManyPeers,
     #[error("too much on stderr")]
@@ -198,9 +193,6 @@ impl Report {
 
 /// The verdict about the host, from the checker's finding, how the container ended (`None` if we
 /// ended it for a breach), and the gateway's account.
-///
-/// # Errors
-/// A fault, if one of the three shows that the failure was ours.
 pub fn conclude(
     report: &Report,
     end: Option<End>,

@@ -9,14 +9,12 @@ use protocol::{DeliveryOrder, Event, MessageOutcome, UnpostedReason};
 use crate::check::Breach;
 use crate::run::{Failure, Reading};
 
-/// The events of a delivery.
 #[derive(Debug)]
 pub struct DeliveryReport {
     messages: usize,
     outcomes: Vec<MessageOutcome>,
 }
 
-/// The result of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Delivery {
     /// An outcome for each message, in the same order.

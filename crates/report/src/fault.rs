@@ -6,21 +6,18 @@ use thiserror::Error;
 /// Why a container's report is worthless, not because of its host.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReportFault {
-    /// The container printed no `hello`: a broken checker image.
     #[error(
         "the checker printed nothing that this version understands (exit code {exit_code}); build the checker's image of this version. stderr: {stderr}"
     )]
     NoHello {
         /// Its exit code; 0 if it was killed.
         exit_code: i64,
-        /// The start of its stderr, escaped.
         stderr: String,
     },
     /// The checker exited with 0, but its finding did not arrive: the engine cut its output off, or
     /// the checker was made to leave it out.
     #[error("the checker exited with 0, but its finding did not arrive")]
     OutputLost,
-    /// The checker reported a finding without having reached the host.
     #[error("the checker reported without a connection to the host")]
     NoConnection,
     /// The gateway lost its network during the check, or closed a connection itself.

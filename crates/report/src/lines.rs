@@ -17,13 +17,10 @@ pub struct Lines {
 /// A breach of the stream's bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LineBreach {
-    /// A line is over its bound.
     #[error("a line is longer than {LINE_BYTES_MAX} bytes")]
     LineTooLong,
-    /// The stream is over its bound.
     #[error("stdout is longer than {STDOUT_BYTES_MAX} bytes")]
     StreamTooLong,
-    /// The stream ended within a line.
     #[error("the last line has no newline")]
     Unfinished,
 }

@@ -55,7 +55,6 @@ pub enum Outcome {
     Unread(Unread),
 }
 
-/// A list that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamesRead {
     pub names: BTreeSet<Host>,
@@ -68,7 +67,6 @@ pub struct NamesRead {
 /// Why a source was not read this time. This proves nothing about the host as an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unread {
-    /// The reason that the checker reported.
     #[error("{}", words(*.reason, *.status, .to.as_deref()))]
     Unlisted {
         reason: UnlistedReason,
@@ -76,24 +74,17 @@ pub enum Unread {
         status: Option<u16>,
         to: Option<String>,
     },
-    /// The list holds no name at all.
     #[error("it has no names ({dropped} other elements); is its format right?")]
-    Empty {
-        /// Elements that were no name.
-        dropped: u64,
-    },
-    /// The text was not read to its end.
+    Empty { dropped: u64 },
     #[error("it was not read to its end: it has more than {bytes_max} bytes, or is too slow")]
     Truncated {
         /// Most bytes of such a text.
         bytes_max: usize,
     },
-    /// The answer was too large on the wire.
     #[error(
         "it takes more than {EGRESS_BYTES_DOWN_MAX} bytes on the wire; ask its owner for compression"
     )]
     TooLarge,
-    /// The container printed something that list mode does not allow.
     #[error("the checker broke the rules of list mode: {0}")]
     Breach(Breach),
     /// The container printed too little, or did not use its egress socket as a checker does.

@@ -12,7 +12,6 @@ use protocol::{Event, Host, WalkOutcome};
 use crate::check::Breach;
 use crate::run::{Failure, Reading};
 
-/// The events of a walk.
 #[derive(Debug, Default)]
 pub struct WalkReport {
     names_told: u64,
@@ -20,7 +19,6 @@ pub struct WalkReport {
     end: Option<Walk>,
 }
 
-/// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walk {
     /// How it ended. Also [`WalkOutcome::Unresponsive`] if the container broke off or broke the

@@ -31,7 +31,6 @@ pub enum Command {
     /// Take at most this many due hosts of each class, the longest due first. Answered by
     /// [`crate::Event::Taken`] or [`crate::Event::StoreFailed`].
     Take {
-        /// Number of hosts by class.
         wanted: PerClass<u32>,
     },
     /// Take this host regardless of its due time. Answered by [`crate::Event::TakenOne`] or
@@ -48,9 +47,7 @@ pub enum Command {
     },
     /// Write a verdict. Answered by [`crate::Event::Written`].
     CommitVerdict {
-        /// The record as it was taken.
         record: Box<Record>,
-        /// The result of the check.
         verdict: Verdict,
     },
     /// Release a host without a verdict. Answered by [`crate::Event::Written`].
@@ -64,7 +61,6 @@ pub enum Command {
         /// Whether a list that lost too many names is published.
         force: Force,
     },
-    /// Report this to the operator.
     Report(Notice),
 }
 

@@ -20,7 +20,6 @@ pub use crate::demand::in_progress::SlotDemand;
 pub enum Event {
     /// Time has passed. Sent at [`crate::Scheduler::wakes_at`], or earlier.
     Tick,
-    /// The machine's pressure was measured.
     Pressure(Pressure),
     /// The clock was set, or this machine slept.
     ClockSet,
@@ -42,7 +41,10 @@ pub enum Event {
         not_admitted: Vec<NotAdmitted>,
     },
     /// A host was taken regardless of its due time, and is in flight from now on.
-    TakenOne { taken: Taken, trigger: Trigger },
+    TakenOne {
+        taken: Taken,
+        trigger: Trigger,
+    },
     /// A canary can't be checked: it is being checked already, or the rules forbid it.
     CanaryRefused {
         /// What its check should have shown to work.
@@ -50,32 +52,45 @@ pub enum Event {
         left: usize,
     },
     /// Due hosts could not be counted or taken.
-    StoreFailed { what: String },
+    StoreFailed {
+        what: String,
+    },
     /// The gateway has answered, or the name led nowhere, so it is known whether the check needs a
     /// slot. A check that was deferred before that reports nothing.
     Opened {
         check: CheckNumber,
-        /// Whether it needs a slot.
         demand: SlotDemand,
     },
     /// A reading, not a check, wants a slot.
-    SlotWanted { reading: u64 },
+    SlotWanted {
+        reading: u64,
+    },
     /// The reading ended, or no longer waits.
-    SlotReturned { reading: u64 },
-    /// A container gave its first output.
-    FirstOutput { check: CheckNumber },
+    SlotReturned {
+        reading: u64,
+    },
+    FirstOutput {
+        check: CheckNumber,
+    },
     CheckEnded {
         check: CheckNumber,
         outcome: CheckOutcome,
     },
     /// A host's row was written, or could not be.
-    Written { host: Host, outcome: WriteOutcome },
+    Written {
+        host: Host,
+        outcome: WriteOutcome,
+    },
     /// Answers [`crate::Command::AskParts`].
     PartStatus(Result<(), String>),
     /// A part that every check needs does not work.
-    PartFailed { what: String },
+    PartFailed {
+        what: String,
+    },
     /// The host's owner opted out, and the store knows.
-    OptedOut { host: Host },
+    OptedOut {
+        host: Host,
+    },
     /// A host that may be on the list withdrew otherwise than by a check, and the store knows.
     Withdrawn,
     /// The operator wants a list published now.

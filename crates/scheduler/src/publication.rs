@@ -31,18 +31,15 @@ const THROTTLE_FOR: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastList {
     pub names: u64,
-    /// When it was made.
     pub at: Timestamp,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// The list and the pages.
     Full,
     /// The list. The pages follow, unless the list is held back and no host had to leave the
     /// current one: then the pages already show the current list, and are recent.
     ListFirst,
-    /// The pages of the current list.
     Pages,
 }
 
@@ -58,14 +55,12 @@ pub enum Force {
 pub enum PublishAgain {
     Nothing,
     Pages,
-    /// The list and the pages.
     Everything,
 }
 
 /// The publication in progress, the next one, and queued requests.
 #[derive(Debug)]
 pub(crate) struct Publication {
-    /// When the one in progress began.
     began: Option<Timestamp>,
     next: Timestamp,
     /// When failed pages are tried again, without the list.

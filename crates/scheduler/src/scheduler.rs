@@ -113,7 +113,6 @@ enum Failure {
         record: Box<Record>,
         what: String,
         lately: Lately,
-        /// Counted faults before this one.
         faults: u32,
     },
 }
@@ -121,13 +120,11 @@ enum Failure {
 /// Why no more containers run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Hosts wait for a slot.
     Slots,
     /// The gateway has no dial to spare.
     Dials,
     /// Hosts that are due wait for their paces.
     Paces,
-    /// No more hosts are due.
     Due,
 }
 

@@ -68,7 +68,6 @@ fn main() -> anyhow::Result<()> {
     Ok(tree.publish()?)
 }
 
-/// One of `all`, chosen by a pseudorandom number.
 fn one_of<T: Copy>(all: &[T], chance: u64) -> Option<T> {
     let at = usize::try_from(chance)
         .unwrap_or(0)

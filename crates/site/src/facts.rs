@@ -14,7 +14,6 @@ pub type ByState = BTreeMap<StateName, u64>;
 /// The facts about the whole census that the pages show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
-    /// When the pages were made.
     pub made: Moment,
     /// When the rows of the list were read. Earlier than `made` while a new list is held back.
     pub rows_read: Moment,
@@ -58,7 +57,6 @@ pub enum Intake {
 /// Whether readers can be notified of changes by Web Push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Push {
-    /// `/subscribe` is answered.
     Open,
     Closed,
 }

@@ -64,7 +64,6 @@ pub(crate) fn fit(mut days: Vec<Day>) -> Vec<Day> {
     days
 }
 
-/// One point of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Point {
     pub(crate) day: Date,

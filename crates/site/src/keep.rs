@@ -64,7 +64,6 @@ pub fn keep<E: From<TreeError>>(
     Ok(tree.pack(LIST)?)
 }
 
-/// The host in a line of the list.
 fn host_of(line: &str) -> &str {
     line.split('\t').next().unwrap_or_default()
 }

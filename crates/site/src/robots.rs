@@ -40,7 +40,6 @@ pub(crate) fn sitemap(facts: &Facts, pages: &[Software]) -> Option<String> {
     Some(xml)
 }
 
-/// An example file to copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Example {
     /// The effect, as a heading.

@@ -63,7 +63,6 @@ impl Candidates {
     }
 }
 
-/// A software with a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Software {
     pub(crate) name: String,

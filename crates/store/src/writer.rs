@@ -75,9 +75,6 @@ impl Writer {
     ///
     /// An opt-out by an owner or a moderator, or a hold, that was made since the check began
     /// remains in force: see [`Committed::overruled`].
-    ///
-    /// # Errors
-    /// [`StoreError::Unknown`] if the host has no row, or a database error.
     pub async fn commit(&self, change: Change) -> Result<Committed, StoreError> {
         self.call(move |c| commit::commit(c, &change)).await
     }
@@ -85,9 +82,6 @@ impl Writer {
     /// Ends a check without a verdict (deferred, offline, fault, unconfirmed, interrupted): the
     /// host is no longer in flight and is due at `due`, unless it is never checked. `note` replaces
     /// the last one, for explanations; it is cut at 300 bytes.
-    ///
-    /// # Errors
-    /// [`StoreError::Unknown`] if the host has no row, or a database error.
     pub async fn release(
         &self,
         host: &Host,
@@ -101,9 +95,6 @@ impl Writer {
 
     /// Counts a fault that affected only this host's check. Returns the number of consecutive
     /// faults. A verdict resets it.
-    ///
-    /// # Errors
-    /// [`StoreError::Unknown`] if the host has no row, or a database error.
     pub async fn count_fault(&self, host: &Host) -> Result<u32, StoreError> {
         let host = host.clone();
         self.call(move |c| commit::count_fault(c, &host)).await
@@ -280,9 +271,6 @@ impl Writer {
 
     /// Brings back due times that are further away than the longest interval, after a clock jump.
     /// Returns their number. Takes 2000 per transaction.
-    ///
-    /// # Errors
-    /// Fails on a database error; some due times may be brought back already.
     pub async fn clamp(&self, now: Timestamp, calendar: Calendar) -> Result<u64, StoreError> {
         let mut all = 0_u64;
         loop {

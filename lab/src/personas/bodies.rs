@@ -56,7 +56,6 @@ fn bomb() -> Answer {
     Answer::make(|_| Answer::json_bytes(BOMB.clone()).with("Content-Encoding", "gzip"))
 }
 
-/// A persona with this answer as its document.
 fn persona(
     table: &mut Table,
     name: &str,

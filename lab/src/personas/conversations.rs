@@ -257,7 +257,6 @@ fn account(id: &str, host: Option<&str>) -> Value {
     json!({"id": format!("{PRIVATE}a{id}"), "acct": handle, "note": PRIVATE, "discoverable": true})
 }
 
-/// A Mastodon post that this host published.
 fn post(id: &str, host: &str, account: Value) -> Value {
     json!({
         "id": format!("{PRIVATE}{id}"),
@@ -268,7 +267,6 @@ fn post(id: &str, host: &str, account: Value) -> Value {
     })
 }
 
-/// Adds a thread and favourites to a post.
 fn busy(post: Value) -> Value {
     with(
         with(post, "replies_count", json!(1)),

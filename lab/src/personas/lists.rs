@@ -42,7 +42,6 @@ pub const PROVING_HOST: &str = "says-so-itself.lab.test";
 
 pub const PROOF_PATH: &str = "/.well-known/fedicensus";
 
-/// The lines of its proof.
 pub const PROOF: [&str; 2] = ["# to whom it may concern", "fedicensus-proof=opt-out"];
 
 pub const PUSH_HOST: &str = "push.lab.test";

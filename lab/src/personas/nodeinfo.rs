@@ -23,7 +23,6 @@ pub(super) fn add(table: &mut Table) {
     challenges(table);
 }
 
-/// A persona with this well-known NodeInfo.
 fn pointed(
     table: &mut Table,
     name: &str,

@@ -22,7 +22,6 @@ pub(super) fn add(table: &mut Table) {
     stories(table);
 }
 
-/// A persona whose well-known NodeInfo redirects.
 fn persona(
     table: &mut Table,
     name: &str,

@@ -54,7 +54,6 @@ pub fn document(software: &str, version: &str) -> Value {
     document
 }
 
-/// Sets a member of an object.
 pub(super) fn set(object: &mut Value, key: &str, value: Value) {
     if let Some(members) = object.as_object_mut() {
         members.insert(key.to_owned(), value);
@@ -73,7 +72,6 @@ pub fn open_registrations(software: &str) -> Option<bool> {
     }
 }
 
-/// A flat list, as in Mastodon.
 pub fn flat<S: AsRef<str>>(peers: &[S]) -> Answer {
     let peers: Vec<&str> = peers.iter().map(AsRef::as_ref).collect();
     Answer::json(&json!(peers))

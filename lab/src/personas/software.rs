@@ -17,7 +17,6 @@ use crate::play::{Answer, Play};
 /// Named among blocked instances, never as a peer.
 const BLOCKED: &str = "blocked.lab-shapes.test";
 
-/// The target of Funkwhale's `next`.
 const ELSEWHERE: &str = "next-page.lab-shapes.test";
 
 pub(super) fn add(table: &mut Table) {

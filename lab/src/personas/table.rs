@@ -7,7 +7,6 @@ use super::shapes;
 use crate::expectation::Expectation;
 use crate::play::{Dns, Play};
 
-/// An instance in the lab.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Persona {
     pub host: Host,
@@ -15,7 +14,6 @@ pub struct Persona {
     /// The numbers of the facts about hostile and odd servers that it covers. Empty for ordinary
     /// software.
     pub facts: Vec<u8>,
-    /// Where its name is published.
     pub via: Via,
     /// What the census should find.
     pub expectation: Expectation,
@@ -27,9 +25,7 @@ pub struct Persona {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Via {
-    /// By the operator: it is the seed itself.
     Start,
-    /// In the seed's peers list.
     Seed,
     /// By one other persona only.
     Host(Host),
@@ -37,7 +33,6 @@ pub enum Via {
     Nobody,
 }
 
-/// Parses a name of the table.
 #[expect(
     clippy::expect_used,
     reason = "the table's names are constants, and a test parses all of them"
@@ -46,7 +41,6 @@ pub(crate) fn host(name: &str) -> Host {
     Host::parse(name).expect("invariant: the table's names are valid")
 }
 
-/// The table while it is built.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     pub(super) rows: Vec<Persona>,

@@ -31,7 +31,6 @@ pub(crate) struct Distance {
 }
 
 impl Distance {
-    /// The distance of this host.
     pub(crate) fn new(median: Duration, host: &str) -> Self {
         let bytes = host.bytes().map(u32::from);
         Self {

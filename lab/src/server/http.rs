@@ -28,7 +28,6 @@ const PIECES_MAX: u64 = 100_000;
 pub(crate) enum RequestError {
     #[error("the connection broke")]
     Io(#[from] io::Error),
-    /// It is not HTTP, or exceeds the limits.
     #[error("no request, or one above the lab's bounds")]
     Malformed,
 }
@@ -36,11 +35,8 @@ pub(crate) enum RequestError {
 /// What happens to the connection after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// The next request may follow.
     Keep,
-    /// It closes in an orderly way.
     Close,
-    /// It ends with a TCP reset.
     Reset,
 }
 

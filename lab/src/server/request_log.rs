@@ -23,7 +23,6 @@ const TEXT_BYTES_MAX: usize = 200;
 pub struct Entry {
     /// Milliseconds since the lab's start.
     pub ms: u64,
-    /// The name in the ClientHello.
     pub host: String,
     /// The method. Empty for the connection itself.
     pub method: String,
@@ -32,7 +31,6 @@ pub struct Entry {
     pub agent: String,
 }
 
-/// The log while it is written.
 #[derive(Debug)]
 pub(crate) struct RequestLog {
     begun: Instant,

@@ -68,7 +68,6 @@ impl Authority {
         })
     }
 
-    /// The authority's own certificate as PEM.
     pub(crate) fn pem(&self) -> String {
         self.ca.pem()
     }

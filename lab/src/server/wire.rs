@@ -30,7 +30,6 @@ impl Wire {
         self.pace = Some(pace);
     }
 
-    /// Ends this stream with a reset.
     pub(crate) fn reset_at_end(&self) -> io::Result<()> {
         self.tcp.set_zero_linger()
     }

@@ -52,7 +52,6 @@ pub enum GateError {
     /// The store can't return what the gate remembered.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store holds impossible counters.
     #[error("the database's counters of admissions: {0}")]
     Counters(#[from] RowError),
 }
@@ -93,9 +92,6 @@ pub fn candidate(host: Host, now: Timestamp, calendar: Calendar, jitter: Jitter)
 
 impl NameGate {
     /// Opens the gate: reads the files in force, and what the last process remembered.
-    ///
-    /// # Errors
-    /// The files can't be put in force, or the store fails.
     pub async fn open(writer: Writer, names: Names, files: Files) -> Result<Self, GateError> {
         let terms = files.read()?;
         let remembered = writer.remembered().await?;
@@ -231,9 +227,6 @@ impl NameGate {
 
     /// Admits the operator's names, due at once. They need no room, but names that the operator
     /// bans are refused.
-    ///
-    /// # Errors
-    /// A fault of ours; some of the names may be admitted already.
     pub async fn brought(
         &self,
         hosts: Vec<Host>,

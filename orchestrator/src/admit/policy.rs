@@ -89,7 +89,6 @@ impl SuffixPlace {
     }
 }
 
-/// The census's own list of public suffixes is unusable.
 #[derive(Debug, Error)]
 #[error(
     "{error}. Replace it (before the last update it was {}.old), or remove it to use the built-in list", path.display()
@@ -135,9 +134,6 @@ impl Files {
     }
 
     /// The deny-list only. Blocks.
-    ///
-    /// # Errors
-    /// It can't be read or has a line that is not a name.
     pub fn deny_list(&self) -> Result<DomainList, PolicyError> {
         domains(DENY, self.deny.as_deref())
     }
@@ -196,13 +192,11 @@ fn in_lines(errors: &[PolicyError]) -> String {
     lines.join("\n")
 }
 
-/// Why there is no policy.
 #[derive(Debug, Error)]
 pub enum PolicyError {
     /// The rules file can't be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The rules file is invalid.
     #[error(transparent)]
     Rules(#[from] RulesError),
     /// The list that the rules name, or that replaces it, is invalid.
@@ -211,7 +205,6 @@ pub enum PolicyError {
     /// A list of domains has invalid lines.
     #[error(transparent)]
     Domains(#[from] list::ListError),
-    /// The census's own list is invalid.
     #[error(transparent)]
     OwnSuffixes(#[from] OwnListError),
 }

@@ -9,7 +9,6 @@ use tokio::sync::mpsc;
 
 use crate::check::services::Services;
 
-/// One check of one host.
 #[derive(Debug)]
 pub struct Check {
     /// The scheduler's number of the check.

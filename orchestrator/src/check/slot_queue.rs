@@ -11,7 +11,6 @@ const SIGNALS_MAX: usize = 64;
 pub enum Signal {
     /// The gateway has answered for a check.
     Opened {
-        /// The check that was opened.
         check: CheckNumber,
         /// Whether the check needs a slot.
         demand: SlotDemand,
@@ -19,11 +18,7 @@ pub enum Signal {
         grant: oneshot::Sender<()>,
     },
     /// A check's container gave its first output.
-    FirstOutput {
-        /// The check whose container it is.
-        check: CheckNumber,
-    },
-    /// A reading wants a slot.
+    FirstOutput { check: CheckNumber },
     SlotWanted {
         /// Sent with the slot, dropped if the reading gets none.
         grant: oneshot::Sender<Lease>,

@@ -243,7 +243,6 @@ impl Steps {
         Ok(())
     }
 
-    /// `error` is why there is no verdict.
     fn end(&self, host: &Host, error: Option<&str>) -> anyhow::Result<()> {
         let Some(steps) = &self.collected else {
             return Ok(());

@@ -101,7 +101,6 @@ const PING_SECONDS_MAX: u32 = 300;
 /// Most messages that wait for a user in the storage.
 const WAITING_MAX: u32 = Limits::ORDINARY.messages;
 
-/// Sets a limit to `name=number`.
 fn limit(rules: &mut Rules, item: &str, name: &str, number: &str) -> Result<(), String> {
     let wrong = || {
         format!(

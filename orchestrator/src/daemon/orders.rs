@@ -13,10 +13,7 @@ pub enum Order {
     /// Names were admitted: look for due hosts.
     Look,
     /// The host's owner opted out, and the store has recorded it.
-    LeaveAlone {
-        /// The host that opted out.
-        host: Host,
-    },
+    LeaveAlone { host: Host },
     /// Publish a list soon: a host that may be on the current one withdrew, and the store knows.
     Unlist,
     /// Check this host now and report each step; the channel closes at the end.

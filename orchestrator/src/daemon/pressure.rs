@@ -132,7 +132,6 @@ impl Readings {
     }
 }
 
-/// `MemAvailable` of `meminfo`, which is in KiB.
 fn available_mib(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()

@@ -121,7 +121,6 @@ impl Daemon {
     }
 }
 
-/// What to publish again soon.
 fn again(done: &Done) -> PublishAgain {
     match &done.names {
         Ok(_names) => PublishAgain::Nothing,

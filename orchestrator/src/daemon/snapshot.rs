@@ -123,7 +123,6 @@ impl Live {
         }
     }
 
-    /// The state at `now`.
     pub fn state(&self, now: Timestamp) -> LiveState {
         let mut inner = self.lock();
         let since = now.minus(RATE_OVER);

@@ -64,9 +64,6 @@ fn or_failed(event: Result<Event, StoreError>, location: &Location) -> anyhow::R
 
 /// Counts due hosts, and measures the load if requested: the answer to
 /// [`scheduler::Command::CountDue`]. Blocks.
-///
-/// # Errors
-/// The database can't be read, which is a fault of ours.
 pub fn read_demand(
     reader: &Reader,
     now: Timestamp,
@@ -93,9 +90,6 @@ pub fn read_demand(
 }
 
 /// Reads how much work there is. Blocks.
-///
-/// # Errors
-/// The database can't be read, which is a fault of ours.
 pub fn read_load(reader: &Reader, now: Timestamp, calendar: Calendar) -> Result<Load, StoreError> {
     let ahead = now.plus(calendar.shortened(AHEAD));
     Ok(Load {

@@ -23,9 +23,7 @@ use protocol::{Host, ListFormat, ListOrder, ListPath};
 pub struct Source {
     /// Its name, which identifies it in the census.
     pub name: SourceName,
-    /// The host that serves it.
     pub host: Host,
-    /// Its path on the host.
     pub path: ListPath,
     pub format: ListFormat,
     pub interval: Duration,

@@ -73,13 +73,11 @@ impl<'a> Errand<'a> {
     }
 }
 
-/// How an errand ended.
 #[derive(Debug)]
 pub enum Ended<T> {
     Read(T),
     /// The host could not be reached. Whether it is alive is for its own check to find.
     Unreachable {
-        /// One of the gateway's reasons.
         reason: DeadReason,
         /// What exactly went wrong, for people; escaped.
         detail: String,

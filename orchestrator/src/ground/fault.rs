@@ -11,7 +11,6 @@ pub enum Fault {
     /// The gateway does not answer, or closed the connection in the middle of an answer.
     #[error("gateway: {0}")]
     Gateway(#[source] gateway::ClientError),
-    /// The gateway went away during the check.
     #[error(
         "the gateway was lost during the check: if it is not running, start it; its log says why it ended"
     )]
@@ -19,16 +18,13 @@ pub enum Fault {
     /// The launcher does not answer, or closed the connection in the middle of an answer.
     #[error("launcher: {0}")]
     Launcher(#[source] launcher::ClientError),
-    /// The launcher could not run the container.
     #[error("engine: {}", .0.message)]
     Launch(protocol::container::LaunchFault),
     /// The container's report shows a failure of ours.
     #[error(transparent)]
     Report(#[from] ReportFault),
-    /// The launcher did not end the check by its deadline.
     #[error("the launcher did not end the check in time: if it hangs, restart it")]
     Overdue,
-    /// The database rejects what a check learned.
     #[error("store: {0}")]
     Store(#[source] store::StoreError),
 }

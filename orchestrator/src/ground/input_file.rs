@@ -22,23 +22,18 @@ pub const DASH: &str = "-";
 /// Why a file was not read.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// The file can't be opened or read.
     #[error("{what} {}: can't be read ({source}); check the path and its permissions", path.display())]
     Unreadable {
         what: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    /// The path is a folder, a pipe or a device.
     #[error("{what} {}: is not a regular file; name a file", path.display())]
     NotAFile { what: &'static str, path: PathBuf },
 }
 
 /// Reads the first `bytes_max` bytes of the file at `path`, and one more if there is one. `what`
 /// names the expected content in errors.
-///
-/// # Errors
-/// The path is not a file, or it can't be read.
 pub fn read(what: &'static str, path: &Path, bytes_max: usize) -> Result<Vec<u8>, FileError> {
     let unreadable = |source| FileError::Unreadable {
         what,

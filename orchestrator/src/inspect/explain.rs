@@ -60,12 +60,10 @@ pub struct Explanation {
     pub history: Vec<Past>,
 }
 
-/// A verdict of the past.
 #[derive(Debug, Clone, Serialize)]
 pub struct Past {
     /// When it came in, RFC 3339.
     pub at: String,
-    /// The verdict in one word.
     pub verdict: String,
     pub reason: Option<String>,
 }
@@ -77,7 +75,6 @@ pub enum Entry<'e> {
     Known(&'e Stored),
     Waiting(&'e Waiter),
     Forgotten,
-    /// The census doesn't have it.
     Unknown,
 }
 

@@ -19,7 +19,6 @@ use crate::discover::lists::keep::pause_words;
 /// A part that does not answer within this time is unhealthy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// All of `status`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Status {
     pub version: String,
@@ -35,7 +34,6 @@ pub struct Status {
     pub groups_held: u64,
     /// Hosts held back in these groups.
     pub hosts_held_back: u64,
-    /// Groups that the operator denies.
     pub groups_denied: u64,
     /// Public lists that were read at least once.
     pub sources: Vec<SourceShown>,

@@ -146,7 +146,6 @@ mod tests {
         })
     }
 
-    /// The pages show what the database keeps.
     #[test]
     fn the_pages_have_room_for_all_days_and_software_that_the_database_keeps() {
         assert_eq!(store::DAYS_MAX.try_into(), Ok(site::history::DAYS_MAX));

@@ -169,13 +169,11 @@ impl Round<'_> {
     }
 }
 
-/// The list in a tree.
 struct List {
     /// The result once the tree is published.
     outcome: Result<u64, PublishError>,
     /// Whether it differs from the published one.
     is_changed: bool,
-    /// What is to be recorded.
     new: Option<New>,
 }
 

@@ -24,7 +24,6 @@ pub enum SigningError {
     /// The key in the data folder can't be used.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The operating system provides no random numbers for a new key.
     #[error("no key can be made: the operating system gives no random bytes ({0})")]
     NoChance(String),
 }

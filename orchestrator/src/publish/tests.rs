@@ -65,7 +65,6 @@ impl Stage {
         stage
     }
 
-    /// All due hosts are found alive.
     async fn find(&self, private: Private) {
         let alive = Verdict::Alive(Instance {
             private,
@@ -103,7 +102,6 @@ impl Stage {
         self.folder.path().join("public")
     }
 
-    /// The folder of the published files.
     fn published(&self) -> PathBuf {
         ::publish::current(&self.public())
     }
@@ -163,7 +161,6 @@ impl Stage {
         names
     }
 
-    /// Asserts that a publication is held back.
     fn is_held_back(&self, deny: &str) {
         let outcome = self.publish_without(deny, Force::No);
         assert!(
@@ -172,7 +169,6 @@ impl Stage {
         );
     }
 
-    /// Fails until it is dead.
     async fn die(&self, name: &str) {
         let later = Timestamp(NOW.0 + 30 * 24 * 60 * 60 * 1000);
         let dead = Verdict::Dead {
@@ -206,7 +202,6 @@ impl Stage {
             .collect()
     }
 
-    /// All published files, by their path.
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         for folder in ["", "data", "data/schema", dump::CHANGES_FOLDER] {
@@ -302,7 +297,6 @@ impl Stage {
     }
 }
 
-/// A file as a reader sees it.
 fn unpacked(place: &str, bytes: &[u8]) -> String {
     let plain = if place.ends_with(".gz") {
         let mut plain = Vec::new();

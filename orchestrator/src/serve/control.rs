@@ -77,7 +77,6 @@ struct HandlerServices {
 }
 
 impl Handler {
-    /// A handler for the daemon.
     pub fn with_daemon(services: &Services, orders: mpsc::Sender<Order>, live: Arc<Live>) -> Self {
         let handler = Self::alone(
             services.writer.clone(),

@@ -7,7 +7,6 @@ use protocol::Host;
 
 use crate::stage::{Browser, Stage};
 
-/// The values of a page's checkboxes.
 fn boxes(body: &str) -> Vec<String> {
     let parts = body.split("type=\"checkbox\"").skip(1);
     let value = |part: &str| {

@@ -70,7 +70,6 @@ impl Default for Browser {
 }
 
 impl Browser {
-    /// A browser at this address.
     pub(crate) fn at(address: &'static str) -> Self {
         Self {
             address,
@@ -285,7 +284,6 @@ impl Stage {
             .await
     }
 
-    /// A browser in which `ada` is logged in.
     pub(crate) async fn logged_in(&mut self) -> Browser {
         let (mut browser, code) = (Browser::default(), self.code());
         let reply = self.log_in(&mut browser, &code).await;

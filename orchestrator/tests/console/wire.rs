@@ -26,7 +26,6 @@ fn check(host: &str) -> Order {
     Order::Check { host }
 }
 
-/// A loop that does nothing with its orders.
 fn ignore_orders(stage: &mut Stage) {
     let mut orders = std::mem::replace(&mut stage.orders, tokio::sync::mpsc::channel(1).1);
     tokio::spawn(async move { while orders.recv().await.is_some() {} });

@@ -120,7 +120,6 @@ async fn connections_over_the_limit_are_served_when_others_end() {
     assert_eq!(read_reply(waiting).await.status, 404);
 }
 
-/// What an intake that was taken over can send.
 #[tokio::test] // S17
 async fn intake_socket_takes_four_requests_only() {
     let stage = Stage::start().await;
@@ -173,7 +172,6 @@ impl io::Write for Log {
 }
 
 impl Log {
-    /// Logs into it until the guard is dropped.
     fn begin(&self, level: tracing::Level) -> (DefaultGuard, tracing::Dispatch) {
         let log = self.clone();
         let logging = tracing_subscriber::fmt()

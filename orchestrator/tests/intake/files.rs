@@ -84,7 +84,6 @@ async fn opted_out_held_and_invalid_names_are_never_visited() {
     assert_eq!(stage.visited(), ["other.a.example"]);
 }
 
-/// Each host has a turn within its class.
 #[tokio::test]
 async fn a_visit_to_a_host_that_was_never_alive_is_one_to_a_stranger() {
     let stage = Stage::start().await;

@@ -256,7 +256,6 @@ impl Stage {
         }
     }
 
-    /// Sets the DNS answer for a name.
     pub(crate) fn publish(&self, name: &str, answer: Answer) {
         self.publish_in_turn(name, &[answer]);
     }
@@ -284,7 +283,6 @@ impl Stage {
         asked.iter().map(|(name, _)| name.clone()).collect()
     }
 
-    /// What the census knew of them then.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         let asked = self.files.asked.lock().unwrap();
         asked.iter().map(|(_, seen)| *seen).collect()
@@ -296,13 +294,11 @@ impl Stage {
         self.publish(&format!("_fedicensus.{host}"), records(&[&record]));
     }
 
-    /// Records an opt-out.
     pub(crate) async fn opt_out(&self, name: &str, by: OptedOutBy) {
         let (writer, host) = (self.store.writer(), host(name));
         writer.opt_out(&host, by, Standing.now()).await.unwrap();
     }
 
-    /// Publishes the test's key in this domain's zone.
     pub(crate) fn publish_key(&self, label: &str, domain: &str) {
         let digits = key().public().to_string();
         self.publish(&format!("{label}.{domain}"), records(&[&digits]));

@@ -24,14 +24,12 @@ pub enum AccountsError {
         found: i64,
         known: usize,
     },
-    /// A copy's path is not UTF-8, which SQLite needs.
     #[error("{path}: the path of a copy must be UTF-8")]
     NotText { path: PathBuf },
     #[error(
         "{path} is a database, but not one of moderators' accounts: move it away, or name another"
     )]
     Foreign { path: PathBuf },
-    /// A password can't be hashed: there is not enough memory.
     #[error("the password can't be hashed: {0}")]
     Hash(String),
     #[error("{0:?} can't be an account's name: it takes 1 to 64 of a-z, 0-9, '-', '_' and '.'")]

@@ -65,7 +65,6 @@ impl Candidate {
 }
 
 impl Accounts {
-    /// Adds an account.
     pub fn add(
         &mut self,
         name: &str,
@@ -316,13 +315,11 @@ mod tests {
     use super::*;
     use crate::file::tests::{NOW, PASSWORD, accounts, password, random};
 
-    /// Adds the account `ada`.
     fn add(accounts: &mut Accounts) -> Enrolled {
         let added = accounts.add("ada", &password(PASSWORD), NOW, &mut random());
         added.unwrap()
     }
 
-    /// The code that the app shows.
     fn code(secret: &Secret, now: Timestamp) -> String {
         secret.code(now.0.as_secs() / 30)
     }

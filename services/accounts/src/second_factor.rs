@@ -21,7 +21,6 @@ const STEP_SECONDS: u64 = 30;
 /// differ.
 const STEPS_AROUND: u64 = 1;
 
-/// Recovery codes of an account.
 pub const RECOVERY_CODES: usize = 10;
 
 /// Bytes of a recovery code: 80 bits, which can't be guessed, so that a plain hash is enough to

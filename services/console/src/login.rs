@@ -52,7 +52,6 @@ pub(crate) enum LoginError {
     /// Accounts can't be read or written.
     #[error(transparent)]
     Accounts(#[from] AccountsError),
-    /// The thread that hashes panicked.
     #[error("a password could not be compared")]
     Hash(#[from] JoinError),
 }

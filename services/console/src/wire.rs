@@ -27,7 +27,6 @@ pub const WORK_TIME_MAX: Duration = Duration::from_secs(120);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// The output of `fedicensus status`.
     Status {},
     Groups {
         which: Which,

@@ -17,7 +17,6 @@ use push::storage::sqlite::{Limits, Sqlite};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What deployments have.
 const MEMORY_BYTES: u64 = 768 * 1024 * 1024;
 
 /// Interval between two reads of the broadcasts.
@@ -63,7 +62,6 @@ fn now() -> Now {
     })
 }
 
-/// Reads broadcasts from a URL, as autopush does.
 async fn poll(service: Arc<Service>, url: String) {
     loop {
         // The tests' server may not be up yet.

@@ -115,10 +115,8 @@ pub enum ProcessError {
     Storage(#[from] StorageError),
     #[error("the key `{0}` in the database is damaged: restore a backup")]
     Key(&'static str),
-    /// No key can be made.
     #[error("no key can be made: the system gives no random numbers")]
     NoRandomness,
-    /// There is no thread for the database, or it can't be read.
     #[error("the database can't be used: {0}")]
     Database(std::io::Error),
 }

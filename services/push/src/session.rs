@@ -106,7 +106,6 @@ pub enum Event {
     Wake,
     /// The same client has connected again.
     Superseded,
-    /// The answer to the last call.
     Answer(Answer),
 }
 
@@ -247,7 +246,6 @@ pub struct Leaving {
 #[derive(Debug)]
 pub struct Session {
     rules: Rules,
-    /// This node's name.
     node: String,
     /// The id for a client that has none.
     candidate: Uaid,

@@ -56,8 +56,10 @@ impl User {
 /// Identifies one of a user's messages. A message with the same key replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Key {
-    /// The message with this topic.
-    Topic { channel: ChannelId, topic: Topic },
+    Topic {
+        channel: ChannelId,
+        topic: Topic,
+    },
     Time {
         channel: ChannelId,
         /// Its place among all messages, in milliseconds since 1970.
@@ -110,7 +112,6 @@ pub enum Room {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saved {
     Stored,
-    /// The user no longer exists.
     NoUser,
     /// The channel has too many messages, the file is full, or the network that made the user has
     /// its share of the file. No message is stored.

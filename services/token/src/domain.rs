@@ -37,10 +37,8 @@ pub struct Submitter {
 pub enum DomainError {
     #[error("can't be used: {0}")]
     NotAName(#[from] HostError),
-    /// Its record's name would be too long.
     #[error("is too long: no DNS record can lie below it")]
     TooLong,
-    /// It is [`TEST_DOMAIN`] or lies below it.
     #[error(
         "is `{TEST_DOMAIN}` or lies below it, whose secret key is public, so that anybody could have made the token: use a domain and a key of your own"
     )]

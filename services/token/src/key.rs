@@ -15,7 +15,6 @@ pub const SIGNATURE_BYTES: usize = 64;
 /// Why a text is not a public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum KeyError {
-    /// The text is not 64 hex digits.
     #[error("it is not 64 hex digits")]
     NotHex,
     /// The bytes are not a point of the curve, or one of the few for which anyone can sign.
@@ -90,7 +89,6 @@ impl SecretKey {
         PublicKey(self.0.verifying_key())
     }
 
-    /// The signature of `message`.
     pub fn sign(&self, message: &[u8]) -> Signature {
         Signature(self.0.sign(message).to_bytes())
     }

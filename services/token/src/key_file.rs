@@ -30,27 +30,22 @@ const PUBLIC_PREFIX: &str = "ssh-ed25519 ";
 /// Why a file has no key that could sign a token. No error text quotes the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum KeyFileError {
-    /// The file exceeds [`FILE_BYTES_MAX`].
     #[error(
         "is longer than {FILE_BYTES_MAX} bytes, so it is not a key file: is this the right file?"
     )]
     TooLong,
-    /// The file has neither of the two formats.
     #[error(
         "is neither an OpenSSH private key nor 64 hex digits: make a key with `fedicensus token key --new`"
     )]
     Malformed,
-    /// The file has only the public key.
     #[error("is a public key: name the private one, which is next to it without `.pub`")]
     Public,
     #[error(
         "has a passphrase, and nobody can enter it here: make a separate key for tokens with `fedicensus token key --new`"
     )]
     Encrypted,
-    /// The key is for another algorithm.
     #[error("has a key that is not Ed25519: make one with `fedicensus token key --new`")]
     OtherKind,
-    /// The private half does not belong to the public half.
     #[error("is damaged: its private and its public half do not match")]
     Halves,
 }

@@ -14,7 +14,6 @@ use crate::record::TxtRecord;
 /// The label of the census's own form.
 const OWN_LABEL: &str = "_fedicensus";
 
-/// The label of Sigsum's form.
 const SIGSUM_LABEL: &str = "_sigsum_v1";
 
 /// The label of Sigsum's form in its former version. It is as long as the present label, so a name
@@ -71,18 +70,9 @@ pub enum LookupError {
         "{name} has no TXT record ({}): publish the public key there, 64 hex digits, and wait until DNS has it",
         how.in_words()
     )]
-    NotFound {
-        /// The name that was looked up.
-        name: String,
-        how: NotFound,
-    },
-    /// The look-up failed, so a retry may succeed.
+    NotFound { name: String, how: NotFound },
     #[error("{name} could not be looked up ({}): try again later", how.in_words())]
-    Failed {
-        /// The name that was looked up.
-        name: String,
-        how: Failure,
-    },
+    Failed { name: String, how: Failure },
 }
 
 /// The step after an answer.
@@ -101,7 +91,6 @@ pub struct Lookup {
     stage: Stage,
 }
 
-/// The label that is looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Own,

@@ -42,7 +42,6 @@ use crate::key::{SIGNATURE_BYTES, SecretKey, Signature};
 use crate::lookup::Form;
 use crate::record::{Candidates, NotSigned};
 
-/// The header that carries it.
 pub const HEADER: &str = "Fedicensus-Token";
 
 /// Furthest expiry, in seconds from now. A token is made for one request. A day allows making it on
@@ -57,7 +56,6 @@ pub const CLOCK_AHEAD_SECONDS_MAX: u64 = 5 * 60;
 /// signature and five spaces.
 pub const VALUE_BYTES_MAX: usize = 2 + 7 + 253 + 253 + 20 + 2 * SIGNATURE_BYTES + 5;
 
-/// The version of the form.
 const VERSION: &str = "v1";
 
 /// The prefix of the signed bytes, which no other signature of the same key has.
@@ -72,7 +70,6 @@ pub struct UnixSeconds(pub u64);
 pub enum Purpose {
     /// The census should check it.
     Submit,
-    /// Its owner opts it out.
     OptOut,
     /// Its owner withdraws the opt-out.
     OptIn,
@@ -119,30 +116,24 @@ pub struct Verified {
 /// Why a header's value is not a token of the census's own form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum OwnError {
-    /// It exceeds [`VALUE_BYTES_MAX`].
     #[error("the token is longer than {VALUE_BYTES_MAX} bytes, and can't be one")]
     TooLong,
     #[error(
         "the token does not begin with `{VERSION} `: it is of another version, or of Sigsum's form, which has a header of its own"
     )]
     Version,
-    /// It does not have six words.
     #[error("the token is not six words with exactly one space between each two")]
     Shape,
     #[error("the token's purpose is not `submit`, `opt-out` or `opt-in`")]
     Purpose,
     #[error("the token's domain {0}")]
     Domain(#[from] DomainError),
-    /// The host is not a valid name.
     #[error("the token's host can't be used: {0}")]
     Host(HostError),
-    /// The expiry is not a number of seconds.
     #[error("the token's expiry is not a number of seconds since 1970")]
     Expires,
-    /// The signature is not 128 hex digits.
     #[error("the token's signature is not 128 hex digits")]
     Signature,
-    /// It is readable, but not in canonical spelling.
     #[error(
         "the token is not in its only valid spelling: names are A-labels in lower case, hex digits are in lower case, numbers have no leading zeros"
     )]
@@ -154,7 +145,6 @@ pub enum OwnError {
 pub enum Rejected {
     #[error("the token expired {seconds_ago} s ago: make a new one")]
     Expired { seconds_ago: u64 },
-    /// It expires further ahead than allowed.
     #[error(
         "the token is not valid for another {seconds} s, because a token may expire at most {EXPIRES_IN_SECONDS_MAX} s ahead: make one that expires sooner; if it should be valid, set the clock of the machine that made it"
     )]
@@ -162,10 +152,8 @@ pub enum Rejected {
         /// Seconds until it becomes valid.
         seconds: u64,
     },
-    /// It was signed for another purpose.
     #[error("the token was signed to {signed}, not to {wanted}: make one for that purpose")]
     WrongPurpose { signed: Purpose, wanted: Purpose },
-    /// It was signed for another host.
     #[error("the token was signed for {signed}, not for {wanted}: make one for that host")]
     WrongHost { signed: Host, wanted: Host },
     /// Only the owner may decide this, and the domain does not contain the host.
@@ -229,9 +217,6 @@ impl OwnToken {
     }
 
     /// Verifies that the token matches the request and that one of the domain's keys has signed it.
-    ///
-    /// # Errors
-    /// Fails like [`Claim::fits`], and if none of the keys has signed it.
     pub fn verify(&self, keys: &Candidates, wanted: Wanted<'_>) -> Result<Verified, Rejected> {
         self.claim.fits(wanted)?;
         let key_hash = keys.signer(&self.claim.signed_bytes(), &self.signature)?;

@@ -39,7 +39,6 @@ pub struct Candidates {
     untried: usize,
 }
 
-/// None of the keys has signed the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "none of the domain's keys has signed this ({tried} tried; records without a valid key: {malformed}; records beyond the first {RECORDS_TRIED_MAX}: {untried}): publish the public key of the one that signs as a TXT record, 64 hex digits and nothing else, and wait until DNS has it"

@@ -19,7 +19,6 @@ use crate::key::{KEY_BYTES, LogKey, SIGNATURE_BYTES, SecretKey, Signature};
 use crate::lookup::Form;
 use crate::record::{Candidates, NotSigned};
 
-/// The header that carries it.
 pub const HEADER: &str = "Sigsum-Token";
 
 /// Longest value in bytes: a name as U-labels (1012), a space, a signature.
@@ -42,18 +41,14 @@ pub struct SigsumToken {
 /// Why a header's value is not a token of Sigsum's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SigsumError {
-    /// It exceeds [`VALUE_BYTES_MAX`].
     #[error("the token is longer than {VALUE_BYTES_MAX} bytes, and can't be one")]
     TooLong,
-    /// It has no space, or several.
     #[error("the token is not a domain and a signature with exactly one space between them")]
     Shape,
-    /// There is nothing before the space.
     #[error("the token's domain is empty")]
     NoDomain,
     #[error("the token's domain {0}")]
     Domain(#[from] DomainError),
-    /// The signature is not 128 hex digits.
     #[error("the token's signature is not 128 hex digits")]
     Signature,
 }

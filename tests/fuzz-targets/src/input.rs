@@ -104,7 +104,6 @@ thread_local! {
         .expect("a runtime");
 }
 
-/// Runs a future to completion.
 pub(crate) fn run<F: Future>(future: F) -> F::Output {
     RUNTIME.with(|runtime| runtime.block_on(future))
 }

@@ -32,7 +32,6 @@ pub fn host(name: &str) -> Host {
     Host::parse(name).expect("a valid name")
 }
 
-/// `a` is `a.example`.
 pub fn labelled(label: &str) -> Host {
     host(&format!("{label}.example"))
 }
@@ -42,7 +41,6 @@ pub fn numbered(number: usize) -> Host {
     labelled(&format!("n{number}"))
 }
 
-/// An instance as it is found alive.
 pub fn instance() -> Instance {
     Instance {
         private: Private::No,

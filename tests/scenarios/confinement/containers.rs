@@ -32,7 +32,6 @@ pub(crate) fn containers_of(world: &World, engine: &EngineApi) -> anyhow::Result
     engine.containers(&[&label], Listed::All)
 }
 
-/// Ids of the containers of its checks.
 pub(crate) fn checks_of(world: &World, engine: &EngineApi) -> anyhow::Result<Vec<String>> {
     let label = format!("org.fedicensus={}", world.setting("instance"));
     engine.containers(&[&label, "org.fedicensus.host"], Listed::All)

@@ -283,7 +283,6 @@ fn cut(network: &Network) -> anyhow::Result<u64> {
     Ok(counters.into_iter().sum())
 }
 
-/// Writes `target/tables/firewall.md`.
 fn write_table(rows: &BTreeMap<Probe, (bool, bool, bool)>) -> anyhow::Result<()> {
     let word = |reached| if reached { "reached" } else { "blocked" };
     let columns = ["tried", "without rules", "with rules", "expected"];

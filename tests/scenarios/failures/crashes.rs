@@ -50,7 +50,6 @@ pub(crate) const ENOUGH_WITHIN: Duration = Duration::from_mins(5);
 /// Verdicts as `explain` shows them, a list for each host.
 type Told = BTreeMap<String, Vec<String>>;
 
-/// When in its life the daemon is killed.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
     /// While it starts: arguments, lock, migrations, recovery, seeds, first dump.
@@ -61,7 +60,6 @@ enum Moment {
     Checking,
 }
 
-/// What a killed daemon left behind.
 #[derive(Debug, Default)]
 struct Left {
     egress: BTreeSet<String>,

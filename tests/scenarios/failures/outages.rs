@@ -66,7 +66,6 @@ fn states(world: &World) -> anyhow::Result<BTreeMap<String, u64>> {
         .collect())
 }
 
-/// Lines of the logs that contain `words`.
 fn told(world: &World, words: &str) -> anyhow::Result<Vec<String>> {
     let mut told = Vec::new();
     for log in LOGS {
@@ -102,11 +101,9 @@ struct Trouble {
     says: &'static [&'static str],
     /// What the log reports once at its start, and once at its end.
     logs: [&'static str; 2],
-    /// How many of the crowd it must hit.
     met_min: usize,
 }
 
-/// The parts that log outages.
 const LOGS: [&str; 2] = ["run.log", "gateway.log"];
 
 impl Trouble {

@@ -65,7 +65,6 @@ async fn all_live(world: &World) -> anyhow::Result<()> {
         .await
 }
 
-/// The output of `fedicensus status`.
 fn status(world: &World) -> anyhow::Result<String> {
     let output = world.command(&["status"])?;
     Ok(format!(

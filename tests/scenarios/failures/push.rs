@@ -42,7 +42,6 @@ const LIFE_MAX: Duration = Duration::from_millis(400);
 /// Longest time for which one node is dead while the other goes on.
 const DEATH_MAX: Duration = Duration::from_millis(50);
 
-/// Longer than a request between nodes.
 const STANDSTILL: Duration = Duration::from_secs(10);
 
 /// Longest time for which a client keeps a connection, or has none.
@@ -65,7 +64,6 @@ struct User {
     endpoints: Vec<String>,
 }
 
-/// Values of the setting `push_delivery`.
 const ORDINARY: &str = "";
 const STORED_FIRST: &str = "store-first";
 
@@ -319,14 +317,12 @@ async fn comes_and_goes(socket: PathBuf, user: User, model: Model, mut chance: C
     }
 }
 
-/// Reads and acknowledges over one connection.
 async fn keeps_reading(mut client: Client, user: usize, model: Model, mut chance: Chance) {
     let turn = Turn::new(user, &model, Instant::now());
     let ended = turn.talk(&mut client, &mut chance).await;
     model.wrong(format!("the connection of user {user} ended: {ended:?}"));
 }
 
-/// One connection of a client.
 struct Turn<'m> {
     user: usize,
     connected: Instant,
@@ -397,7 +393,6 @@ impl<'m> Turn<'m> {
     }
 }
 
-/// Reads and acknowledges all that waits for a user.
 async fn drain(socket: &Path, user: &User, model: &Model) -> anyhow::Result<()> {
     let connected = Instant::now();
     let mut client = Client::connect(socket, Some(&user.uaid)).await?;

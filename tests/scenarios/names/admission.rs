@@ -20,7 +20,6 @@ const FLOOD: [&str; 7] = [
     "xn--bcher-kva.lab-junk.test",
 ];
 
-/// Named by `injection.lab.test`, which is unrelated.
 const HONEST: &str = "by-injection.lab-shapes.test";
 
 fn known(world: &World) -> anyhow::Result<Vec<&'static str>> {

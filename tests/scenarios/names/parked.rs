@@ -35,7 +35,6 @@ fn now() -> anyhow::Result<Timestamp> {
     Ok(Timestamp(i64::try_from(since.as_millis())?))
 }
 
-/// Finds all hosts alive, as checks would.
 async fn find_alive(world: &World) -> anyhow::Result<()> {
     let store = store::open(&world.path("data/census.db"))?;
     let (writer, now) = (store.writer(), now()?);

@@ -11,7 +11,6 @@ use lab::personas::conversations::{
 use lab::request_log;
 use tests::{Options, PATIENCE, Role, World};
 
-/// Seeds of a world of conversations.
 fn hosts() -> impl Iterator<Item = &'static str> {
     [HOST, NOTES_HOST]
         .into_iter()

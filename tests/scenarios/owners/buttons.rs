@@ -12,11 +12,9 @@ use tests::{Options, PATIENCE, Role, Web, World};
 
 use crate::moderators::is_there;
 
-/// Unknown, and submitted with the button.
 const SUBMITTED: &str = "mastodon.lab.test";
 /// Listed, and opted out with the button.
 const LEAVER: &str = "pleroma.lab.test";
-/// Listed, and opted out by command.
 const LEAVER_BY_COMMAND: &str = "misskey.lab.test";
 /// Listed, and without any proof.
 const WITHOUT_PROOF: &str = "by-lemmy-019.lab-shapes.test";

@@ -141,7 +141,6 @@ fn is(world: &World, host: &str, state: &str) -> bool {
         .is_some_and(|stored| stored.record.state.name().as_str() == state)
 }
 
-/// Requests that reached the first host.
 fn asked(world: &World) -> usize {
     let log = std::fs::read_to_string(world.path("lab/requests.ndjson")).unwrap_or_default();
     log.lines()

@@ -48,7 +48,6 @@ fn add_posts(folder: &Path, paths: &mut BTreeSet<String>) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// The text up to the closing parenthesis.
 fn arguments(text: &str) -> &str {
     let mut depth = 1;
     let end = text.find(|letter| {

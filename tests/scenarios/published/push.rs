@@ -93,7 +93,6 @@ async fn until_it_is(world: &World, host: &str, state: StateName) -> anyhow::Res
         .await
 }
 
-/// What is in the push service's database.
 fn stored(world: &World, query: &str) -> anyhow::Result<String> {
     let output = Command::new("sqlite3")
         .arg("-readonly")

@@ -25,7 +25,6 @@ const HOSTS: [&str; 3] = [
     "by-piefed.lab-shapes.test",
 ];
 
-/// Below which the push service is.
 const SERVICES: &str = "push.lab.test";
 
 /// The base point of P-256, which is somebody's public key as well.
@@ -101,7 +100,6 @@ fn asked(world: &World) -> anyhow::Result<BTreeMap<String, usize>> {
     Ok(asked)
 }
 
-/// Publishes a list with one instance more.
 async fn publish_with(world: &World, host: &str) -> anyhow::Result<()> {
     let added = world.command(&["add", host])?;
     ensure!(added.status.success(), "{added:?}");

@@ -15,7 +15,6 @@ use tests::{Need, Options, PATIENCE, Role, Web, World};
 
 use crate::time::passing::{CROWD, check_until, pass, stored};
 
-/// Responds, and opts out later.
 const LEAVER: &str = "pleroma.lab.test";
 /// Responds, and is denied by the operator later.
 const DENIED: &str = "misskey.lab.test";
@@ -158,7 +157,6 @@ fn looked_at(web: &Web, what: &str, asked: &[&str]) -> anyhow::Result<Value> {
     Ok(found)
 }
 
-/// The salt of the current publication.
 fn salt(public: &Path) -> anyhow::Result<String> {
     let index: Value = serde_json::from_slice(&std::fs::read(public.join("why/index.json"))?)?;
     Ok(index["salt"].as_str().context("no salt")?.to_owned())

@@ -32,7 +32,6 @@ fn host(number: usize) -> String {
     format!("h{number:05}.example")
 }
 
-/// Publishes the rows from this one on.
 fn swap(public: &Path, first: usize) -> anyhow::Result<()> {
     let tree = Tree::begin(Disk::SYSTEM, public, &Cancel::default())?;
     let moment = |number: usize| Moment::from_milliseconds(number as i64 * 1000);

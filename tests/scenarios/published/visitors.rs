@@ -17,10 +17,8 @@ const MANY: u32 = 1000;
 /// Clients that never finish a head.
 const SLOW_CLIENTS: usize = 2100;
 
-/// `large_client_header_buffers` of deploy/nginx/nginx.conf.
 const LARGE_BUFFERS: usize = 2;
 
-/// More connections than nginx accepts.
 const TOO_MANY_CLIENTS: usize = 4000;
 
 /// Connections from one address in a crowd: nginx takes 512.

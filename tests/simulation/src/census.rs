@@ -47,7 +47,6 @@ const LOOK_AROUND_EVERY: Duration = Duration::from_secs(10);
 /// ten minutes and the latter every few seconds.
 const ROUND: Duration = Duration::from_secs(3600);
 
-/// The daemon's default.
 const STARTS_PER_SECOND: u32 = 10;
 
 #[derive(Debug)]
@@ -69,7 +68,6 @@ pub(crate) struct Census {
     starting: VecDeque<CheckNumber>,
     commits: Vec<Commit>,
     releases: Vec<Release>,
-    /// The hosts named by each responding host.
     named: Vec<(Host, Vec<u32>)>,
     /// Named hosts for which the intake had no room.
     waiting: BTreeSet<u32>,
@@ -136,9 +134,6 @@ impl Census {
     }
 
     /// Runs until the end.
-    ///
-    /// # Errors
-    /// Returns the first broken invariant, or a failure of a part.
     pub(crate) async fn run(&mut self) -> Result<(), Failure> {
         let (mut now, end) = (self.plan.start, self.plan.end());
         while now < end {

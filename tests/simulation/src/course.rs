@@ -39,7 +39,6 @@ pub(crate) struct Check {
 /// The course of a check, unless something stops it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Course {
-    /// It is before its turn at the gateway's pace.
     OutOfTurn,
     /// We have no network, and the gateway reports it.
     Offline,
@@ -75,7 +74,6 @@ pub(crate) fn course_of(name: Name, truth: &Truth) -> Course {
     }
 }
 
-/// The result for a host in this state.
 pub(crate) fn found(name: Name, now: Now) -> Result<Found, protocol::HostError> {
     let dead = |reason, status| Verdict::Dead {
         reason,

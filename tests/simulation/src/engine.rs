@@ -9,7 +9,6 @@ use census::time::Timestamp;
 pub(crate) struct Engine {
     /// Containers a second.
     capacity: f64,
-    /// Containers that it may start now.
     ready: f64,
     at: Timestamp,
     started: u64,

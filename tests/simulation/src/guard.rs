@@ -15,47 +15,36 @@ use thiserror::Error;
 /// Most listed hosts of one registered domain without a decision: the daemon's default threshold.
 pub const GROUP_THRESHOLD: u32 = 10;
 
-/// An invariant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Rule {
-    /// A host has at most one running check.
     #[error("is in flight already")]
     TwoInFlight,
     /// A checked host's next time has moved on. Otherwise a crash would make it loop.
     #[error("is checked before its next time has moved on")]
     NotMovedOn,
-    /// A host that its owner opted out is never checked.
     #[error("is asked although its owner opted it out")]
     AskedDespiteWord,
     /// A host whose robots.txt forbids checks is not checked again within a week.
     #[error("is asked within a week of its robots.txt's refusal")]
     AskedTooSoon,
-    /// A listed host has responded within the list's limit.
     #[error("is listed although it has not lived for 14 days")]
     ListedTooLong,
-    /// A group without a decision has no more listed hosts than allowed.
     #[error("is listed although its group is held")]
     ListedThoughHeld,
-    /// A host disappears only if the rules forget it.
     #[error("was lost")]
     Lost,
-    /// No more hosts are taken than there is room for.
     #[error("were picked, which is more than there was room for")]
     PickedTooMany,
-    /// The engine starts no more containers than it can.
     #[error("containers were started, which is more than the engine can")]
     StartedTooMany,
 }
 
-/// A broken invariant.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("step {step}, {hours} h after the start: {subject} {rule}")]
 pub struct Broken {
-    /// The invariant.
     pub rule: Rule,
     /// The host or object that broke it.
     pub subject: String,
-    /// The step of the run.
     pub step: u64,
     pub hours: u64,
 }
@@ -73,7 +62,6 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
-    /// A guard at the start.
     pub(crate) fn new(start: Timestamp) -> Self {
         Self {
             start,
@@ -103,9 +91,6 @@ impl Guard {
     }
 
     /// Records that a host was taken, and is in flight from now on.
-    ///
-    /// # Errors
-    /// Returns a broken rule about which hosts to check, and when.
     pub(crate) fn taken(&mut self, taken: &Taken) -> Result<(), Broken> {
         let host = &taken.record.host;
         let name = || host.to_string();
@@ -245,7 +230,6 @@ mod tests {
         }
     }
 
-    /// A guard at its first step.
     fn guard() -> Guard {
         let mut guard = Guard::new(START);
         guard.step(START);

@@ -21,11 +21,9 @@ pub const TWO_DAYS: Duration = Duration::from_secs(48 * 3600);
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Counts {
-    /// Hosts taken for a check.
     pub checks: u64,
     /// Checks of hosts that were dead and known to be dead.
     pub wasted: u64,
-    /// Those that also used a container.
     pub wasted_containers: u64,
     pub invented: u64,
     /// Checks that found a responding host alive, without canaries.
@@ -40,7 +38,6 @@ pub struct Counts {
     pub put_off: u64,
     /// Checks that failed on our side: without a network, or broken off.
     pub ours: u64,
-    /// Hosts forgotten by the rules.
     pub forgotten: u64,
     /// Owners' opt-outs through the operator.
     pub words: u64,
@@ -49,11 +46,8 @@ pub struct Counts {
 /// The census's knowledge of a host, by our own records.
 #[derive(Debug, Clone, Copy)]
 struct View {
-    /// When its name was added.
     known: Option<Timestamp>,
-    /// When it was last found alive.
     seen: Option<Timestamp>,
-    /// Since when it is checked daily.
     daily: Option<Timestamp>,
 }
 
@@ -65,16 +59,13 @@ impl View {
     };
 }
 
-/// The state at one time.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sample {
     pub day: f64,
-    /// Number of names on the list.
     pub listed: u32,
     /// Listed names that did not belong there: down, dead, moved, or opted out since their last
     /// check.
     pub listed_wrongly: u32,
-    /// Invented names on the list.
     pub invented: u32,
     /// Hosts that belong on the list, known or not.
     pub living: u32,
@@ -92,7 +83,6 @@ pub struct Sample {
     pub bytes: u64,
 }
 
-/// The content of the list.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct OnList {
     pub(crate) listed: u32,
@@ -274,7 +264,6 @@ impl Measure {
     }
 }
 
-/// Whether hosts in this state are checked daily.
 fn is_asked_daily(state: StateName) -> bool {
     match state {
         StateName::Discovered | StateName::Alive | StateName::Dying | StateName::Moving => true,
@@ -293,7 +282,6 @@ mod tests {
     const START: Timestamp = Timestamp(1_800_000_000_000);
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// Three canaries, which always respond.
     fn world() -> (Truth, Measure) {
         let truth = Truth::new(World::named("all-living").unwrap(), 3, 1, START);
         (truth, Measure::new(START))

@@ -17,14 +17,11 @@ pub(crate) const START: Timestamp = Timestamp(1_790_812_800_000);
 /// The gateway's default pace of all dials, per second.
 const DIALS_A_SECOND: u32 = 20;
 
-/// The parameters of a simulation.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub world: World,
-    /// Hosts known at the start.
     pub hosts: u32,
     pub days: u32,
-    /// The seed of all randomness.
     pub seed: u64,
     /// Containers a second that the engine can start.
     pub capacity: f64,
@@ -69,7 +66,6 @@ impl Plan {
 /// Breaks an invariant on purpose: a test of an invariant is worthless until it has failed once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
-    /// Hosts are released during their check.
     ReleaseEarly,
     /// A host's next time does not move on.
     StayDue,
@@ -78,7 +74,6 @@ pub enum Sabotage {
     DeafToRobots,
     /// The list contains every host that responded within six weeks.
     ListTheOld,
-    /// A group of thousands is allowed.
     AllowTheFarm,
     /// The store forgets a host by a rule that our own records do not know.
     ForgetQuietly,
@@ -88,18 +83,14 @@ pub enum Sabotage {
 
 #[derive(Debug, Error)]
 pub enum Failure {
-    /// An invariant was broken.
     #[error(transparent)]
     Broken(#[from] Broken),
     #[error("store: {0}")]
     Store(#[from] StoreError),
-    /// The simulation generated an invalid name.
     #[error("a name of the simulation: {0}")]
     Name(#[from] HostError),
-    /// The store named a host that does not belong to this world.
     #[error("{0} is not of this world")]
     Stranger(String),
-    /// A part could not be set up or stopped.
     #[error("{0:#}")]
     Other(anyhow::Error),
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use crate::measure::{Counts, DAY, Sample};
 use crate::plan::Plan;
 
-/// All results of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
     pub plan: Plan,
@@ -22,15 +21,12 @@ pub struct Report {
     pub beings: u32,
     /// Names that wait for room at the end.
     pub waiting: u64,
-    /// Outages of our own network.
     pub outages: usize,
     /// How often a blackout was reported.
     pub told: u64,
-    /// The cost of the run.
     pub cost: Cost,
 }
 
-/// The cost of a run to this machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Cost {
     /// Time to create the first database.
@@ -45,7 +41,6 @@ pub struct Cost {
 /// Mean and worst value of a number over time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
-    /// The mean over all lists.
     pub mean: f64,
     pub worst: f64,
 }
@@ -223,7 +218,6 @@ impl Report {
         ]
     }
 
-    /// The cost to this machine.
     pub fn cost_table(&self) -> String {
         let Cost {
             set_up,

@@ -10,7 +10,6 @@ use crate::census::Census;
 use crate::plan::{Failure, Plan};
 use crate::report::{Cost, Report};
 
-/// A failed run, with the parameters for repeating it, and the reason.
 #[derive(Debug, Error)]
 #[error(
     "seed {seed}, world {world}, {hosts} hosts, {days} days, {capacity} containers a second: {why}"
@@ -18,7 +17,6 @@ use crate::report::{Cost, Report};
 pub struct Failed {
     pub seed: u64,
     pub world: &'static str,
-    /// Its hosts at the start.
     pub hosts: u32,
     pub days: u32,
     /// Its engine's containers per second.

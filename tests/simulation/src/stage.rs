@@ -34,7 +34,6 @@ const IMPORTED_AT_ONCE: usize = 5000;
 /// forgotten at once and all are within a year.
 const KNOWN_FOR_DAYS: u32 = 300;
 
-/// A clock that stops until it is set.
 #[derive(Debug)]
 struct VirtualClock(AtomicI64);
 

@@ -11,12 +11,9 @@ use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// A Fediverse to be counted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct World {
-    /// Its name for `--world`.
     pub name: &'static str,
-    /// Its purpose, in a line.
     pub about: &'static str,
     /// Fraction of the initially known hosts that respond.
     pub living: f64,
@@ -28,7 +25,6 @@ pub struct World {
     /// New names per year that never respond, as a fraction of the initial dead hosts.
     pub junk_a_year: f64,
     pub flood: Option<Flood>,
-    /// Outages of our own network.
     pub outages: Option<Outages>,
     /// The engine's capacity, unless the command line sets it.
     pub capacity: Capacity,
@@ -42,10 +38,8 @@ pub struct Life {
     pub deaths: f64,
     /// Of those, the fraction that answers 410.
     pub farewells: f64,
-    /// It moves to a new name.
     pub moves: f64,
     pub robots: f64,
-    /// For how long, on average.
     pub robots_for: Duration,
     /// Its owner opts it out through the operator.
     pub words: f64,
@@ -53,7 +47,6 @@ pub struct Life {
     pub flapping: f64,
     /// How long these are up in between, on average.
     pub up_for: Duration,
-    /// How long they are down, on average.
     pub down_for: Duration,
     /// Fraction of their down times that are long: [`Life::long_for`] on average.
     pub long: f64,
@@ -67,17 +60,14 @@ pub struct Life {
 pub struct Flood {
     pub from_day: u32,
     pub days: u32,
-    /// Number of servers that list them.
     pub servers: u32,
     pub names: u64,
 }
 
-/// Outages of our own network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outages {
     /// Time from one to the next, on average.
     pub every: Duration,
-    /// Length of one, on average.
     pub lasts: Duration,
 }
 
@@ -154,7 +144,6 @@ pub const WORLDS: [World; 5] = [
 ];
 
 impl World {
-    /// The world of this name.
     pub fn named(name: &str) -> Option<Self> {
         WORLDS.into_iter().find(|world| world.name == name)
     }

@@ -38,7 +38,6 @@ pub fn checker_image() -> String {
 #[derive(Debug, Clone)]
 pub enum Engine {
     Process,
-    /// The engine behind this socket.
     Socket(PathBuf),
 }
 
@@ -51,7 +50,6 @@ impl Engine {
     }
 }
 
-/// The options of a world.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub engine: Engine,
@@ -89,7 +87,6 @@ impl Options {
     }
 }
 
-/// The settings of every part.
 pub(super) fn settings(directory: &Path, options: &Options) -> Settings {
     let path = |name: &str| directory.join(name).display().to_string();
     let engine_socket = match &options.engine {

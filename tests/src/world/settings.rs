@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-/// Prefix of a lab setting's key.
 const LAB_PREFIX: &str = "lab.";
 
 const FILE: &str = "fedicensus.toml";

@@ -80,7 +80,6 @@ impl Graph {
     }
 }
 
-/// A `use` item, or one branch of it.
 struct Use {
     path: Vec<String>,
     /// The name under which other modules find it: `None` for a glob, and in a function's body.
@@ -92,7 +91,6 @@ struct Module {
     parent: Option<usize>,
     file: usize,
     children: BTreeMap<String, usize>,
-    /// Items that the module itself defines.
     items: BTreeSet<String>,
     uses: Vec<Use>,
     paths: Vec<Vec<String>>,
@@ -315,7 +313,6 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a `pub(in …)` begins here.
 fn is_restricted(tokens: &[TokenTree]) -> bool {
     let Some(TokenTree::Group(group)) = tokens.get(1) else {
         return false;
@@ -331,7 +328,6 @@ fn ends_in(tokens: &[TokenTree], wanted: char) -> bool {
     tokens.last().is_some_and(|token| is_punct(token, wanted))
 }
 
-/// The content of an attribute that begins here.
 fn attribute(tokens: &[TokenTree]) -> Option<Vec<TokenTree>> {
     match tokens {
         [hash, TokenTree::Group(group), ..]
@@ -385,7 +381,6 @@ fn item_length(tokens: &[TokenTree]) -> usize {
     tokens.len()
 }
 
-/// The name of an item whose keyword is here.
 fn item_name(tokens: &[TokenTree]) -> Option<String> {
     match tokens {
         [TokenTree::Ident(keyword), TokenTree::Ident(name), ..]

@@ -5,7 +5,6 @@ pub(crate) enum Tier {
     /// What has to pass before a change is merged: everything that a change can break, and samples
     /// of the longest steps.
     Quick,
-    /// The quick tier and everything else.
     Full,
 }
 

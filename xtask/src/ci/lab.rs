@@ -25,7 +25,6 @@ const WITHOUT_NETWORK: [&str; 2] = ["orchestrator", "launcher"];
 /// Further parts that must have no network, which only the full tier's lab has.
 const OPTIONAL_WITHOUT_NETWORK: [&str; 4] = ["intake", "console", "push", "push-endpoint"];
 
-/// Ports of the web server's container.
 const METRICS_PORT: &str = "9090";
 const CONSOLE_PORT: &str = "8081";
 

@@ -30,25 +30,21 @@ const SKIPPED: &str = "FEDICENSUS_SKIPPED";
 /// The last line of a step's process if it could not check everything.
 const PARTLY: &str = "in part: ";
 
-/// What `main` prints before an error.
 const ERROR: &str = "xtask: ";
 
 pub(crate) struct Step {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    /// The lowest tier that contains it.
     pub(crate) tier: Tier,
     pub(crate) engine: bool,
     /// Whether it runs concurrently with the steps that follow, until one that comes after it.
     pub(crate) concurrent: bool,
-    /// Steps that must have passed.
     pub(crate) needs: &'static [&'static str],
     /// Steps that must have ended, in addition to those that it needs.
     pub(crate) after: &'static [&'static str],
     pub(crate) run: fn(&Context<'_>) -> anyhow::Result<Outcome>,
 }
 
-/// The inputs of a step.
 pub(crate) struct Context<'root> {
     pub(crate) root: &'root Path,
     pub(crate) tier: Tier,
@@ -79,7 +75,6 @@ struct Running {
 /// Runs steps, and records how they ended.
 pub(crate) struct Course<'root> {
     context: Context<'root>,
-    /// The folder with a log file for each step.
     logs: PathBuf,
     concurrent: Vec<Running>,
     ended: Vec<Ended>,
@@ -160,7 +155,6 @@ impl Context<'_> {
         Engine::find()
     }
 
-    /// The cargo that runs us.
     pub(crate) fn cargo(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO"));
         command
@@ -230,9 +224,6 @@ impl<'root> Course<'root> {
     }
 
     /// Prints every step's time, the total, the steps that failed and the tests that were skipped.
-    ///
-    /// # Errors
-    /// A step failed, or where `CI` is set a test was skipped.
     pub(crate) fn conclude(&self, began: Instant) -> anyhow::Result<()> {
         say("")?;
         let skipped = std::fs::read_to_string(self.logs.join("skipped"))?;

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// A system call at its start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,
-    /// The text after the bracket.
     arguments: &'a str,
 }
 

@@ -5,7 +5,6 @@ use super::slots::Slots;
 /// The kind of item that a counter counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {
-    /// Submitters' keys, for `key` lines.
     Key,
     /// Configured names, for `domain` lines.
     Domain,

@@ -11,7 +11,6 @@ const PATH_BYTES_MAX: usize = 4096;
 /// The word for the census's own list in place of a file.
 pub(super) const DEFAULT_LIST: &str = "default";
 
-/// The rule in a line.
 pub(super) enum Rule {
     Key(KeyHash, Limit),
     Domain(DomainName, Limit),
@@ -21,13 +20,10 @@ pub(super) enum Rule {
 /// What is wrong with a line. The text is a sentence about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Problem {
-    /// A CR that is not followed by LF.
     #[error("it holds a carriage return; end lines with LF or CR LF")]
     CarriageReturn,
-    /// The part before the comment is not UTF-8.
     #[error("it is not UTF-8")]
     NotText,
-    /// The line does not have three fields.
     #[error(
         "it has {found} field(s) instead of three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`"
     )]
@@ -37,10 +33,8 @@ pub enum Problem {
     Keyword,
     #[error("its limit is not a decimal number from 0 to {}", Limit::MAX)]
     Limit,
-    /// The item of `key` is not a hash.
     #[error("its key is not 64 hexadecimal digits, the SHA-256 of a public key")]
     Key,
-    /// The item of `domain` can't be a name.
     #[error("no name matches its domain: {0}")]
     Domain(DomainNameError),
     /// The item of `domain` begins with a prefix that means "and all below".
@@ -48,21 +42,12 @@ pub enum Problem {
         "its domain begins with a dot or `*.`, but a line covers all names below its domain already; leave it out"
     )]
     AllBelow,
-    /// The item of `public` can't be a file name.
     #[error("its file has an impossible name")]
     File,
-    /// The key or the domain has a line already.
     #[error("line {first} has the same item; keep one of them")]
-    Twice {
-        /// The number of that line.
-        first: usize,
-    },
-    /// There is a `public` line already.
+    Twice { first: usize },
     #[error("line {first} is a `public` line already; keep one of them")]
-    SecondPublic {
-        /// The number of that line.
-        first: usize,
-    },
+    SecondPublic { first: usize },
 }
 
 impl Rule {

@@ -61,7 +61,6 @@ fn any_state() -> impl Strategy<Value = State> {
     ]
 }
 
-/// Any record, with any times.
 pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let at = || any::<i64>().prop_map(Timestamp);
     let marks = (
@@ -97,7 +96,6 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     )
 }
 
-/// Any instance as a record has it.
 fn any_instance() -> impl Strategy<Value = Instance> {
     let members = ("[a-z]{1,9}", any::<Option<String>>(), any::<Option<bool>>());
     members.prop_map(|(software, version, open_registrations)| Instance {

@@ -38,7 +38,6 @@ pub(super) fn days(folder: &Path) -> io::Result<BTreeSet<String>> {
     Ok(days)
 }
 
-/// The day in the name of a day's file.
 fn day_of(name: &str) -> Option<&str> {
     name.strip_suffix(DAY_FILE_END).filter(|day| is_day(day))
 }

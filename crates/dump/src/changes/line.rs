@@ -180,17 +180,17 @@ impl Header {
     }
 }
 
-/// The change of one host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It is new in the list.
     Appeared(Row),
     /// It is in the list again, after it was removed within the days that are kept.
     Returned(Row),
     /// It is still in the list, and this is its new row.
     Changed(Row),
     /// It was no longer found alive.
-    Died { host: String },
+    Died {
+        host: String,
+    },
     /// It redirects permanently to another host.
     Moved {
         host: String,
@@ -199,7 +199,9 @@ pub enum Change {
     },
     /// It is no longer in the list, or has asked since to be left out. The digest identifies it to
     /// readers who have the name, and reveals nothing to others.
-    Left { host_sha256: Sha256Hex },
+    Left {
+        host_sha256: Sha256Hex,
+    },
 }
 
 impl Change {
@@ -266,7 +268,6 @@ impl Line {
     }
 }
 
-/// A file of changes differs from what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("damaged at line {line}")]
 pub struct Damaged {
@@ -291,7 +292,6 @@ impl Section {
     }
 }
 
-/// The digest of a section.
 fn seal(header: &Header, below: &[u8]) -> serde_json::Result<Sha256Hex> {
     let mut open = header.clone();
     open.section_sha256 = Sha256Hex(String::new());

@@ -32,12 +32,8 @@ pub enum Gap {
     /// changes to list.
     #[error("the section of {time} does not go on from the one before it")]
     Broken { time: Moment },
-    /// After all sections, the rows differ from the newest dump's.
     #[error("the rows are not those of {time} when all is followed")]
-    Differs {
-        /// Time of the newest section.
-        time: Moment,
-    },
+    Differs { time: Moment },
 }
 
 impl Mirror {

@@ -48,11 +48,9 @@ enum Known {
     Not(Standing),
 }
 
-/// A census and its public folder.
 struct World {
     folder: tempfile::TempDir,
     hosts: BTreeMap<String, Known>,
-    /// The rows that were published last.
     published: Option<Vec<ListedRow>>,
 }
 
@@ -212,7 +210,6 @@ fn is_packed(name: &str) -> bool {
     name.ends_with(".gz")
 }
 
-/// The content that a reader sees.
 fn as_read(name: &str, bytes: &[u8]) -> Vec<u8> {
     if is_packed(name) {
         let mut plain = Vec::new();

@@ -22,7 +22,6 @@ use crate::set::CHANGES_FOLDER;
 /// A file as it will be in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangesFile {
-    /// Its name in the folder.
     pub name: String,
     pub bytes: u64,
     pub sha256: Sha256Hex,

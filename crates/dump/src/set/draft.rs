@@ -234,9 +234,6 @@ impl<'t> Draft<'t> {
     }
 
     /// Writes the compressed companions and the index.
-    ///
-    /// # Errors
-    /// Fails if they can't be written or the dump was cancelled.
     pub fn seal(mut self) -> Result<Sealed<'t>, DumpError> {
         let mut files = std::mem::take(&mut self.changes);
         files.extend(self.pack()?);

@@ -16,7 +16,6 @@ pub enum Force {
     Yes,
 }
 
-/// The dump has too few names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
     "the new list has {names} names and the last one {previous}: less than {PERCENT_MIN} %, so it is held back and the last one stays; if this is right, run `fedicensus dump --force`"
@@ -24,7 +23,6 @@ pub enum Force {
 pub struct HeldBack {
     /// Names in the last dump.
     pub previous: u64,
-    /// Names in the new one.
     pub names: u64,
 }
 

@@ -22,7 +22,6 @@ pub(crate) mod media {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Index {
     pub(crate) schema_version: u32,
-    /// When the set was made.
     pub(crate) made: Moment,
     /// When its rows were read from the database. Earlier than `made` if names were only removed
     /// from a published set.

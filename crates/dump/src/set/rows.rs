@@ -37,7 +37,6 @@ pub enum RowError {
     Unreadable(#[from] DumpError),
 }
 
-/// The rows of a file.
 pub struct Rows {
     path: PathBuf,
     lines: BufReader<Box<dyn Read + Send>>,

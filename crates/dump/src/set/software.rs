@@ -30,7 +30,6 @@ pub const VERSIONS_MAX: usize = 100;
 #[derive(Debug, Serialize)]
 pub(crate) struct SoftwareFile {
     schema_version: u32,
-    /// Number of all listed instances.
     instances: u64,
     software: Vec<SoftwareCount>,
     other_software: Others,
@@ -54,7 +53,6 @@ struct VersionsCount {
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 struct Others {
     count: u64,
-    /// Number of instances that run them.
     instances: u64,
 }
 

@@ -48,28 +48,18 @@ const KEY_FILE_BYTES_MAX: usize = 4096;
 /// Bytes of the history: a key and its signature have about 600.
 const HISTORY_BYTES_MAX: usize = (FORMER_MAX + 2) * 2048;
 
-/// Why there is no key.
 #[derive(Debug, Error)]
 pub enum KeyError {
-    /// The file can't be read.
     #[error("{}: can't be read ({source}); no new key is made while one exists: repair it, or put a backup in its place", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("{}: is empty; put a backup in its place, or remove it for a new key, which readers must then get from you", path.display())]
     Empty { path: PathBuf },
-    /// Other users may read or write the file.
     #[error("{}: other users can read or write it (mode {mode:o}); if nobody has read it, `chmod 600` it, otherwise make a new key", path.display())]
     Exposed { path: PathBuf, mode: u32 },
-    /// The file is not a valid key.
     #[error("{}: {source}; put a backup in its place, or remove it for a new key, which readers must then get from you", path.display())]
-    NoKey {
-        path: PathBuf,
-        /// What is wrong with the key.
-        source: NoKey,
-    },
-    /// The former keys can't be read.
+    NoKey { path: PathBuf, source: NoKey },
     #[error("{}: is damaged; put a backup in its place, or remove it: readers must then get the new key from you", path.display())]
     History { path: PathBuf },
-    /// The file can't be written.
     #[error("{}: can't be written ({source}); the former key stays", path.display())]
     Unwritable { path: PathBuf, source: io::Error },
     #[error("{} is missing: put a backup in its place; without a backup the next start makes a new key, which readers must then get from you", path.display())]
@@ -246,7 +236,6 @@ fn present_key(folder: &Path) -> Result<SigningKey, KeyError> {
         .map_err(|source| KeyError::NoKey { path, source })
 }
 
-/// The public keys up to `public`.
 fn read_chain(folder: &Path, public: &PublicKey) -> Result<Vec<Link>, KeyError> {
     let path = folder.join(HISTORY_FILE);
     let mut chain: Vec<Link> = match read(&path, HISTORY_BYTES_MAX, Content::Public)? {
@@ -272,7 +261,6 @@ fn write_chain(folder: &Path, chain: &[Link]) -> Result<(), KeyError> {
     write(folder, HISTORY_FILE, &content)
 }
 
-/// Who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
     /// Only its owner: an error if others can access it.

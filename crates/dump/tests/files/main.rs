@@ -63,7 +63,6 @@ fn draft<'t>(tree: &'t Tree, rows: &[ListedRow]) -> Result<dump::Draft<'t>, Dump
     dump::write(tree, made(), |row| rows.iter().try_for_each(row))
 }
 
-/// The files of a set of these rows.
 fn written(rows: &[ListedRow]) -> BTreeMap<String, Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let tree = tree(folder.path(), &Cancel::default());

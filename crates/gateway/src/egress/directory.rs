@@ -37,10 +37,8 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// Creates a directory. Fails if it exists.
     fn make_directory(&self, path: &Path, mode: u32) -> io::Result<()>;
 
-    /// Creates a file with this content.
     fn write(&self, path: &Path, content: &[u8]) -> io::Result<()>;
 
-    /// Creates a socket and listens on it.
     fn listen(&self, path: &Path) -> io::Result<UnixListener>;
 
     /// Sets a file's mode, because the umask may have removed bits.
@@ -85,7 +83,6 @@ pub(crate) struct Root {
 }
 
 impl Root {
-    /// The volume at `path`.
     pub(crate) fn new(path: &Path) -> Arc<Self> {
         Self::over(path, Box::new(SystemDisk))
     }

@@ -24,20 +24,16 @@ const ENCRYPTED_CLIENT_HELLO: u16 = 0xfe0d;
 /// Why a connection is dropped before any of its bytes reaches the host.
 #[derive(Debug, Error)]
 pub enum HelloError {
-    /// It ended or broke before the hello was complete.
     #[error("the connection ended within the TLS hello")]
     Ended,
     #[error("the TLS hello did not arrive in time")]
     Slow,
-    /// The hello is too large.
     #[error("the TLS hello is too large")]
     TooLarge,
     #[error("these bytes are not TLS")]
     NotTls(#[source] rustls::Error),
-    /// The hello has another name, or none.
     #[error("the TLS hello names another host, or none")]
     OtherName,
-    /// The hello hides its name.
     #[error("the TLS hello is encrypted")]
     Encrypted,
 }

@@ -74,7 +74,6 @@ pub fn interleaved(targets: &[SocketAddr]) -> Vec<SocketAddr> {
     }
 }
 
-/// The attempts of one open.
 struct Attempts {
     waiting: Vec<SocketAddr>,
     running: JoinSet<(SocketAddr, io::Result<TcpStream>)>,

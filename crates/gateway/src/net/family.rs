@@ -12,7 +12,6 @@ use crate::wire::control::Family;
 
 /// Access to the routing table. A trait, so that tests can remove a family.
 pub trait Routes: Debug + Send + Sync {
-    /// Whether there is a route to `address`.
     fn reaches(&self, address: IpAddr) -> bool;
 }
 
@@ -48,7 +47,6 @@ pub enum Horizon {
 }
 
 impl Horizon {
-    /// The horizon for these settings.
     pub fn of(settings: &Settings) -> Self {
         if settings.allow_private {
             Self::Lab

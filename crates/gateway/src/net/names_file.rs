@@ -29,13 +29,9 @@ const BAD_LINES_LOGGED_MAX: u64 = 20;
 /// The result of a name in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// An address and a port.
     At(SocketAddr),
-    /// There is no such name.
     NoSuchName,
-    /// The name has no address.
     NoAddress,
-    /// Its servers return an error.
     ServerFailure,
     Silence,
 }
@@ -45,7 +41,6 @@ pub enum Entry {
 pub enum NamesFileError {
     #[error("the names file can't be read")]
     Read(#[source] io::Error),
-    /// It exceeds [`FILE_BYTES_MAX`].
     #[error("the names file is over {FILE_BYTES_MAX} bytes")]
     TooLarge,
 }

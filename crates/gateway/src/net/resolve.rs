@@ -105,10 +105,8 @@ pub enum Resolution {
 /// Why the resolver can't be set up.
 #[derive(Debug, Error)]
 pub enum ResolverError {
-    /// `/etc/resolv.conf` is missing or names no resolver.
     #[error("no resolver: /etc/resolv.conf can't be used")]
     SystemConfig(#[source] Box<NetError>),
-    /// The library rejected the configuration.
     #[error("the resolver can't be set up")]
     Build(#[source] Box<NetError>),
 }

@@ -45,10 +45,8 @@ pub(crate) struct Wanted {
     pub(crate) wish: Wish,
 }
 
-/// The result of an `open`.
 #[derive(Debug)]
 pub(crate) enum Opened {
-    /// An egress, and the `ready` answer for it.
     Ready(Egress, Answer),
     /// No egress, and the answer with the reason.
     Not(Answer),

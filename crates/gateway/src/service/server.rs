@@ -48,9 +48,6 @@ const FULL_RETRY: Duration = Duration::from_secs(2);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `shutdown`. Before it returns, it closes every egress and removes its directory.
-///
-/// # Errors
-/// Fails if it can't start. Once it serves, it runs until `shutdown`.
 pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<(), GatewayError> {
     serve_over(settings, Box::new(SystemRoutes), shutdown).await
 }
@@ -104,10 +101,8 @@ pub async fn serve_over(
     Ok(())
 }
 
-/// The requests that a socket accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Accepts {
-    /// All of the wire's requests.
     Anything,
     /// Requests for TXT records only.
     Texts,

@@ -25,14 +25,12 @@ pub const CONTROL_LINE_BYTES_MAX: usize = 8 * 1024;
 /// Longest first line at `gateway.sock`: an order may hold push messages.
 pub const REQUEST_LINE_BYTES_MAX: usize = CONTROL_LINE_BYTES_MAX + limits::ORDER_BYTES_MAX;
 
-/// A request of the orchestrator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
     /// Opens an egress to port 443 of `host`. The first line of a check's connection.
     Open {
         check: CheckId,
-        /// The host to resolve and dial.
         host: Host,
         /// Its registered domain, by which look-ups are paced. The orchestrator has the suffix
         /// list.
@@ -87,7 +85,6 @@ impl Ask for Request {
     }
 }
 
-/// An answer of the gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
@@ -115,9 +112,7 @@ pub enum Answer {
         /// Shortest wait before the next try.
         retry_after_ms: u64,
     },
-    /// We have no network at all.
     Offline {},
-    /// How the egress was used.
     Account(Account),
     /// The gateway's version and state.
     Status(Status),
@@ -136,7 +131,6 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Texts {
-    /// The name has such records.
     Records {
         /// Records in the order in which they were received; at most
         /// [`crate::wire::text_name::RECORDS_MAX`], each at most

@@ -50,13 +50,10 @@ pub struct TextName {
 /// Why the TXT records of a name are not looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TextNameError {
-    /// Its first label is no [`Label`].
     #[error("its first label is not one under which owners publish records")]
     Label,
-    /// What follows the label is no host name.
     #[error("the rest after its first label is not a host name")]
     Domain,
-    /// The name is over 253 bytes.
     #[error("it is longer than 253 bytes")]
     TooLong,
 }

@@ -13,7 +13,6 @@ const RULES: &str = include_str!("../../../../deploy/nftables/fedicensus.nft");
 /// The well-known prefix of address translation (RFC 6052).
 const TRANSLATED: [u16; 6] = [0x64, 0xff9b, 0, 0, 0, 0];
 
-/// The file's sets of networks, by name.
 fn sets() -> BTreeMap<&'static str, Vec<IpNet>> {
     let mut sets = BTreeMap::new();
     for block in RULES.split("\n    set ").skip(1) {
@@ -104,7 +103,6 @@ fn the_firewall_blocks_what_the_gateway_refuses_and_nothing_else() {
     assert!(refused > 50_000, "only {refused} were refused");
 }
 
-/// A chain's rules in order.
 fn rules(chain: &str) -> Vec<&'static str> {
     RULES
         .split_once(&format!("chain {chain} {{\n"))

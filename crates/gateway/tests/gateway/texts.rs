@@ -75,7 +75,6 @@ async fn a_long_line_is_refused_at_the_socket_for_texts() {
     }
 }
 
-/// What a compromised intake could do with its socket.
 #[tokio::test] // S20
 async fn the_socket_for_texts_opens_no_way_out() {
     let (rig, client) = rig(|_| {}).await;

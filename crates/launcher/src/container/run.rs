@@ -190,7 +190,6 @@ async fn stop(signals: &Signals, deadline: Instant) -> Stop {
     }
 }
 
-/// How a started container ended.
 enum Ended {
     /// The container ended with this exit code, or the engine failed while it ran.
     Itself(Result<i64, EngineError>),

@@ -6,7 +6,6 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// starts containers and doesn't remove them would pile them up.
 pub(crate) const CONTAINERS_PER_SLOT: usize = 4;
 
-/// The slots of all checks.
 #[derive(Debug)]
 pub(crate) struct Slots {
     checks_max: usize,

@@ -425,7 +425,6 @@ fn listed(summary: Summary) -> Option<Listed> {
     })
 }
 
-/// Percent-encodes a text for a query.
 fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {

@@ -42,7 +42,6 @@ const REFUSAL_BYTES_MAX: usize = 4096;
 /// Host header for a socket that has no host.
 const HOST_OF_NONE: HeaderValue = HeaderValue::from_static("engine");
 
-/// The answer was longer than its bound.
 #[derive(Debug, ThisError)]
 #[error("the answer is longer than {0} bytes")]
 pub(crate) struct TooLong(u64);
@@ -98,9 +97,6 @@ fn versioned(target: &str, version: ClientVersion) -> String {
 
 /// Sends a request over a new connection, which ends when the answer's body ends or is dropped.
 /// Without a version it asks for the engine's versions.
-///
-/// # Errors
-/// Fails if nothing listens, the connection breaks, or the answer is not HTTP.
 pub(crate) async fn send<B>(
     socket: &Path,
     version: Option<ClientVersion>,
@@ -142,9 +138,7 @@ pub(crate) enum Refusal {
     Client(Error),
     /// The engine answered with an error.
     Answer {
-        /// The status code of the answer.
         status: StatusCode,
-        /// The text of the answer.
         text: String,
     },
 }
@@ -183,9 +177,6 @@ pub(crate) async fn refusal(answer: Response<Incoming>) -> Refusal {
 }
 
 /// The whole answer to a GET request for this path.
-///
-/// # Errors
-/// Fails if the call fails or is not answered with success.
 pub(crate) async fn get(
     socket: &Path,
     version: Option<ClientVersion>,

@@ -17,7 +17,6 @@ use crate::wire::{FaultKind, LaunchFault};
 pub(crate) enum Condition {
     Starting,
     Ready(Ready),
-    /// Launches are refused for this reason.
     Trouble(LaunchFault),
 }
 

@@ -28,9 +28,6 @@ const SWEEPS_PER_PROBE: u32 = 60;
 const SOCKET_GONE_MAX: Duration = Duration::from_mins(1);
 
 /// Runs until the launcher shuts down, and finishes a probe in progress.
-///
-/// # Errors
-/// Fails once no engine has listened for [`SOCKET_GONE_MAX`].
 pub(crate) async fn supervise<E: Engine>(shared: &Shared<E>) -> Result<(), LaunchFault> {
     let mut reaper = Reaper::default();
     let mut pause = shared.settings.backoff_min;
@@ -65,7 +62,6 @@ pub(crate) async fn supervise<E: Engine>(shared: &Shared<E>) -> Result<(), Launc
     Ok(())
 }
 
-/// Sleeps for `pause`, or until the shutdown.
 async fn until_ending<E>(shared: &Shared<E>, pause: Duration) {
     tokio::time::timeout(pause, shared.ending.cancelled())
         .await

@@ -25,7 +25,6 @@ pub(crate) enum Script {
     /// Prints after this many seconds and ends.
     Late(u64),
     Flood,
-    /// Closes both streams and stays.
     Stay,
     Silent,
     /// Ends with this code, and its output does not end.
@@ -77,13 +76,10 @@ struct State {
     volume: bool,
     calls: Vec<&'static str>,
     mishaps: HashMap<usize, Mishap>,
-    /// What happens at each call of these names.
     lasting: HashMap<&'static str, Mishap>,
-    /// The id that has the launcher's own name.
     probed: Option<String>,
     /// Whether a second runtime, if it is listed, starts containers.
     second_runtime: Option<bool>,
-    /// Containers whose removal fails each time.
     removals: HashMap<String, Mishap>,
     made: u64,
     flooded_chunks: Arc<AtomicU64>,
@@ -133,7 +129,6 @@ struct Fake {
     script: Script,
     probe: bool,
     readable: bool,
-    /// Whether its runtime can start it.
     runs: bool,
     ended: watch::Sender<Option<i64>>,
     stream: Weak<()>,
@@ -185,7 +180,6 @@ impl FakeEngine {
         self.state().lasting.clear();
     }
 
-    /// What happens at each removal of this container.
     pub(crate) fn set_removal(&self, name: &str, mishap: Option<Mishap>) {
         let removals = &mut self.state().removals;
         match mishap {

@@ -11,7 +11,6 @@ use crate::bench::{
     Bench, IMAGE, MOVING_IMAGE, MOVING_REPOSITORY, PATIENCE, READABLE_IMAGE, Running, patient,
 };
 
-/// Gives the moving name to this image.
 async fn move_to(bench: &Bench, image: &str) {
     let tag = std::process::id().to_string();
     let options = TagImageOptionsBuilder::default()

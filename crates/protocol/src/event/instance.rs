@@ -33,7 +33,6 @@ pub struct Instance {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Private {
-    /// The instance asks for it.
     Yes,
     /// The flag was read and is not set.
     No,

@@ -19,10 +19,8 @@ pub struct DeliveryOrder(Vec<Message>);
 /// Why messages make no valid order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum DeliveryError {
-    /// There is no message, or there are too many.
     #[error("a delivery has 1 to {} messages", limits::MESSAGES_MAX)]
     Number,
-    /// They are too long together.
     #[error(
         "the messages of a delivery take at most {} bytes",
         limits::MESSAGES_BYTES_MAX
@@ -31,10 +29,6 @@ pub enum DeliveryError {
 }
 
 impl DeliveryOrder {
-    /// An order of these messages.
-    ///
-    /// # Errors
-    /// If there is no message, or they are too many or too long.
     pub fn new(messages: Vec<Message>) -> Result<Self, DeliveryError> {
         if !(1..=limits::MESSAGES_MAX).contains(&messages.len()) {
             return Err(DeliveryError::Number);
@@ -93,16 +87,13 @@ impl Message {
 /// Why a text can't be a part of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum MessageError {
-    /// The text is no topic (RFC 8030 §5.4).
     #[error("a topic is 1 to 32 characters of base64url")]
     Topic,
-    /// The text has other characters, which would end the header.
     #[error(
         "a header's value is 1 to {} bytes of visible ASCII",
         limits::MESSAGE_HEADER_BYTES_MAX
     )]
     Header,
-    /// The text is no body (RFC 8030 §7.2).
     #[error("a body is base64 of at most {} bytes", limits::MESSAGE_BODY_BYTES_MAX)]
     Body,
 }

@@ -17,7 +17,6 @@ const TRUNCATED: &str = r#"{"listed":{"outcome":"truncated","dropped":2}}"#;
 const UNLISTED: &str = r#"{"unlisted":{"reason":"status","status":404}}"#;
 const DONE: &str = r#"{"done":{"requests":2,"bytes":900,"millis":40}}"#;
 
-/// One event of each kind.
 const EVENTS: [&str; 13] = [
     HELLO,
     ALIVE,

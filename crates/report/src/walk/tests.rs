@@ -11,7 +11,6 @@ const BUSY: &str =
     r#"{"walked":{"outcome":"unresponsive","requests":4,"posts":0,"retry_after_s":90}}"#;
 const DONE: &str = r#"{"done":{"requests":7,"bytes":900,"millis":40}}"#;
 
-/// Events of checks and lists.
 const OTHERS: [&str; 8] = [
     r#"{"alive":{"software":"mastodon","version":"4.3.0","private":"no"}}"#,
     r#"{"dead":{"reason":"timeout"}}"#,

@@ -88,7 +88,6 @@ pub struct Witness {
 /// The decision on a failure once other hosts have responded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ruling {
-    /// The failure was the host's.
     Counts,
     /// The failure may be ours: check the host once more.
     AskAgain,
@@ -117,7 +116,6 @@ struct Quiet {
 struct Waiting<T> {
     host: Host,
     failure: T,
-    /// What the check relied on.
     asked: Doubt,
     /// The families that no witness has shown to work since.
     families: Vec<Family>,

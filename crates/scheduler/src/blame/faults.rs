@@ -63,9 +63,7 @@ pub(crate) enum Attribution {
 /// Whether a host's checks have faulted lately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lately {
-    /// This fault is the first.
     Once,
-    /// There was an earlier fault.
     Again,
 }
 

@@ -31,7 +31,6 @@ pub enum SlotDemand {
     None,
 }
 
-/// Checks in progress, by class.
 #[derive(Debug, Default)]
 pub(crate) struct InProgress(PerClass<Counts>);
 
@@ -55,7 +54,6 @@ impl Default for Counts {
     }
 }
 
-/// The stage of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// Its host is being resolved and dialled.

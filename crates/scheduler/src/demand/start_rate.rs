@@ -57,7 +57,6 @@ pub struct Load {
     pub coming: u32,
 }
 
-/// Releases starts at a rate.
 #[derive(Debug)]
 pub struct StartRate {
     /// Least starts per second.
@@ -66,7 +65,6 @@ pub struct StartRate {
     needed: f64,
     /// Starts per second that the gateway's dials have sustained.
     sustainable: f64,
-    /// When that was last lowered.
     lowered: Option<Timestamp>,
     /// Starts that may happen now.
     ready: f64,

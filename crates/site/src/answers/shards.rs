@@ -23,7 +23,6 @@ pub(crate) const FOLDER: &str = "why";
 /// since nobody knows the salt before it is published.
 const ANSWERS_A_SHARD_MIN: u64 = 64;
 
-/// Number of possible shard prefixes.
 const PREFIXES: u16 = 1 << (4 * SHARD_DIGITS_MAX);
 
 /// Size of a file's write buffer.

@@ -14,7 +14,6 @@ const NAVIGATION: [(&str, &str); 5] = [
     ("/data.html", "Data"),
 ];
 
-/// Address of the source code.
 const SOURCE: &str = env!("CARGO_PKG_REPOSITORY");
 
 /// A page around its content.

@@ -251,7 +251,6 @@ fn table(
     }
 }
 
-/// A state as a heading.
 fn name_of(state: StateName) -> &'static str {
     match state {
         StateName::Discovered => "Discovered",

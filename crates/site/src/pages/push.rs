@@ -9,13 +9,11 @@ use crate::facts::{Facts, Push};
 pub(crate) enum Notified<'a> {
     /// All new and gone instances.
     All,
-    /// New instances of this software.
     Software(&'a str),
     /// Changes of the host whose answer the page shows.
     Host,
 }
 
-/// The button and its filter.
 pub(crate) fn button(facts: &Facts, of: Notified<'_>) -> Markup {
     let (label, software) = match of {
         Notified::All => ("Notify me of new and gone instances", None),

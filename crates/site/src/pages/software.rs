@@ -43,7 +43,6 @@ pub(crate) fn all_software(facts: &Facts, listed: u64, ranking: &Ranking) -> Str
     .around(facts, &content)
 }
 
-/// The page of one software.
 pub(crate) fn software(facts: &Facts, listed: u64, software: &Software) -> String {
     let about = format!(
         "{} listed instances of the Fediverse run {}: versions over time, the newest and the oldest.",

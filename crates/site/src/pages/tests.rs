@@ -87,7 +87,6 @@ fn instance(host: &str, software: &str, version: &str) -> ListedRow {
     }
 }
 
-/// The pages in a tree.
 struct Pages {
     tree: Tree,
     _folder: tempfile::TempDir,
@@ -315,7 +314,6 @@ fn who_has_an_answer_is_named_nowhere_but_by_its_hash() {
     assert!(files.len() > 16, "{}", files.len());
 }
 
-/// All files in a folder and its subfolders.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -391,7 +389,6 @@ fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-/// All pages that name a software and a version.
 fn rendered(software_name: &str, version: &str) -> String {
     let mut facts = facts(2);
     for day in &mut facts.history {

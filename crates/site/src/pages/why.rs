@@ -44,7 +44,6 @@ fn form() -> Markup {
     }
 }
 
-/// The script fills it in.
 fn answer(facts: &Facts) -> Markup {
     let lines = [
         ("answer-found", "Last check found"),

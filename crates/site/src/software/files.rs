@@ -20,7 +20,6 @@ struct Growing {
     gathered: Vec<u8>,
 }
 
-/// The two files of one software.
 struct Files {
     names: Growing,
     rows: Growing,

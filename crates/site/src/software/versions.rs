@@ -103,7 +103,6 @@ fn minor(version: &str) -> &str {
         .unwrap_or(version)
 }
 
-/// The two numbers of a minor version.
 fn numbers(minor: &str) -> Option<(u32, u32)> {
     let (major, minor) = minor.strip_prefix('v').unwrap_or(minor).split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))

@@ -43,7 +43,6 @@ pub(crate) fn tree(public: &Path) -> Tree {
     Tree::begin(Disk::hooked(|_call| Ok(())), public, &Cancel::default()).unwrap()
 }
 
-/// Pages of these rows.
 fn write(tree: &Tree, facts: Facts, rows: &[ListedRow]) {
     let mut site = Site::begin(tree, facts).unwrap();
     for row in rows {

@@ -6,7 +6,6 @@ use crate::scripts::node;
 
 const BROWSER: &str = include_str!("browser.js");
 
-/// Runs `program`, which can call `browser`.
 fn with_browser(program: &str, input: &Value) -> Option<Value> {
     let program = format!(
         "{}\nconst output = await (async () => {{ {program} }})();\nconsole.log(JSON.stringify(output));",
@@ -79,7 +78,6 @@ fn a_message_is_checked_before_it_is_shown_and_leads_to_the_site_alone() {
     assert_eq!(found["closed"], json!(urls.len()));
 }
 
-/// The body of a POST for this filter.
 fn posted(endpoint: u32, filter: &Value) -> String {
     let endpoint = format!("https://push.example/{endpoint}");
     let keys = r#"{"p256dh":"P","auth":"A"}"#;

@@ -59,7 +59,6 @@ thread_local! {
     static LOGGED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What to do after a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Turn {
     /// Whether to wake the checkpoint thread.
@@ -267,7 +266,6 @@ fn round(background: &Connection, shared: &Shared) -> rusqlite::Result<()> {
     }
 }
 
-/// The log after a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Log {
     pages: u32,

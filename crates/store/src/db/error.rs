@@ -11,10 +11,8 @@ use thiserror::Error;
 /// Why a database can't be opened. Each message says what to do.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// There is no database, and a reader does not create one.
     #[error("there is no database at {path}: check the path, or start the daemon once, which creates it", path = .path.display())]
     Missing { path: PathBuf },
-    /// The file, its lock or its directory can't be created or written.
     #[error("can't write the database {path} or its directory: check that the directory exists, belongs to the daemon's user, and that the disk is mounted for writing and not full ({reason})", path = .path.display())]
     Unwritable {
         path: PathBuf,
@@ -28,10 +26,8 @@ pub enum OpenError {
         kind: &'static str,
         source: Box<Self>,
     },
-    /// Another process writes to it.
     #[error("the database {path} is in use by another process: stop that one, or talk to it through its control socket", path = .path.display())]
     InUse { path: PathBuf },
-    /// A newer version of this program has migrated it.
     #[error("the database {path} has schema {found}, made by a newer version; this one, {version}, knows {known} at most and leaves it as it is: use the newer version again, or {back}", path = .path.display(), version = env!("CARGO_PKG_VERSION"), back = way_back(.copy.as_deref()))]
     Newer {
         path: PathBuf,
@@ -40,14 +36,12 @@ pub enum OpenError {
         /// The newest copy next to the database that this program can use.
         copy: Option<PathBuf>,
     },
-    /// It has not been migrated yet, and a reader does not migrate.
     #[error("the database {path} has schema {found}, this program needs {known}: start the daemon once, which migrates it", path = .path.display())]
     Older {
         path: PathBuf,
         found: i64,
         known: i64,
     },
-    /// The file is not an SQLite database, or belongs to another program.
     #[error("{path} is no census database: check the path; if it was one, restore a copy", path = .path.display())]
     NotADatabase { path: PathBuf },
     /// The damage is so severe that not even the schema can be read.
@@ -57,7 +51,6 @@ pub enum OpenError {
         #[source]
         source: rusqlite::Error,
     },
-    /// No copy could be kept before a migration. The database is unchanged.
     #[error("can't keep a copy of the database {path} before it is migrated from schema {from} to {to}; it is as it was", path = .path.display())]
     Copy {
         path: PathBuf,
@@ -66,19 +59,16 @@ pub enum OpenError {
         #[source]
         source: CopyError,
     },
-    /// A migration failed. The database is unchanged.
     #[error("can't migrate the database {path}; it is as it was", path = .path.display())]
     Migration {
         path: PathBuf,
         #[source]
         source: Box<rusqlite_migration::Error>,
     },
-    /// The writer thread could not be started.
     #[error(
         "can't start the thread that writes the database: too many threads or too little memory"
     )]
     Thread(#[source] std::io::Error),
-    /// Any other error from SQLite.
     #[error("can't open the database {path}", path = .path.display())]
     Sqlite {
         path: PathBuf,
@@ -105,39 +95,26 @@ fn way_back(copy: Option<&Path>) -> String {
 /// Why a database can't be copied or restored. Each message says what to do.
 #[derive(Debug, Error)]
 pub enum CopyError {
-    /// The database can't be opened.
     #[error(transparent)]
     Open(Box<OpenError>),
-    /// The target file exists already.
     #[error("{path} is there already: name another file, or move that one away", path = .path.display())]
     Exists { path: PathBuf },
-    /// The copy's disk is full.
     #[error("no room for the copy: it takes up to {mebibytes} MiB in {folder}; free that much, or move older copies and backups away from there", folder = .folder.display())]
     NoRoom { folder: PathBuf, mebibytes: i64 },
-    /// All names for databases that a restore replaced are in use.
     #[error("the databases {first} to {last}, which earlier restores replaced, still exist: remove those that are no longer needed, then try again", first = .first.display(), last = .last.display())]
-    KeptTooMany {
-        first: PathBuf,
-        /// The last name that was tried.
-        last: PathBuf,
-    },
-    /// A file can't be created or written.
+    KeptTooMany { first: PathBuf, last: PathBuf },
     #[error("can't write {path}: {reason} (in a container, only the data directory can be written)", path = .path.display())]
     Unwritable {
         path: PathBuf,
         /// The operating system's or SQLite's message.
         reason: String,
     },
-    /// Reading the source or writing the copy failed midway.
     #[error("the copy broke off")]
     Stream(#[source] std::io::Error),
-    /// The source is a damaged or truncated database.
     #[error("it is damaged or not whole ({0}): take another copy")]
     Damaged(String),
-    /// The source is another program's database, or no database at all.
     #[error("it is no census database")]
     NotACensus,
-    /// The source has a newer schema.
     #[error(
         "it has schema {found}, made by a newer version; this one knows {known} at most: use the newer version, or an older copy"
     )]
@@ -212,16 +189,12 @@ pub enum StoreError {
         "the database's file can't be read or written: see that its directory is there and mounted for writing, and the system's log for the disk behind it ({})", coded(.0.as_ref())
     )]
     Unwritable(#[source] Arc<rusqlite::Error>),
-    /// The file was moved or removed while it was open.
     #[error("the database is no longer at {path}: put its directory back; what is learned meanwhile goes into the file that was there", path = .path.display())]
     Away { path: PathBuf },
-    /// Another file replaced it while it was open.
     #[error("another database was put at {path} while this one was open: start again, to use that one", path = .path.display())]
     Replaced { path: PathBuf },
-    /// The store was closed, or its thread panicked.
     #[error("the database was closed")]
     Closed,
-    /// The host is being checked right now (invariant I8).
     #[error("{host} is being checked already")]
     InFlight { host: Host },
     /// The host is never checked, because its owner or a moderator opted it out, or because it is
@@ -232,16 +205,12 @@ pub enum StoreError {
         "{host} is not asked: the operator denies its group; `fedicensus explain {host}` says why"
     )]
     GroupDenied { host: Host },
-    /// The host has no row.
     #[error("{host} is not in the database")]
     Unknown { host: Host },
-    /// A row has a value that no version of this program writes.
     #[error("row {id} of the database holds no valid {column}")]
     BadRow { id: i64, column: &'static str },
-    /// A thread could not be started.
     #[error("can't start a thread for the database: too many threads or too little memory")]
     Thread(#[source] Arc<std::io::Error>),
-    /// Any other error from SQLite.
     #[error("the database failed ({})", coded(.0.as_ref()))]
     Sqlite(#[source] Arc<rusqlite::Error>),
 }

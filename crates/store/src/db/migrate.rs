@@ -15,7 +15,6 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../../migrations/0006_variant.sql")),
 ];
 
-/// The program's own schema version.
 #[cfg(test)]
 pub(crate) const SCHEMA_VERSION: i64 = STEPS.len().cast_signed() as i64;
 
@@ -73,7 +72,6 @@ impl Schema {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     Empty,
-    /// A census of this schema version.
     Census(i64),
     Foreign,
 }

@@ -76,7 +76,6 @@ pub enum Depth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
     Restore,
-    /// Restart the daemon, which repairs it.
     Restart,
     /// Check the hosts once, which gives them a due time again.
     Ask,
@@ -88,7 +87,6 @@ pub enum Remedy {
 pub struct Finding {
     /// What is wrong, with some names.
     pub what: String,
-    /// What to do about it.
     pub remedy: Remedy,
 }
 

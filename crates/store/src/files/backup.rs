@@ -39,9 +39,6 @@ pub struct Restored {
 
 /// Writes all committed data into a new file. The database may be in use, and its schema may be
 /// older or newer.
-///
-/// # Errors
-/// Each cause has its variant. The file is not created then.
 pub fn backup(database: &Path, to: &Path) -> Result<Copied, CopyError> {
     if to.symlink_metadata().is_ok() {
         return Err(CopyError::Exists {
@@ -121,7 +118,6 @@ pub(crate) fn restore_tuned(
     Ok(Restored { copied, replaced })
 }
 
-/// Free path for the database that a restore replaces.
 fn free_place(database: &Path) -> Result<PathBuf, CopyError> {
     (1..=REPLACED_MAX)
         .map(|number| aside(database, number))

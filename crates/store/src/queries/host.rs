@@ -30,7 +30,6 @@ pub struct Stored {
     pub target_is_alive: bool,
     /// Its group. `None` until it is grouped, soon after it was added.
     pub group: Option<StoredGroup>,
-    /// Its place in its group.
     pub place: Place,
 }
 

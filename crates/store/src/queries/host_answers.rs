@@ -23,7 +23,6 @@ pub(crate) const WAITING: &str = "SELECT name FROM waiting WHERE NOT EXISTS (SEL
 /// The census's answer about one name.
 #[derive(Debug)]
 pub enum HostAnswer<'r> {
-    /// A host with a row.
     Known(&'r KnownHost),
     /// A row that can't be decoded, such as one whose name is no longer valid. It is not listed.
     Unreadable(&'r str),
@@ -40,7 +39,6 @@ pub struct KnownHost {
     pub target_is_alive: bool,
     /// Its group. `None` until it is grouped, soon after it was added.
     pub group: Option<Group>,
-    /// Its place in its group.
     pub place: Place,
 }
 

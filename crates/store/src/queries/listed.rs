@@ -14,7 +14,6 @@ pub struct Listed<'r> {
     pub host: &'r str,
     /// Its state: [`StateName::Alive`], [`StateName::Dying`] or [`StateName::Moving`].
     pub state: StateName,
-    /// When it was first seen.
     pub first_seen: Timestamp,
     /// When it was last found alive.
     pub last_alive: Timestamp,

@@ -99,7 +99,6 @@ pub struct LoggedDecision {
     pub is_newest: bool,
 }
 
-/// What a decision is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum About {
     Group {

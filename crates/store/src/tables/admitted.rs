@@ -44,7 +44,6 @@ pub struct Remembered {
     pub hash_key: HashKey,
     /// Start of the last window that was entered, in seconds.
     pub window_start_s: Option<u64>,
-    /// The counters of that window.
     pub counters: Vec<Row>,
     pub waiting: Vec<(String, Waiter)>,
 }

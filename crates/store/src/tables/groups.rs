@@ -27,7 +27,6 @@ const PORTION_MAX: u32 = 500;
 /// Most decisions shown per group, the newest first.
 const DECISIONS_SHOWN_MAX: u32 = 20;
 
-/// A group with its domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredGroup {
     pub domain: String,

@@ -89,7 +89,6 @@ pub enum Undone<T> {
     Done(T),
     /// There is a later decision about the same host or group.
     Superseded,
-    /// There is no such decision.
     Unknown,
 }
 

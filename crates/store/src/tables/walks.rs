@@ -96,9 +96,6 @@ pub struct WalkTimes {
 
 impl Writer {
     /// Stores how reading a host's peers list ended.
-    ///
-    /// # Errors
-    /// Fails on a database error; what was remembered before is kept.
     pub async fn remember_peers(
         &self,
         host: &Host,
@@ -114,9 +111,6 @@ impl Writer {
     }
 
     /// Stores a walk through a host.
-    ///
-    /// # Errors
-    /// Fails on a database error; what was remembered before is kept.
     pub async fn remember_walk(&self, host: &Host, walk: LastWalk) -> Result<(), StoreError> {
         let host = host.clone();
         self.call(move |c| {

@@ -50,7 +50,6 @@ where
 }
 
 impl Task<(), fn(&Connection) -> Result<(), StoreError>> {
-    /// A job that does nothing.
     pub(super) fn wake_up() -> Box<dyn Job> {
         let (reply, _answer) = oneshot::channel();
         Box::new(Task::new(|_: &Connection| Ok(()), reply))

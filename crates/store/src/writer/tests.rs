@@ -87,7 +87,6 @@ impl Census {
             .collect()
     }
 
-    /// A whole check: take, judge, commit.
     async fn check(&self, name: &str, verdict: &Verdict) -> Committed {
         let taken = self.take(name).await;
         self.commit(&taken, verdict).await

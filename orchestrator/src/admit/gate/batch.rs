@@ -32,7 +32,6 @@ pub(super) struct Asking {
     kind: Kind,
 }
 
-/// How the name came here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// Named now, by a host of the same registered domain.
@@ -108,7 +107,6 @@ impl Moved {
         }
     }
 
-    /// Removes the name from the waiting names.
     fn leave(&mut self, waiting: &mut Waiting, name: DomainName, domain: String) {
         if let Some(waiter) = waiting.waiter(name.as_str()).copied() {
             waiting.remove(name.as_str());

@@ -27,7 +27,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// left unused, make room too.
 const TRY_EVERY_SECONDS: u64 = 600;
 
-/// When the last round was.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
     last_s: Option<u64>,

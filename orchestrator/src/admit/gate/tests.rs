@@ -127,7 +127,6 @@ impl Rig {
         self.gate.try_waiting(now, candidate).await.unwrap()
     }
 
-    /// Asserts that disk and memory are equal.
     async fn assert_written(&self) {
         let book = self.gate.0.book.lock().await;
         let remembered = self.gate.0.writer.remembered().await.unwrap();

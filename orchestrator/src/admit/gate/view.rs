@@ -20,7 +20,6 @@ pub fn why_it_waits(room: Room) -> &'static str {
     }
 }
 
-/// The gate at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateView {
     /// Names admitted in this window, without those that the operator brought or that a rule for

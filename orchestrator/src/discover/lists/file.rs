@@ -53,17 +53,13 @@ const KEYS: &str = "name, url, format, interval_hours and limit";
 /// Why the sources can't be used.
 #[derive(Debug, Error)]
 pub enum SourcesError {
-    /// The file can't be read.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The file is too large.
     #[error("{WHAT} {}: is larger than {FILE_BYTES_MAX} bytes; is this the right file?", .0.display())]
     TooLarge(PathBuf),
-    /// Some of its entries are wrong.
     #[error("{}", Problems(.path, .problems))]
     Wrong {
         path: PathBuf,
-        /// All problems, in the file's order.
         problems: Vec<Problem>,
     },
 }
@@ -90,9 +86,6 @@ impl fmt::Display for Problems<'_> {
 }
 
 /// The sources in the file at `path`.
-///
-/// # Errors
-/// The file can't be read, is too large, or has a wrong entry.
 pub fn read(path: &Path) -> Result<Vec<Source>, SourcesError> {
     let bytes = input_file::read(WHAT, path, FILE_BYTES_MAX)?;
     parse(&bytes, path)

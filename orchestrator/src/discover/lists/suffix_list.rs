@@ -62,7 +62,6 @@ pub enum Refusal {
     },
 }
 
-/// Why a list could not be stored.
 #[derive(Debug, Error)]
 #[error("public suffix list {}: {what} failed ({source}); the former one stays in force", path.display())]
 pub struct SwapError {
@@ -156,9 +155,6 @@ enum Section {
 impl Accepted {
     /// Stores the list at `path` by renaming, and keeps the former one next to it, with the ending
     /// `.old`. After a crash, one of the two lists is at `path`, whole.
-    ///
-    /// # Errors
-    /// The disk fails; the former list is still at `path` then.
     pub fn put(&self, path: &Path) -> Result<(), SwapError> {
         let former = with_ending(path, FORMER);
         let failed = |what| {

@@ -24,7 +24,6 @@ const AGAIN_AFTER: Duration = Duration::from_hours(7 * 24);
 /// Responding hosts that are overdue by this much come before walks.
 const LATE_AFTER: Duration = Duration::from_hours(1);
 
-/// The result of a visit.
 #[derive(Debug)]
 pub enum Visit {
     /// The host was walked, however the walk ended.

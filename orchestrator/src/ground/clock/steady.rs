@@ -82,7 +82,6 @@ struct Steady {
 
 #[derive(Debug, Clone, Copy)]
 struct Doubted {
-    /// As `began`, by the doubted clock.
     began: Timestamp,
     /// When the doubt began, in monotonic time.
     since: Duration,

@@ -90,7 +90,6 @@ pub const DEFERRALS: [Deferral; 7] = [
     Deferral::Full,
 ];
 
-/// The word of a deferral.
 pub fn deferral(why: Deferral) -> &'static str {
     match why {
         Deferral::GroupPace => "group_pace",
@@ -146,7 +145,6 @@ pub fn fault(fault: &Fault) -> &'static str {
 /// Why the launcher ends containers.
 pub const KILLED: [Killed; 2] = [Killed::Deadline, Killed::Asked];
 
-/// The word of a kill.
 pub fn killed(why: Killed) -> &'static str {
     match why {
         Killed::Deadline => "deadline",
@@ -156,7 +154,6 @@ pub fn killed(why: Killed) -> &'static str {
 
 pub const FAMILIES: [Family; 2] = [Family::V4, Family::V6];
 
-/// The word of a family.
 pub fn family(family: Family) -> &'static str {
     match family {
         Family::V4 => "v4",
@@ -170,7 +167,6 @@ pub const OPTED_OUT_BY: [OptedOutBy; 3] =
 /// Traffic to the host, and from it.
 pub const DIRECTIONS: [&str; 2] = ["up", "down"];
 
-/// A phase of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// The gateway paces, looks up and dials.
@@ -203,7 +199,6 @@ pub enum EndedAs {
     Verdict,
     Deferred,
     Offline,
-    /// In a fault of ours.
     Fault,
 }
 

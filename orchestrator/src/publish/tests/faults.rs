@@ -9,7 +9,6 @@ use scheduler::publication::Extent;
 use super::*;
 use crate::publish::round::Done;
 
-/// `ENOSPC` on Linux.
 const NO_SPACE: i32 = 28;
 
 /// After each of so many crashes, the publication is made again.
@@ -29,9 +28,7 @@ struct Next {
 /// How a disk behaves at its n-th call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fails {
-    /// The call finds no space.
     Once,
-    /// The process is dead from then on.
     FromThenOn,
 }
 

@@ -43,7 +43,6 @@ impl Stage {
         tokio::task::block_in_place(|| round.make(extent))
     }
 
-    /// A check of this host ends with this verdict.
     async fn judge(&self, letter: &str, verdict: &Verdict) {
         let taken = self
             .writer
@@ -269,7 +268,6 @@ async fn an_answer_tells_who_stands_on_an_older_list_and_who_is_not_on_it_yet() 
     assert_eq!(stage.answer("e"), answer("alive", "lives", true));
 }
 
-/// As after restoring an older database.
 #[tokio::test(flavor = "multi_thread")]
 async fn who_stands_on_the_list_and_is_not_known_any_more_has_an_answer_too() {
     let before = Stage::new("ab").await;

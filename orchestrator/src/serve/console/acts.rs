@@ -217,7 +217,6 @@ impl ConsoleHandler {
     }
 }
 
-/// A moderator's name in the log of decisions.
 fn name_of(moderator: &str) -> String {
     format!("moderator {moderator}")
 }

@@ -62,7 +62,6 @@ pub(super) struct Turn {
 /// Which limit is reached, and how long to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Busy {
-    /// The limit of this registered domain.
     Domain(Duration),
     All(Duration),
 }

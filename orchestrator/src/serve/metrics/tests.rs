@@ -34,7 +34,6 @@ use crate::serve::control::Handler;
 const GATEWAY: &str = "{\"status\":{\"version\":\"0.1.0\",\"families\":[\"v4\"],\"open\":3,\"opens_total\":70,\"dials_total\":60,\"lab\":false}}\n";
 const LAUNCHER: &str = "{\"status\":{\"version\":\"0.1.0\",\"engine\":null,\"trouble\":\"no engine\",\"warnings\":[\"cpu\"],\"running\":2,\"launches_total\":50,\"reaped_total\":4}}\n";
 
-/// How a simulated part behaves.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Answers(&'static str),

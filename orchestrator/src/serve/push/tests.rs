@@ -80,7 +80,6 @@ fn message() -> Message {
     }
 }
 
-/// Gives each request this answer.
 fn play_gateway(path: &Path, answer: &GatewayAnswer, asked: &Arc<AtomicUsize>) {
     let listener = UnixListener::bind(path).unwrap();
     let answer = serde_json::to_string(answer).unwrap() + "\n";

@@ -61,7 +61,6 @@ fn group_page() -> GroupPage {
     }
 }
 
-/// Pages about groups and decisions.
 fn of_groups(visitor: &Visitor) -> Vec<(&'static str, Response)> {
     let decision = Decision {
         id: DecisionId::Group(1),

@@ -27,7 +27,6 @@ fn limiter(limits: Limits, work_time: WorkTime) -> Arc<Limiter> {
     Arc::new(Limiter::new(limits, work_time).unwrap())
 }
 
-/// A call whose computation takes this long.
 async fn called(limiter: &Limiter, work: Duration) -> Call<Result<&'static str, Infallible>> {
     let compute = |permit| async move {
         sleep(work).await;

@@ -9,7 +9,6 @@ use super::record::Record;
 pub enum Key {
     /// An address, from [`crate::address_key`]: attempts and bans.
     Address(String),
-    /// A user: failures and locks.
     User(String),
     /// A browser in which a user has logged in before: failures and locks. They are separate, so
     /// that other people's failures don't lock it.
@@ -24,10 +23,8 @@ pub enum Key {
 pub trait State {
     type Error;
 
-    /// The record of this key, or an empty one.
     fn get(&mut self, key: &Key) -> Result<Record, Self::Error>;
 
-    /// Replaces the record of this key.
     fn put(&mut self, key: Key, record: Record) -> Result<(), Self::Error>;
 
     /// Lets `keep` change each record, and drops those for which it returns `false`.

@@ -71,7 +71,6 @@ impl World {
         self.limiter.with_state(|state| state.get(&key)).unwrap()
     }
 
-    /// The statuses of attempts one after the other.
     async fn statuses(&self, count: usize, who: Who<'_>, is_right: bool) -> Vec<&'static str> {
         let mut found = Vec::new();
         for _ in 0..count {

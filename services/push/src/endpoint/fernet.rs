@@ -21,7 +21,6 @@ const TIME_BYTES: usize = 8;
 const IV_BYTES: usize = 16;
 const MAC_BYTES: usize = 32;
 
-/// The text is not a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error("a key is 32 bytes in URL-safe base64, 44 characters with its padding")]
 pub struct NoKey;

@@ -13,7 +13,6 @@ pub const GONE_MAX_AGE_S: u32 = 86_400;
 
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Refusal {
-    /// The endpoint is not ours.
     #[error("not found")]
     BadToken,
     #[error("no such user")]
@@ -23,14 +22,12 @@ pub enum Refusal {
         super::message::BODY_BYTES_MAX
     )]
     TooLarge,
-    /// The user was removed while the message was stored.
     #[error("the user is gone")]
     UserGone,
     #[error("no such subscription")]
     NoSubscription,
     #[error("this kind of router is not supported")]
     RouterType,
-    /// The signature, the secret, or a claim is invalid.
     #[error("unauthorized: {0}")]
     Unauthorized(&'static str),
     #[error("the encryption headers: {0}")]
@@ -48,7 +45,6 @@ pub enum Refusal {
     Newcomers,
     #[error("the message could not be stored")]
     Storage,
-    /// A message's id is not ours, or a request is unreadable.
     #[error("the request could not be read: {0}")]
     Unreadable(&'static str),
 }

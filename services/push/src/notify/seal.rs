@@ -36,12 +36,10 @@ pub enum SealError {
     SigningKey,
     #[error("the subscription's keys can't be used")]
     UserKeys,
-    /// The message is too long, or there are no random numbers.
     #[error("the message can't be encrypted")]
     Encryption,
 }
 
-/// The census as a sender.
 #[derive(Debug)]
 pub struct Sender {
     pair: EcdsaKeyPair,

@@ -51,7 +51,6 @@ pub struct Section {
     pub listed: u64,
     /// All changes in the files, as they are published now: those of a day or two.
     recent: Vec<Change>,
-    /// Where the new ones begin.
     new_from: usize,
 }
 

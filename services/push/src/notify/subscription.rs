@@ -11,7 +11,6 @@ use super::section::{Change, Row};
 #[serde(rename_all = "snake_case")]
 pub enum Filter {
     All,
-    /// New instances of this software.
     Software(String),
     Host(String),
 }

@@ -6,11 +6,9 @@ use protocol::MessageOutcome;
 pub enum AttemptResult {
     /// The push service has accepted it.
     Taken,
-    /// The subscription has ended permanently.
     Ended,
     /// The push service will never accept it.
     Dropped,
-    /// It is posted again later.
     Later,
 }
 

@@ -114,7 +114,6 @@ struct Connection {
     /// The signals from the rest of the service, once the client's id is known.
     entry: Option<(Uaid, Entry)>,
     wake: Pin<Box<Sleep>>,
-    /// The call whose answer is due.
     call: Option<Asked>,
     /// Events from the client, each with the number of bytes that were read until then.
     unhandled: VecDeque<(Event, u64)>,

@@ -95,7 +95,6 @@ enum Subject {
 }
 
 impl Subject {
-    /// Its name in the storage.
     fn pending(&self) -> &str {
         match self {
             Self::News(section) => &section.sha256,
@@ -357,7 +356,6 @@ impl<'a> Deliveries<'a> {
         self.sort(host, batch, &outcomes);
     }
 
-    /// Sorts the messages that were sent by their outcomes.
     fn sort(&self, host: &Host, batch: &mut Batch, outcomes: &[MessageOutcome]) {
         let meters = &self.service.meters;
         let (mut taken, mut dropped, mut later) = (0_u32, 0_u32, 0_u32);

@@ -86,7 +86,6 @@ const OF_APPLICATIONS: [&str; 8] = [
     "/__version__",
 ];
 
-/// Some of the public routes.
 pub fn some(service: Arc<Service>, routes: Routes) -> Router {
     let clients = Router::new().route("/", get(connect));
     let applications = Router::new()

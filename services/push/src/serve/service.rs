@@ -90,7 +90,6 @@ impl fmt::Debug for Service {
     }
 }
 
-/// The system gives no random numbers.
 #[derive(Debug, thiserror::Error)]
 #[error("the system gives no random numbers")]
 pub(super) struct NoRandomness;

@@ -35,7 +35,6 @@ impl std::fmt::Debug for StorageThread {
     }
 }
 
-/// The thread is gone: the process ends.
 #[derive(Debug, thiserror::Error)]
 #[error("the storage's thread has ended")]
 struct Ended;

@@ -30,7 +30,6 @@ fn text(session: &mut Session, text: &str) -> Vec<Action> {
     on(session, Event::Text(text.to_owned()))
 }
 
-/// A session of a new client.
 fn greeted() -> Session {
     let mut session = session(Rules::AUTOPUSH);
     let actions = text(&mut session, r#"{"messageType":"hello"}"#);

@@ -24,7 +24,6 @@ pub enum ClientMessage {
         broadcasts: BTreeMap<String, String>,
     },
     Register {
-        /// The channel, in the client's spelling.
         channel: String,
         /// The public key of the only application that may send there.
         key: Option<String>,

@@ -80,7 +80,6 @@ struct Push {
     service: Arc<Service>,
 }
 
-/// The answer to a request.
 struct Answer {
     status: StatusCode,
     headers: HeaderMap,
@@ -96,7 +95,6 @@ impl Answer {
         self.headers[name].to_str().unwrap()
     }
 
-    /// The status and the number of a refusal.
     fn refusal(&self) -> (u16, Value) {
         (self.status.as_u16(), self.json()["errno"].clone())
     }
@@ -132,13 +130,11 @@ impl Push {
         Self { folder, service }
     }
 
-    /// Another process over the same file.
     fn another(&self, settings: Settings) -> Arc<Service> {
         let storage = Arc::new(self.storage());
         Arc::new(Service::new(settings, storage, None, now()).unwrap())
     }
 
-    /// Another node with these rules, and its socket.
     fn node(&self, rules: Rules) -> (Arc<Service>, UnixListener) {
         let node = self.another(Settings {
             nodes: self.folder.path().to_owned(),
@@ -171,7 +167,6 @@ impl Push {
         uaid
     }
 
-    /// Another process's view of the file.
     fn storage(&self) -> Sqlite {
         Sqlite::open(&self.folder.path().join("push.db"), Limits::ORDINARY).unwrap()
     }
@@ -275,7 +270,6 @@ impl SlowNode {
     }
 }
 
-/// The path of an endpoint or a message.
 fn path(url: &str) -> &str {
     url.strip_prefix(ORIGIN).unwrap()
 }
@@ -351,7 +345,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
         answer
     }
 
-    /// Registers a channel. Returns its endpoint.
     async fn register(&mut self, key: Option<&str>) -> String {
         let register = json!({"messageType": "register", "channelID": CHANNEL, "key": key});
         self.say(register).await;
@@ -379,7 +372,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Client<S> {
     }
 }
 
-/// A connected and registered client, and its endpoint.
 async fn subscribed(push: &Push, key: Option<&str>) -> (Client, String) {
     subscribed_at(push.public(), key).await
 }
@@ -398,7 +390,6 @@ async fn rig() -> (Push, Client, String) {
     (push, client, endpoint)
 }
 
-/// Waits until no client is connected.
 async fn until_empty(push: &Push) {
     let empty = async {
         while push.service.connections() > 0 {

@@ -31,13 +31,11 @@ pub(super) async fn subscribe(push: &Push, asked: &Value) -> Answer {
         .await
 }
 
-/// Number of confirmed subscriptions.
 pub(super) fn subscriptions(push: &Push) -> usize {
     let storage = push.storage();
     storage.subscriptions_after(0).unwrap().len()
 }
 
-/// The text of a notification.
 fn words(message: &Value) -> Value {
     let sealed = BASE64URL_NOPAD
         .decode(message["data"].as_str().unwrap().as_bytes())
@@ -51,7 +49,6 @@ pub(super) fn words_of(sealed: &[u8]) -> Value {
     serde_json::from_slice(&read).unwrap()
 }
 
-/// The first line of a section.
 fn head(sha256: &str) -> Value {
     json!({"change": "dump", "hosts": 10, "section_sha256": sha256})
 }

@@ -29,7 +29,6 @@ impl Process {
         process
     }
 
-    /// Connects, as soon as the process listens.
     async fn connect(&self) -> UnixStream {
         let socket = self.folder.path().join("http.sock");
         let connecting = async {
@@ -47,7 +46,6 @@ impl Process {
         Client::over(self.connect().await, None).await
     }
 
-    /// A registered client, and its endpoint.
     async fn subscribed(&self) -> (Client<UnixStream>, String) {
         let mut client = self.client().await;
         client.hello("").await;
@@ -61,7 +59,6 @@ impl Process {
         sent.await.status
     }
 
-    /// Stops it gracefully. Returns its folder.
     async fn stop(self) -> TempDir {
         self.shutdown.cancel();
         timeout(PATIENCE, self.running).await.unwrap().unwrap();

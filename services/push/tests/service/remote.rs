@@ -117,7 +117,6 @@ fn many() -> Vec<&'static str> {
     (0..150).map(path).collect()
 }
 
-/// A service that allows endpoints elsewhere.
 fn open(folder: TempDir) -> Push {
     let services = vec![Host::parse("other.example").unwrap()];
     Push::open_with(folder, settings(Rules::AUTOPUSH), services.into())
@@ -142,7 +141,6 @@ fn confirm_all(push: &Push) {
     storage.settle(CONFIRMATION, &accepted, &[]).unwrap();
 }
 
-/// Confirmed subscriptions to all changes.
 async fn subscribed_elsewhere(push: &Push, paths: &[&str]) {
     subscribe_elsewhere(push, paths).await;
     confirm_all(push);
@@ -344,7 +342,6 @@ async fn a_newer_list_ends_the_messages_about_the_former_at_once() {
     daemon.asked_for(&endpoints[..100]).await;
 }
 
-/// A full disk, for example.
 #[tokio::test]
 async fn a_message_is_not_posted_again_because_its_outcome_could_not_be_stored() {
     let (push, mut daemon, _telling) = rig(&["/a"]).await;

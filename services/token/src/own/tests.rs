@@ -31,7 +31,6 @@ fn an_hour_before() -> UnixSeconds {
     UnixSeconds(EXPIRES - 3600)
 }
 
-/// Verifies the known token for this request.
 fn wanted(purpose: Purpose, of: &str, now: u64) -> Result<Verified, Rejected> {
     let wanted = Wanted {
         purpose,

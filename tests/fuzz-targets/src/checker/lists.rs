@@ -8,7 +8,6 @@ use checker::peers::peer_name;
 use protocol::limits::{LINE_BYTES_MAX, PROOF_TEXT_BYTES_MAX};
 use protocol::{Event, Host, ListFormat};
 
-/// Low enough to be reached.
 const NAMES_MAX: u64 = 40;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

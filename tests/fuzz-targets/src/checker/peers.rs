@@ -7,7 +7,6 @@ use checker::peers::peer_name;
 use protocol::limits::LINE_BYTES_MAX;
 use protocol::{Event, Host, PeersOutcome};
 
-/// Low enough to be reached.
 const PEERS_MAX: u64 = 40;
 
 pub fn check(document: &[u8]) {

@@ -24,7 +24,6 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// All requests, and why there are no more.
 fn requests(pieces: &[&[u8]]) -> (Vec<Request>, String) {
     let mut reader = BufReader::with_capacity(64, Trickle::new(pieces));
     let mut found = Vec::new();

@@ -33,7 +33,6 @@ pub fn check(text: &[u8]) {
     }
 }
 
-/// For any base to which the path is joined.
 fn stays_on_its_host(path: &ListPath) {
     let origin = Url::parse("https://own.example/").expect("an address");
     let url = origin.join(path.as_str()).expect("an address");

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 /// Most calls caused by one frame: two batches of stored messages and the calls before them.
 const CALLS_MAX: usize = 12;
 
-/// Stored messages for the client.
 const STORED: [(&str, Option<&str>); 4] = [
     ("a", Some("topic")),
     ("b", None),
@@ -79,7 +78,6 @@ fn goes_out(action: &Action) {
     }
 }
 
-/// A message in a client's form.
 fn said(message: &ClientMessage) -> Value {
     let channel = ChannelId::from_bytes([0; 16]);
     match message {

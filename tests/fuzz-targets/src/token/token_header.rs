@@ -11,7 +11,6 @@ use token::{
     UnixSeconds, Wanted, own, sigsum,
 };
 
-/// A key that signed no seed.
 static KEY: LazyLock<SecretKey> = LazyLock::new(|| SecretKey::from_seed(&[7; 32]));
 
 static KEYS: LazyLock<Candidates> = LazyLock::new(|| Candidates::one(KEY.public()));

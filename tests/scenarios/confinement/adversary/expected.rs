@@ -8,14 +8,12 @@ use tests::{EngineApi, Table};
 /// The table of expectations; its head explains its format.
 const EXPECTED: &str = include_str!("../../../fixtures/adversary/expected.toml");
 
-/// One line of an attacker.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
     pub(super) happened: String,
     pub(super) detail: String,
 }
 
-/// All attempts of all attackers, by item.
 pub(super) type Attempts = BTreeMap<String, Attempt>;
 
 /// Parses an attacker's lines: `attempt`, the item, what happened, and a detail for readers,
@@ -38,7 +36,6 @@ pub(super) fn read(stdout: &str) -> Attempts {
 
 struct Row {
     item: String,
-    /// Accepted outcomes, one after the other.
     outcomes: Vec<String>,
     /// The text for all engines, if they differ.
     shown: Option<String>,
@@ -59,7 +56,6 @@ impl Row {
     }
 }
 
-/// Reads one text or several.
 fn texts(value: &toml::Value) -> anyhow::Result<Vec<String>> {
     match value {
         toml::Value::Array(values) => {

@@ -31,7 +31,6 @@ const CHECKS_AT_LEAST: u32 = 3;
 /// A siege: some attackers, and how fast time passes during it.
 struct Siege {
     rows: Vec<Row>,
-    /// What intervals are divided by.
     divisor: u32,
     /// Names listed by these attackers that the census doesn't know yet. They are valid, so they
     /// become candidates, whatever their source.
@@ -209,7 +208,6 @@ impl Attacker {
     }
 }
 
-/// The parts whose usage is bounded.
 const PARTS: [Role; 3] = [Role::Gateway, Role::Launcher, Role::Run];
 
 struct Outcome {

@@ -55,7 +55,6 @@ pub(super) fn privileged(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// The protocol of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Transport {
     Tcp,
@@ -150,7 +149,6 @@ impl Listener {
     }
 }
 
-/// Namespaces and what is in them.
 #[derive(Debug)]
 pub(super) struct Network {
     /// The namespaces' names in `ip netns`, by ours.

@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-/// The variable that gives the seed.
 const SEED: &str = "FEDICENSUS_CRASH_SEED";
 
 /// splitmix64: its seed determines all numbers.

@@ -52,7 +52,6 @@ async fn an_engine_that_refuses_some_calls_wrongs_nobody() -> anyhow::Result<()>
     Ok(())
 }
 
-/// A checker that can be removed or broken.
 fn checker(world_directory: &Path, script: &str) -> anyhow::Result<()> {
     let temporary = world_directory.join("checker.new");
     std::fs::write(&temporary, format!("#!/bin/sh\n{script}\n"))?;
@@ -63,7 +62,6 @@ fn checker(world_directory: &Path, script: &str) -> anyhow::Result<()> {
     )?)
 }
 
-/// A working checker, as a script.
 fn sound() -> anyhow::Result<String> {
     let test = std::env::current_exe()?;
     let profile = test.ancestors().nth(2).context("target/PROFILE/deps")?;

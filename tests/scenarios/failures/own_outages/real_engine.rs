@@ -23,7 +23,6 @@ enum Mode {
     Refuse,
 }
 
-/// A proxy between the launcher and the engine.
 struct Between {
     mode: watch::Sender<Mode>,
     task: JoinHandle<()>,

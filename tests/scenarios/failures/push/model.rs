@@ -34,7 +34,6 @@ pub(super) struct Model(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// All tries, in the order of their begins.
     tries: Vec<Try>,
     promises: BTreeMap<String, Promise>,
     seen: BTreeSet<String>,
@@ -142,7 +141,6 @@ impl Model {
         self.inner().waiting.remove(&user);
     }
 
-    /// Messages that may wait for a user.
     pub(super) fn waiting(&self, user: usize) -> usize {
         self.inner().waiting.get(&user).copied().unwrap_or(0)
     }

@@ -17,7 +17,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Of a message of Firefox's; those of these stories take some hundred.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Digits of a message's length.
 const LENGTH_DIGITS_MAX: usize = 7;
 
 /// Where Firefox writes the port at which it listens, in its profile.

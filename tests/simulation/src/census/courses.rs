@@ -103,7 +103,6 @@ impl Census {
         self.dials.1 <= self.plan.dials_a_second()
     }
 
-    /// Starts as many containers as the engine can.
     pub(super) fn start_containers(&mut self, now: Timestamp) -> Result<(), Failure> {
         while !self.starting.is_empty() && self.engine.start(now) {
             let Some(number) = self.starting.pop_front() else {
@@ -132,7 +131,6 @@ impl Census {
             .map_err(Failure::from)
     }
 
-    /// A check gets no slot.
     pub(super) fn turned_away(&mut self, check: CheckNumber) {
         self.checks.remove(&check);
         self.ended(

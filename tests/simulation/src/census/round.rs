@@ -113,7 +113,6 @@ impl Census {
         Ok(())
     }
 
-    /// Checks that known hosts still exist.
     fn look_for_the_lost(&mut self) -> Result<(), Failure> {
         for _ in 0..LOOKED_FOR.min(self.truth.count()) {
             let number = self.chance.random_range(0..self.truth.count());

@@ -18,7 +18,6 @@ use crate::world::names::Name;
 /// store queues, so that their order is kept.
 const TOGETHER: usize = 128;
 
-/// A verdict to be written.
 #[derive(Debug)]
 pub(super) struct Commit {
     pub(super) record: Box<Record>,

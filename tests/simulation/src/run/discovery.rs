@@ -42,7 +42,6 @@ const CLOSED_FEEDS: f64 = 0.2;
 /// Servers known at the start, of medium size.
 const SEEDS: std::ops::Range<u32> = 100..103;
 
-/// A census's ways to learn names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Ways {
     label: &'static str,
@@ -67,7 +66,6 @@ const fn ways(label: &'static str, lists: f64, walks: bool) -> Ways {
     }
 }
 
-/// The result of one census.
 #[derive(Debug)]
 pub struct Course {
     /// Its ways to learn names.
@@ -95,7 +93,6 @@ pub fn discover(servers: u32, seed: u64, below: &Path) -> anyhow::Result<Vec<Cou
     courses.collect()
 }
 
-/// The courses as a table in Markdown.
 pub fn table(courses: &[Course]) -> String {
     let mut text = String::from(
         "| names come from | rounds until 99 % | known after 1 round | 2 | 4 | in the end | walks |\n|---|---|---|---|---|---|---|\n",
@@ -123,7 +120,6 @@ pub fn table(courses: &[Course]) -> String {
     text
 }
 
-/// One census while it learns.
 struct Discovery<'talk> {
     talk: &'talk Talk,
     ways: Ways,
@@ -204,7 +200,6 @@ impl<'talk> Discovery<'talk> {
         known as f64 / self.reachable.len() as f64
     }
 
-    /// Reads the peers lists of all servers that respond.
     async fn read_lists(&mut self) -> anyhow::Result<()> {
         if self.ways.lists <= 0.0 {
             return Ok(());
@@ -268,7 +263,6 @@ impl<'talk> Discovery<'talk> {
         Ok(())
     }
 
-    /// Lets every new host respond.
     async fn check_new(&mut self) -> anyhow::Result<()> {
         let verdict = kit::alive();
         for number in 0..self.talk.count() {

@@ -10,10 +10,8 @@ use protocol::{Host, HostError};
 /// The registered domain of a flood's responding names.
 pub(crate) const FARM: &str = "farm-of-names.net";
 
-/// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Name {
-    /// A host of the world, by its number.
     Host(u32),
     /// An invented name that responds, behind a wildcard below [`FARM`].
     Farm(u64),

@@ -11,7 +11,6 @@ use crate::world::Outages;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shows {
-    /// The gateway has no network and reports it.
     Told,
     /// Packets are lost: no host seems to answer.
     Silent,

@@ -49,14 +49,11 @@ pub(crate) struct Talk {
     servers: Vec<Server>,
 }
 
-/// One server. Others are referred to by number.
 #[derive(Debug, Default)]
 struct Server {
-    /// Its size, relative to the others.
     weight: f64,
     follows: Vec<u32>,
     followers: Vec<u32>,
-    /// The servers in its peers list.
     peers: Vec<u32>,
 }
 

@@ -16,7 +16,6 @@ use rand::{Rng as _, SeedableRng as _};
 
 use crate::world::World;
 
-/// Length of a year, for rates.
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How long a new name appears in peers lists, which contain names heard of lately.
@@ -52,20 +51,16 @@ pub(crate) enum How {
     Farewell,
 }
 
-/// The state of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Now {
-    /// It responds and may be checked.
     Up,
     Down(How),
     Dead(How),
     /// It responds, and its robots.txt forbids checks.
     Robots,
-    /// It redirects permanently to another host.
     Moved(u32),
 }
 
-/// A host of the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Being {
     pub(crate) now: Now,
@@ -143,7 +138,6 @@ impl Truth {
         self.living
     }
 
-    /// The time of the next event.
     pub(crate) fn next(&self) -> Option<Timestamp> {
         self.queue.peek().map(|Reverse((at, ..))| *at)
     }

@@ -29,7 +29,6 @@ use scheduler::slots::SLOT_WAIT_MAX;
 use scheduler::slots::concurrency::Bounds;
 use scheduler::{Event, LastList, Scheduler, Settings};
 
-/// The daemon's defaults.
 const OPENS_MAX: u32 = 16;
 const CHECKS_MAX: u32 = 4;
 const STARTS_PER_SECOND: u32 = 10;
@@ -52,11 +51,9 @@ const ELSEWHERE_EVERY: Duration = Duration::from_secs(2);
 pub(crate) enum Behaviour {
     Responds,
     Silent,
-    /// It makes the checker misbehave.
     Faults,
 }
 
-/// A name, and the host behind it.
 #[derive(Debug, Clone)]
 pub(crate) struct Name {
     pub(crate) host: Host,
@@ -65,11 +62,9 @@ pub(crate) struct Name {
     pub(crate) behaviour: Behaviour,
     /// Whether it responded before the story begins.
     pub(crate) responded: bool,
-    /// When it is due first.
     pub(crate) due: Timestamp,
 }
 
-/// What happened to a name.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fate {
     pub(crate) visits: Vec<Timestamp>,
@@ -104,11 +99,9 @@ pub(crate) enum Off {
     SustainableRate,
 }
 
-/// An event at some time.
 #[derive(Debug, Clone, Copy)]
 enum Happening {
     Resolved(CheckNumber),
-    /// The host accepted a connection.
     Accepted(CheckNumber),
     Ends(CheckNumber),
     Deferred(CheckNumber, Deferral, Duration),
@@ -120,11 +113,9 @@ pub(crate) struct Crowd {
     pub(crate) now: Timestamp,
     pub(crate) names: Vec<Name>,
     pub(crate) fates: Vec<Fate>,
-    /// Opens that the gateway received.
     pub(crate) opens: usize,
     /// When each registered domain's name servers were queried.
     pub(crate) look_ups: HashMap<String, Vec<Timestamp>>,
-    /// When each address was dialled.
     pub(crate) dials: BTreeMap<IpAddr, Vec<Timestamp>>,
     /// How long no check could start.
     pub(crate) stopped_for: Duration,
@@ -485,7 +476,6 @@ impl Crowd {
         }
     }
 
-    /// Ends the check according to its host's behaviour.
     fn end(&mut self, check: CheckNumber) {
         let (id, began) = self.checks[&check];
         let address = self.names[id].address;

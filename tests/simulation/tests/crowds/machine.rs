@@ -58,14 +58,12 @@ pub(crate) struct Machine {
     pub(crate) list_took: Option<Duration>,
     off: Off,
     processors: f64,
-    /// Containers for which there is memory.
     memory: u32,
     now: Timestamp,
     scheduler: Scheduler,
     named: u64,
     /// Running containers: since when, and whether they will fail.
     running: BTreeMap<CheckNumber, (Timestamp, bool)>,
-    /// Remaining work on the list, and when it began.
     list: Option<(Duration, Timestamp)>,
 }
 

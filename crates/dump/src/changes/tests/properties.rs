@@ -91,7 +91,6 @@ fn happen(world: &mut World, host: &str, fate: Fate) {
     }
 }
 
-/// No file names a host that has left.
 fn assert_nobody_is_named_who_left(world: &World) {
     for (host, known) in &world.hosts {
         if *known == Known::Not(Standing::Withdrawn) {

@@ -127,7 +127,6 @@ mod tests {
         }
     }
 
-    /// The row's line.
     fn line(row: ListedRow) -> String {
         let text = String::from_utf8(written(&Csv, &[row])).unwrap();
         let head = str::from_utf8(Csv.head()).unwrap();

@@ -14,7 +14,6 @@ use crate::wire::control::{Answer, Wish};
 /// ENOSPC, EIO, EACCES, EROFS, EDQUOT, EMFILE: errors that Linux may return for any of the calls.
 const TROUBLES: [i32; 6] = [28, 5, 13, 30, 122, 24];
 
-/// Which calls fail, counted from the first.
 #[derive(Debug, Clone, Copy)]
 enum Fails {
     Never,
@@ -170,7 +169,6 @@ impl Bench {
         std::fs::read_dir(&self.root).unwrap().count()
     }
 
-    /// The files in the last directory created.
     fn files(&self) -> Vec<String> {
         let path = self.root.join(CheckId::from_random(self.next).as_str());
         let mut names: Vec<_> = std::fs::read_dir(path)

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 /// A full table in which every entry still counts forgets the oldest sixteenth.
 const FORGOTTEN_SHIFT: u32 = 4;
 
-/// The state of one key.
 #[derive(Debug, Clone, Copy)]
 struct Visits {
     last: Instant,

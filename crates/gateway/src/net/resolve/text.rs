@@ -24,7 +24,6 @@ pub const CACHE_TEXTS_MAX: usize = 4096;
 /// The result of a look-up of TXT records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextSource {
-    /// DNS answered, or failed to.
     Answered(Texts),
     /// There is no route to the resolver.
     Offline,

@@ -41,7 +41,6 @@ const GUARDED: [(&str, &str); 15] = [
     ("clone", "[[0 & 2114150400 = 65536]]"),
 ];
 
-/// A condition in short form.
 fn condition(argument: &Value) -> String {
     let (index, value) = (&argument["index"], &argument["value"]);
     match argument["op"].as_str().unwrap() {

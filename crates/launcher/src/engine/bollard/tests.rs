@@ -43,7 +43,6 @@ struct State {
     then: Then,
     /// Bytes that the last flood has sent.
     flooded_bytes: u64,
-    /// The first line of every request.
     requests: Vec<String>,
 }
 

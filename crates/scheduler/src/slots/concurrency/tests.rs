@@ -2,7 +2,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// An engine in fake time.
 struct Engine {
     concurrency: Concurrency,
     now: Timestamp,
@@ -17,7 +16,6 @@ impl Engine {
         }
     }
 
-    /// A start while all slots are in use.
     fn start(&mut self, took_ms: u64) {
         let in_progress = self.concurrency.allowed();
         self.start_beside(took_ms, in_progress);

@@ -67,7 +67,6 @@ pub(crate) struct Caption<'a> {
     pub(crate) says: &'a str,
 }
 
-/// One line of a plot.
 #[derive(Debug, Clone)]
 pub(crate) struct Line<'a> {
     /// Label of a value under the reader's pointer; plain text.

@@ -6,7 +6,6 @@ use crate::Store;
 use crate::db::open::open_tuned;
 use crate::db::tuning::Tuning;
 
-/// A sixteenth of the program's bounds.
 const BOUNDS: Bounds = Bounds {
     round: 64,
     long: 256,

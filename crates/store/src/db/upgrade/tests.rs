@@ -17,7 +17,6 @@ const OLD: i64 = SCHEMA_VERSION;
 
 const NEW: i64 = OLD + 2;
 
-/// A future schema: two more migrations.
 static NEWER: LazyLock<Schema> = LazyLock::new(|| {
     Schema::with_further(vec![
         M::up("ALTER TABLE hosts ADD COLUMN colour TEXT NOT NULL DEFAULT 'green'"),
@@ -71,7 +70,6 @@ fn path(dir: &TempDir) -> PathBuf {
     dir.path().join("census.db")
 }
 
-/// An older census with rows.
 async fn older_census(path: &Path) {
     let store = open_tuned(path, Tuning::default()).unwrap();
     let hosts = (0..HOSTS).map(numbered).collect();

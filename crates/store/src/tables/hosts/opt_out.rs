@@ -43,10 +43,7 @@ pub enum OptOut {
     Stands { by: OptedOutBy },
     /// `by` opted the host out before. From now on it stays out until both parties take their
     /// opt-outs back.
-    Joins {
-        /// Who opted it out before.
-        by: OptedOutBy,
-    },
+    Joins { by: OptedOutBy },
 }
 
 /// The result of taking an opt-out back.
@@ -55,12 +52,15 @@ pub enum OptIn {
     /// The host is in the state Discovered again and due at once.
     Done,
     /// Another party opted it out, and only that party can take the opt-out back.
-    NotTheirs { by: OptedOutBy },
+    NotTheirs {
+        by: OptedOutBy,
+    },
     /// This opt-out is taken back. The opt-out of another party remains, so the host stays out.
-    StillOut { by: OptedOutBy },
+    StillOut {
+        by: OptedOutBy,
+    },
     /// It was not opted out.
     NotOptedOut,
-    /// The host has no row.
     Unknown,
 }
 

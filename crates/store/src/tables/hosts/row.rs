@@ -206,7 +206,6 @@ pub(crate) fn confirm(
     Ok(true)
 }
 
-/// A state's data as columns.
 #[derive(Default)]
 struct StateColumns<'s> {
     before: Option<&'static str>,

@@ -92,7 +92,6 @@ async fn whose_peers_nobody_hears_of_comes_first() {
     );
 }
 
-/// Neither by chance nor by command.
 #[tokio::test]
 async fn who_must_be_left_alone_is_never_walked() {
     for change in [

@@ -50,7 +50,6 @@ struct Work {
 }
 
 pub(super) enum Moved {
-    /// All frames are sent.
     Sent,
     Read(Message),
     /// Much of a frame was read.

@@ -27,7 +27,6 @@ const NOW_MS: i64 = 1_800_000_000_000;
 
 type Socket = WebSocketStream<DuplexStream>;
 
-/// A service, and the folder of its storage.
 fn service() -> (Arc<Service>, tempfile::TempDir) {
     bounded(Bounds::within(768 * 1024 * 1024))
 }
@@ -249,7 +248,6 @@ async fn a_service_that_stops_tells_its_clients_so() {
         .unwrap();
 }
 
-/// Each client says hello and stays.
 #[tokio::test] // S33
 async fn strangers_do_not_get_the_last_places() {
     let (service, _folder) = service();

@@ -20,7 +20,6 @@ pub(super) fn of_process() -> Router<Arc<Service>> {
         .route("/metrics", get(metrics))
 }
 
-/// For the service.
 pub(super) fn routes() -> Router<Arc<Service>> {
     Router::new()
         .route("/status", get(status))

@@ -20,7 +20,6 @@ pub(super) struct Service {
 
 struct Client {
     session: Session,
-    /// Unacknowledged messages, in order of arrival.
     held: Vec<Notification>,
     close: Option<Close>,
 }

@@ -37,12 +37,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     vec(step, 1..80)
 }
 
-/// Messages that are still expected.
 #[derive(Debug, Default)]
 struct Model {
     /// Expiry of each unacknowledged message, in seconds since the start.
     due: BTreeMap<String, u32>,
-    /// The newest stored one of each topic.
     topics: BTreeMap<u8, String>,
     acknowledged: BTreeSet<String>,
     now_s: u32,

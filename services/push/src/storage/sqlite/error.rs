@@ -12,7 +12,6 @@ pub enum OpenError {
     Missing(String, #[source] io::Error),
     #[error("the database {0} can't be opened: {why}", why = coded(.1))]
     Sqlite(String, #[source] rusqlite::Error),
-    /// The file, its lock or its directory can't be written.
     #[error(
         "{0} or its lock can't be written ({1}): check that the directory exists, belongs to this user, and that the disk is mounted for writing and not full"
     )]

@@ -23,7 +23,6 @@ impl Place {
         }
     }
 
-    /// A new file with one user.
     fn with_user(limits: Limits) -> (Self, Sqlite) {
         let place = Self::new();
         let storage = place.open_with(limits);
@@ -81,7 +80,6 @@ fn message(storage: &Sqlite, version: &str, topic: Option<&str>) -> Notification
     }
 }
 
-/// Saves a message for the user.
 fn save(storage: &Sqlite, one: &Notification, room: Room) -> Saved {
     let one = std::slice::from_ref(one);
     storage.save(uaid(1), one, room).unwrap()

@@ -134,7 +134,6 @@ async fn calls_that_never_answer_cost_time_and_nothing_else() {
     }
 }
 
-/// The same for containers that have to be killed.
 #[tokio::test(start_paused = true)]
 async fn kills_that_never_answer_cost_time_and_nothing_else() {
     for script in [Script::Silent, Script::Stay, Script::Flood] {

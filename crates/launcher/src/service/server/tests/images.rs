@@ -8,7 +8,6 @@ use crate::tests::fake_engine::{IMAGE_ID, Mishap};
 const OTHER: &str = "sha256:2";
 
 impl Running {
-    /// The image that the next check starts from.
     async fn image_of(&self, number: u128) -> String {
         assert_eq!(kind(&mut self.launch(number).await).await, None);
         let specs = self.launcher.shared.engine.specs();

@@ -13,7 +13,6 @@ use crate::engine::create::create_body;
 use crate::tests::fake_engine::{FakeEngine, IMAGE_ID, Script};
 use crate::wire::FaultKind;
 
-/// The result of a request.
 struct Came {
     answer: Vec<u8>,
     /// The containers of checks, without the probe's.
@@ -21,7 +20,6 @@ struct Came {
     creates: usize,
 }
 
-/// Sends this line to a launcher that is ready.
 fn send(line: &[u8]) -> Came {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
@@ -68,7 +66,6 @@ fn body(spec: &Spec) -> Value {
     serde_json::to_value(create_body(spec, EngineKind::Docker)).unwrap()
 }
 
-/// Holds for any line at all.
 fn is_narrow(line: &[u8]) -> Result<(), TestCaseError> {
     let came = send(line);
     let Some(spec) = came.specs.first() else {

@@ -16,7 +16,6 @@ const BETWEEN: i64 = 150;
 /// A failure that was not confirmed in time is checked again after this. The product takes longer.
 const DROPPED_FOR: i64 = 60;
 
-/// An operator's canary answers within this.
 const CANARY_TAKES: i64 = 1;
 
 /// While we have a network, a waiting failure meets a witness within this: a canary is checked
@@ -118,7 +117,6 @@ impl Story {
             .unwrap()
     }
 
-    /// Number of outages that overlap this time.
     fn outages_within(&self, from: i64, until: i64) -> i64 {
         self.outages
             .iter()
@@ -153,7 +151,6 @@ impl Story {
 struct Play<'a> {
     story: &'a Story,
     doubts: Doubts<usize>,
-    /// When each honest host is checked next.
     next: Vec<i64>,
     /// Running checks: when each ends, its host, and when it began.
     running: Vec<(i64, Who, i64)>,

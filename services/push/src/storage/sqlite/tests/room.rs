@@ -32,7 +32,6 @@ fn full_user_loses_the_oldest_of_its_fullest_channel() {
     }
 }
 
-/// A user that a network makes.
 fn made_at(address: &str, number: u16, node: Option<&str>) -> User {
     let mut id = [7; 16];
     id[..2].copy_from_slice(&number.to_be_bytes());
