@@ -14,17 +14,25 @@ mod value;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ::console::LogAddresses;
 use admission::{Names, Reserved, Suffixes};
 use census::time::Calendar;
+use gateway::GatewayClient;
+use launcher::LauncherClient;
 use protocol::Host;
 use site::facts::{Intake, Push, Reading};
+use store::Writer;
 use thiserror::Error;
 
+use crate::admit::gate::NameGate;
 use crate::admit::policy::{self, OwnListError, SuffixPlace};
+use crate::check::services::{PEERS_EVERY, Services};
+use crate::check::slot_queue::SlotQueue;
 use crate::discover::lists::file::SourcesError;
 use crate::discover::lists::{self, Source};
+use crate::ground::clock::{Clock, Random};
 use crate::publish::pages::About;
 use crate::publish::{Imprint, Publisher};
 use scheduler::slots::concurrency::Bounds;
@@ -282,6 +290,30 @@ impl Config {
             push_services: values.parse("push_services", hosts)?,
             push_settings,
         })
+    }
+
+    /// The services of a check. Their sockets are opened when they are used.
+    pub fn services(
+        &self,
+        writer: Writer,
+        gate: NameGate,
+        clock: Arc<dyn Clock>,
+        random: Random,
+        slots: SlotQueue,
+    ) -> Services {
+        Services {
+            gateway: GatewayClient::new(self.gateway_socket.clone()),
+            launcher: LauncherClient::socket(self.launcher_socket.clone()),
+            writer,
+            gate,
+            clock,
+            random: Arc::new(random),
+            calendar: self.calendar,
+            slots,
+            contact: self.imprint.contact.as_str().into(),
+            peers_every: PEERS_EVERY,
+            meters: Arc::default(),
+        }
     }
 
     /// The rule for names. Reads the suffix list's file, if there is one.

@@ -59,8 +59,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let store = store::open(&config.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SteadyClock::start());
     let (slots, signals) = SlotQueue::new();
-    let services = Services::new(
-        config,
+    let services = config.services(
         store.writer(),
         gate(config, &store).await?,
         clock.clone(),

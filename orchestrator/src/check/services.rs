@@ -14,13 +14,12 @@ use store::{Candidate, StoreError, Writer};
 
 use crate::admit::gate::{self, NameGate};
 use crate::check::slot_queue::SlotQueue;
-use crate::config::Config;
 use crate::ground::clock::{Clock, Random};
 use crate::ground::meters::Meters;
 
 /// Peers are requested at the first `alive` and at every third one after it, twice a week: most
 /// names on a list are known by then.
-const PEERS_EVERY: u32 = 3;
+pub const PEERS_EVERY: u32 = 3;
 
 /// The services of a check. Cheap to clone: everything in it is shared.
 #[derive(Debug, Clone)]
@@ -45,30 +44,6 @@ pub struct Services {
 }
 
 impl Services {
-    /// Builds the services from the settings.
-    pub fn new(
-        config: &Config,
-        writer: Writer,
-        gate: NameGate,
-        clock: Arc<dyn Clock>,
-        random: Random,
-        slots: SlotQueue,
-    ) -> Self {
-        Self {
-            gateway: GatewayClient::new(config.gateway_socket.clone()),
-            launcher: LauncherClient::socket(config.launcher_socket.clone()),
-            writer,
-            gate,
-            clock,
-            random: Arc::new(random),
-            calendar: config.calendar,
-            slots,
-            contact: config.imprint.contact.as_str().into(),
-            peers_every: PEERS_EVERY,
-            meters: Arc::default(),
-        }
-    }
-
     pub fn now(&self) -> Timestamp {
         self.clock.now()
     }

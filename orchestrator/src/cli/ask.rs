@@ -302,8 +302,7 @@ async fn check_alone(config: &Config, host: &Host, steps: &mut Steps) -> anyhow:
     config.require_contact()?;
     let store = store::open(&config.database())?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let services = Services::new(
-        config,
+    let services = config.services(
         store.writer(),
         crate::roles::gate(config, &store).await?,
         clock,

@@ -131,14 +131,7 @@ impl Stage {
         let gate = NameGate::open(store.writer(), names, files).await.unwrap();
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let slots = SlotQueue::unlimited();
-        let services = Services::new(
-            &config,
-            store.writer(),
-            gate,
-            clock,
-            Random::from_os(),
-            slots,
-        );
+        let services = config.services(store.writer(), gate, clock, Random::from_os(), slots);
         let live = Arc::new(Live::new(services.now(), services.meters.clone()));
         let (sender, orders) = mpsc::channel(ORDERS_MAX);
         let handler = Handler::with_daemon(&services, sender, live);

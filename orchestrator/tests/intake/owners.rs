@@ -5,7 +5,6 @@ use std::sync::Arc;
 use census::state::{OptedOutBy, State};
 use gateway::control::{Answer, Texts};
 use intake::wire::{self, Census, Request};
-use orchestrator::check::services::Services;
 use orchestrator::check::slot_queue::SlotQueue;
 use orchestrator::config::{Config, Values};
 use orchestrator::daemon::{Live, Order};
@@ -61,8 +60,7 @@ async fn the_loop_is_told_to_leave_the_host_alone() {
         let values = Values::gather(|_| None, |_| None, None).unwrap();
         let config = Config::new(&values).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(Standing);
-        let services = Services::new(
-            &config,
+        let services = config.services(
             store.writer(),
             gate,
             clock.clone(),
