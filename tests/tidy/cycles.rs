@@ -21,14 +21,6 @@ use graph::{Graph, Import};
 /// has no direction.
 const FILES_MAX: usize = 3;
 
-/// Crates with folders that still import each other.
-const MIXED: [&str; 4] = [
-    "crates/dump/",
-    "crates/gateway/",
-    "crates/launcher/",
-    "crates/store/",
-];
-
 #[test]
 fn import_cycles_have_at_most_three_files_and_folders_none() {
     let mut breaches = Vec::new();
@@ -40,9 +32,7 @@ fn import_cycles_have_at_most_three_files_and_folders_none() {
         });
         files += graph.files.len();
         breaches.extend(long_cycles(&graph));
-        if !MIXED.iter().any(|name| crate_root.starts_with(name)) {
-            mutual.extend(mutual_folders(&graph));
-        }
+        mutual.extend(mutual_folders(&graph));
     }
     assert!(files > 100, "the search read only {files} files");
     none(

@@ -23,16 +23,15 @@ mod day_files;
 mod diff;
 mod is_current;
 mod limits;
-pub mod line;
 pub mod mirror;
 mod recent_names;
 mod write;
 
+pub use crate::line::{Change, Counts, Header, RowDigests, Section, Sha256Hex};
 pub use crate::row::Row;
 pub use diff::Standing;
 pub use is_current::is_current;
 pub use limits::{CHANGES_A_DAY_MAX, DAYS_KEPT};
-pub use line::{Change, Counts, Header, RowDigests, Section, Sha256Hex};
 pub use mirror::{Gap, Mirror};
 pub use write::{ChangesFile, Outcome, WrittenChanges, write_changes};
 

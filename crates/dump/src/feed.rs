@@ -12,11 +12,10 @@ use std::collections::VecDeque;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::changes::line::{Change, Counts, Section};
+use crate::line::{Change, Counts, Section};
+pub use crate::paths::ATOM_FILE;
 use crate::row::{Moment, Row};
 use crate::text::steers;
-
-pub const ATOM_FILE: &str = "feed.atom";
 
 /// Entries in a feed: ten days of four dumps, longer than most readers wait between two visits. It
 /// is six hours if opt-outs bring a dump every ten minutes.

@@ -11,6 +11,8 @@ pub mod changes;
 mod compress;
 pub mod error;
 pub mod feed;
+pub mod line;
+mod paths;
 pub mod row;
 pub mod set;
 pub mod sign;
@@ -18,10 +20,10 @@ pub mod text;
 
 pub use compress::Packing;
 pub use error::DumpError;
+pub use paths::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER, is_of_set};
 pub use row::{ListedRow, ListedState, Moment};
 pub use set::{
-    CHANGES_FOLDER, DATA_FOLDER, Draft, Force, HeldBack, INDEX_FILE, NODES_FILE, PublishedFile,
-    PublishedSet, RowError, Rows, SCHEMA_FOLDER, SCHEMA_VERSION, SOFTWARE_MAX, Sealed,
-    SoftwareTotals, VERSIONS_MAX, guard, is_of_set, published_set, rows, standing_rows,
+    Draft, Force, HeldBack, PublishedFile, PublishedSet, RowError, Rows, SCHEMA_VERSION,
+    SOFTWARE_MAX, Sealed, SoftwareTotals, VERSIONS_MAX, guard, published_set, rows, standing_rows,
     standing_rows_read, standing_software, write,
 };

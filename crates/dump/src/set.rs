@@ -7,14 +7,12 @@ mod draft;
 pub(crate) mod formats;
 mod index;
 mod packing;
-mod paths;
 mod schema;
 mod software;
 
 pub use draft::{Draft, Sealed, write};
 pub use guard::{Force, HeldBack, guard};
 pub use index::SCHEMA_VERSION;
-pub use paths::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER, is_of_set};
 pub use rows::{
     PublishedFile, PublishedSet, RowError, Rows, published_set, standing_rows, standing_rows_read,
 };

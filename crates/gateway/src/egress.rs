@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use self::relay::{Broken, Ledger, relay};
 use crate::net::client_hello;
 use crate::net::dial::Dialler;
-use crate::service::state::Shared;
+use crate::state::Shared;
 use crate::wire::control::{Account, Budget, FailedSide};
 
 use self::directory::Directory;

@@ -21,6 +21,8 @@ mod service;
 
 mod egress;
 
+mod state;
+
 pub mod net;
 
 pub mod wire;

@@ -2,12 +2,10 @@
 
 pub(crate) mod server;
 
-pub(crate) mod state;
-
 pub(crate) mod open;
 
 pub(crate) mod text;
 
 pub(crate) mod error;
 
-mod log_once;
+pub(crate) mod log_once;

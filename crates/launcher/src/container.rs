@@ -6,6 +6,4 @@ pub(crate) mod confinement;
 
 pub mod seccomp;
 
-pub(crate) mod run;
-
 pub(crate) mod slot;

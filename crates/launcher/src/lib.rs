@@ -19,6 +19,8 @@ pub mod engine;
 
 pub mod container;
 
+mod run;
+
 mod service;
 
 #[cfg(feature = "fuzzing")]

@@ -1,5 +1,4 @@
-//! Whole database files: backups, copies, and the published `instances.sqlite`.
+//! Whole database files: backups, and the published `instances.sqlite`.
 
 pub(crate) mod backup;
-pub(crate) mod copy;
 pub(crate) mod instances_file;

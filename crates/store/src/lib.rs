@@ -8,22 +8,29 @@
 
 mod db;
 mod files;
+mod known;
+mod open;
 mod queries;
+mod queue;
+mod soundness;
+mod statements;
 mod tables;
+mod upgrade;
 mod writer;
 
 pub use census::state::StateName;
 pub use db::error::{CopyError, OpenError, StoreError};
-pub use db::open::{Location, Store, open, open_read_only};
 pub use db::reader::Reader;
-pub use db::soundness::{Depth, Finding, Remedy, Soundness};
 pub use files::backup::{Copied, Restored, backup, backup_into, restore};
 pub use files::instances_file::{InstanceRow, InstancesFile, VersionCount};
+pub use open::{Location, Store, open, open_read_only};
 pub use queries::counts::Counts;
 pub use queries::host::Stored;
 pub use queries::host_answers::{HostAnswer, KnownHost};
 pub use queries::listed::Listed;
 pub use queries::review::{About, LogCursor, LogPage, LoggedDecision, Member, Members, Which};
+pub use queue::handle::Writer;
+pub use soundness::{Depth, Finding, Remedy, Soundness};
 pub use tables::admitted::{Admission, Remembered};
 pub use tables::days::{DAYS_MAX, DayCounts, SOFTWARE_A_DAY_MAX, day_of};
 pub use tables::dumps::DumpRecord;
@@ -35,4 +42,3 @@ pub use tables::hosts::opt_out::{OptIn, OptOut, Park};
 pub use tables::hosts::take::Taken;
 pub use tables::sources::Memories;
 pub use tables::walks::{LastWalk, WalkTimes};
-pub use writer::handle::Writer;

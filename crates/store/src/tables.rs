@@ -3,11 +3,10 @@
 pub(crate) mod admitted;
 pub(crate) mod days;
 pub(crate) mod dumps;
-pub(crate) mod forgotten;
 pub(crate) mod groups;
 pub(crate) mod history;
 pub(crate) mod host_decisions;
 pub(crate) mod hosts;
-pub(crate) mod known;
+pub(crate) mod row;
 pub(crate) mod sources;
 pub(crate) mod walks;

@@ -3,9 +3,9 @@
 //! Any number of tasks send requests through a bounded queue. Each is answered after the commit
 //! that holds it (invariant I6). A request that fails does not affect the others of its batch.
 //!
-//! One thread (`writer/thread.rs`) owns the only connection that writes. It commits the waiting
+//! One thread (`queue/thread.rs`) owns the only connection that writes. It commits the waiting
 //! requests, up to a bound, as one transaction: an fsync costs the same for one verdict as for a
-//! hundred. `writer/handle.rs` has the handle that all requests use.
+//! hundred. `queue/handle.rs` has the handle that all requests use.
 
 use census::class::PerClass;
 use census::state::{OptedOutBy, Record};
@@ -14,6 +14,7 @@ use census::transition::Change;
 use protocol::Host;
 
 use crate::db::error::StoreError;
+use crate::queue::handle::Writer;
 use crate::tables::admitted::{self, Admission, Remembered};
 use crate::tables::dumps::{self, DumpRecord};
 use crate::tables::hosts::add::{ADD_MAX, AddedAs};
@@ -21,11 +22,6 @@ use crate::tables::hosts::commit::Committed;
 use crate::tables::hosts::opt_out::{OptIn, OptOut, Park, ParkedCursor};
 use crate::tables::hosts::take::Taken;
 use crate::tables::hosts::{add, commit, opt_out, recovery, take};
-use crate::writer::handle::Writer;
-
-mod batch;
-pub(crate) mod handle;
-pub(crate) mod thread;
 
 impl Writer {
     /// Takes due hosts, at most `wanted` of each class, the longest due first. Sets each host's

@@ -293,7 +293,7 @@ impl Stage {
 
     fn sections(&self) -> Vec<dump::changes::Section> {
         let place = format!("{}/1970-01-01.ndjson", dump::CHANGES_FOLDER);
-        dump::changes::line::parse(&self.files()[&place]).unwrap()
+        dump::line::parse(&self.files()[&place]).unwrap()
     }
 }
 

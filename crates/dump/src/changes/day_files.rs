@@ -9,8 +9,8 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use super::limits::{DAY_FILE_BYTES_MAX, DAYS_KEPT, FOLDER_NAMES_MAX};
-use super::line::{self, Change, RowDigests, Section, Sha256Hex};
 use super::recent_names::RecentNames;
+use crate::line::{self, Change, RowDigests, Section, Sha256Hex};
 use crate::row::Moment;
 
 /// Seconds of a day in UTC.
@@ -229,8 +229,8 @@ mod tests {
     use std::cell::Cell;
     use std::convert::Infallible;
 
-    use super::super::line::{Counts, Header};
     use super::*;
+    use crate::line::{Counts, Header};
 
     fn section(hosts: impl Iterator<Item = u32>) -> Section {
         Section {

@@ -10,9 +10,9 @@ use std::cmp::Ordering;
 use sha2::{Digest as _, Sha256};
 
 use super::limits::CHANGES_A_DAY_MAX;
-use super::line::{Change, Counts, RowDigests, RowsDigest, Sha256Hex};
 use super::recent_names::RecentNames;
 use crate::error::DumpError;
+use crate::line::{Change, Counts, RowDigests, RowsDigest, Sha256Hex};
 use crate::row::{ListedRow, Row};
 
 /// What the census publicly says about a host.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::line::{self, Change, Damaged, RowDigests, RowsDigest, Section, Sha256Hex};
+use crate::line::{self, Change, Damaged, RowDigests, RowsDigest, Section, Sha256Hex};
 use crate::row::{Moment, Row};
 
 /// Rows, and the dump that they belong to.

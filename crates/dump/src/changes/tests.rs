@@ -19,8 +19,8 @@ use super::limits::{DAY_FILE_BYTES_MAX, SECTIONS_A_DAY_MAX};
 use super::*;
 use crate::error::DumpError;
 use crate::feed::About;
+use crate::paths::CHANGES_FOLDER;
 use crate::row::{ListedRow, ListedState, Moment};
-use crate::set::CHANGES_FOLDER;
 
 /// 2026-11-22T00:00:00Z
 const MIDNIGHT: i64 = 1_795_305_600;
@@ -163,13 +163,13 @@ impl World {
     }
 
     fn day(&self, day: &str) -> Vec<Section> {
-        line::parse(&self.files()[&format!("{day}.ndjson")]).unwrap()
+        crate::line::parse(&self.files()[&format!("{day}.ndjson")]).unwrap()
     }
 
     fn last_changes(&self) -> Vec<Change> {
         let files = self.files();
         let newest = day_files(&files).last().unwrap();
-        line::parse(newest).unwrap().pop().unwrap().changes
+        crate::line::parse(newest).unwrap().pop().unwrap().changes
     }
 
     /// Files that name a host, compressed or not.

@@ -13,11 +13,12 @@ use publish::{GZIP_END, Tree, TreeError};
 use super::day_files::{self, End, Newcomers, Scrub};
 use super::diff::{self, Diff, Standing};
 use super::limits::{CHANGES_A_DAY_MAX, CLOCK_SLACK_SECONDS, DAY_BYTES_MAX, SECTIONS_A_DAY_MAX};
-use super::line::{Counts, Header, Section, Sha256Hex};
 use crate::error::DumpError;
-use crate::feed::{ATOM_FILE, About, Entries};
+use crate::feed::{About, Entries};
+use crate::line::{Counts, Header, Section, Sha256Hex};
+use crate::paths::ATOM_FILE;
+use crate::paths::CHANGES_FOLDER;
 use crate::row::{ListedRow, Moment};
-use crate::set::CHANGES_FOLDER;
 
 /// A file as it will be in the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,9 +24,6 @@ use super::formats::table::Table;
 
 use super::index::{Entry, Index, SCHEMA_VERSION, media};
 use super::packing::{self, Failed, Job, Packed};
-use super::paths::{
-    CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, ROWS_PLACE, SCHEMA_FOLDER,
-};
 use super::rows::Rows;
 use super::schema::SCHEMAS;
 use super::software::{Counter, SOFTWARE_PLACE};
@@ -34,6 +31,9 @@ use crate::changes::{ChangesFile, WrittenChanges};
 use crate::compress::{BUFFER_BYTES, Measure, Packing};
 use crate::error::DumpError;
 use crate::feed::ATOM_FILE;
+use crate::paths::{
+    CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, ROWS_PLACE, SCHEMA_FOLDER,
+};
 use crate::row::{ListedRow, Moment};
 
 const TABLE_PLACE: &str = "data/instances.sqlite";

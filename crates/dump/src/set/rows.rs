@@ -12,8 +12,8 @@ use publish::TreeError;
 use thiserror::Error;
 
 use super::index::Index;
-use super::paths::{DATA_FOLDER, INDEX_FILE, ROWS_PLACE};
 use crate::error::DumpError;
+use crate::paths::{DATA_FOLDER, INDEX_FILE, ROWS_PLACE};
 use crate::row::{ListedRow, Moment};
 
 /// Bytes of a line. A row has a name of 253 bytes, two texts of 128 bytes that escaping can make

@@ -16,7 +16,7 @@ use crate::net::address::{self, PrivateAddresses};
 use crate::net::dial::{Dialled, Dialler};
 use crate::net::pace::{Late, Pace};
 use crate::net::resolve::Resolution;
-use crate::service::state::Shared;
+use crate::state::Shared;
 use crate::wire::control::{Answer, Deferral, Family, Wish};
 
 /// Retry interval for a name whose DNS failed: three failures in a row then span ten minutes,

@@ -16,9 +16,9 @@ use tokio_util::sync::CancellationToken;
 use crate::net::family::{Routes, SystemRoutes};
 use crate::service::error::GatewayError;
 use crate::service::open::{self, Opened, Wanted};
-use crate::service::state::Shared;
 use crate::service::text;
 use crate::settings::Settings;
+use crate::state::Shared;
 use crate::wire::control::{Answer, CONTROL_LINE_BYTES_MAX, Deferral, Request};
 
 /// Control connections in addition to `open_max`: requests for the status, and those that are

@@ -8,7 +8,7 @@ use std::sync::PoisonError;
 
 use crate::net::resolve::text::TextSource;
 use crate::service::open::{OWN_FAILURE_RETRY, deferred, late};
-use crate::service::state::Shared;
+use crate::state::Shared;
 use crate::wire::control::{Answer, Deferral};
 use crate::wire::text_name::TextName;
 

@@ -6,9 +6,9 @@ use protocol::{CheckId, Host};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::container::run::{EXIT_CODE_KILLED, Outcome, Signals, run};
 use crate::container::spec::Spec;
 use crate::engine::Engine;
+use crate::run::{EXIT_CODE_KILLED, Outcome, Signals, run};
 use crate::service::state::{Condition, Shared};
 use crate::wire::frames::FrameWriter;
 use crate::wire::{FaultKind, FrameKind, Killed, LaunchFault};

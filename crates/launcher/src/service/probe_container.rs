@@ -5,9 +5,9 @@ use std::time::Duration;
 use protocol::{CheckId, ProbeReport, escaped};
 
 use crate::client::{Container, Frame};
-use crate::container::run::{Outcome, Signals, ending, run};
 use crate::container::spec::Spec;
 use crate::engine::{Engine, EngineKind, Info};
+use crate::run::{Outcome, Signals, ending, run};
 use crate::service::probe::{advice, control_groups_advice, judge};
 use crate::service::state::Shared;
 use crate::settings::Settings;

@@ -6,10 +6,10 @@
 
 use std::collections::HashSet;
 
-use crate::container::run::fault;
 use crate::container::slot::CONTAINERS_PER_SLOT;
 use crate::container::spec::{LABEL_CHECK, LABEL_INSTANCE, check_labels};
 use crate::engine::{ContainerId, Engine, EngineError, bounded};
+use crate::run::fault;
 use crate::service::registry::Registry;
 use crate::settings::Settings;
 

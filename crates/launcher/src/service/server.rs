@@ -15,10 +15,10 @@ use tokio::net::UnixStream;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::container::run::fault;
 use crate::container::slot::CONTAINERS_PER_SLOT;
 use crate::container::spec::{LABEL_CHECK, LABEL_INSTANCE, LABEL_PROBE, check_labels};
 use crate::engine::{Engine, bounded};
+use crate::run::fault;
 use crate::service::launch::{bad_request, launch};
 use crate::service::state::{Condition, Shared, starting};
 use crate::service::supervisor;

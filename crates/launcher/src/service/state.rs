@@ -6,9 +6,9 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::container::run::{ending, fault};
 use crate::container::slot::Slots;
 use crate::engine::{Created, Engine, Identity, bounded};
+use crate::run::{ending, fault};
 use crate::service::registry::Registry;
 use crate::settings::{STARTING_WAIT_MAX, Settings};
 use crate::wire::{FaultKind, LaunchFault};

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::container::run::{ending, fault, image_missing};
 use crate::container::spec::CRUN;
 use crate::engine::{Engine, EngineError, Identity, Info, bounded};
+use crate::run::{ending, fault, image_missing};
 use crate::service::probe_container::probe;
 use crate::service::reaper::{Reaper, Sweep};
 use crate::service::state::{Condition, Ready, Shared};

@@ -5,7 +5,6 @@ use std::path::Path;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::db::statements;
 use crate::db::tuning::{BUSY_WAIT, MAPPED_BYTES, Tuning, WRITER_CACHE_KIB};
 
 /// SQLite's page cache of a reader. There may be several readers.
@@ -15,11 +14,11 @@ const READER_CACHE_KIB: i64 = 4 * 1024;
 /// the reset and lets the file grow.
 const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 
-/// Prepared statements kept per connection: all of the crate's statements, and those that begin and
-/// end transactions.
-const STATEMENTS_KEPT: usize = statements::ALL.len() + 8;
+/// Prepared statements kept per connection: all of the crate's, and those that begin and end
+/// transactions.
+pub(crate) const STATEMENTS_KEPT: usize = 144;
 
-pub(super) fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connection> {
+pub(crate) fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -40,7 +39,7 @@ pub(super) fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connec
 
 /// Readers don't block the writer (write-ahead log), and committed data survives a power cut:
 /// `synchronous = FULL` syncs the log at each commit, while `NORMAL` would lose the last commits.
-pub(super) fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn make_durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     connection
         .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))?;

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::db::checkpoint::Bounds;
 use crate::db::migrate::{SCHEMA, Schema};
-use crate::tables::known::NAMES_MAX;
 
 /// How long to wait for another process that holds the write lock, such as a backup or an `sqlite3`
 /// shell. A checkpoint takes well under a second, and a check's slot is occupied during the wait.
@@ -12,11 +11,15 @@ pub(super) const BUSY_WAIT: Duration = Duration::from_secs(5);
 
 /// The writer's page cache: holds the rows of 10 000 hosts and all indexes, and does not grow with
 /// a million hosts.
-pub(super) const WRITER_CACHE_KIB: i64 = 16 * 1024;
+pub(crate) const WRITER_CACHE_KIB: i64 = 16 * 1024;
 
 /// No memory mapping: reading a mapped page that the disk can't provide would kill the daemon with
 /// a signal instead of failing one request.
 pub(super) const MAPPED_BYTES: i64 = 0;
+
+/// Most known names in memory: 140 MB, ten times the size that the census is designed for. Further
+/// names are looked up.
+pub(crate) const NAMES_MAX: usize = 10_000_000;
 
 /// Settings that tests change, and a hook at which they stop.
 #[derive(Debug, Clone, Copy)]

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags};
 
+use crate::db::copy::{self, TemporaryFile};
 use crate::db::error::CopyError;
 use crate::db::lock::lock;
-use crate::db::open;
 use crate::db::tuning::Tuning;
-use crate::files::copy::{self, TemporaryFile};
+use crate::open;
 
 /// Replaced databases that are kept next to the current one, each as large as the database was.
 /// Nine are enough for an operator who tries one backup after the other. None is ever deleted

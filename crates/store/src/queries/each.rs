@@ -6,7 +6,7 @@ use census::transition::Entry;
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
 use crate::tables::history;
-use crate::tables::hosts::row::{self, columns};
+use crate::tables::row::{self, columns};
 
 pub(crate) const EACH: &str = concat!("SELECT ", columns!(), " FROM hosts ORDER BY name");
 

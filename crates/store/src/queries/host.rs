@@ -8,9 +8,10 @@ use protocol::Host;
 
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
+use crate::known::forgotten;
 use crate::tables::groups::{self, StoredGroup};
-use crate::tables::hosts::row;
-use crate::tables::{admitted, forgotten, history};
+use crate::tables::row;
+use crate::tables::{admitted, history};
 
 /// All that is known about a host.
 #[derive(Debug, Clone, PartialEq, Eq)]

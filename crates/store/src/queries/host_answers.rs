@@ -14,7 +14,7 @@ use crate::db::error::StoreError;
 use crate::db::reader::Reader;
 use crate::queries::each::EACH;
 use crate::queries::host::TARGET_IS_ALIVE;
-use crate::tables::hosts::row;
+use crate::tables::row;
 use crate::tables::{groups, history};
 
 /// Waiting names, except those that were added since and are still in the table of waiting names.

@@ -11,7 +11,7 @@ use crate::StoreError;
 use crate::db::migrate;
 use crate::db::reader::Reader;
 use crate::queries::listed::Listed;
-use crate::tables::hosts::row;
+use crate::tables::row;
 
 fn reader() -> Reader {
     let mut connection = Connection::open_in_memory().unwrap();

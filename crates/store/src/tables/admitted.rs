@@ -13,9 +13,9 @@ use protocol::Host;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::db::error::StoreError;
-use crate::tables::forgotten;
+use crate::known::forgotten;
 use crate::tables::hosts::add::{self, Candidate, fifty, five};
-use crate::tables::hosts::row;
+use crate::tables::row;
 
 /// Counters of former windows that are deleted per admission: as many as one admission writes, so
 /// that old counters don't accumulate.

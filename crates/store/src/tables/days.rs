@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
-use crate::writer::handle::Writer;
+use crate::queue::handle::Writer;
 
 /// Days kept: three years, so that a year can be compared with the two before it. With their
 /// software they take about 2 MB.

@@ -17,9 +17,9 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
+use crate::queue::handle::Writer;
 use crate::tables::host_decisions::{Ruling, Undone};
-use crate::tables::hosts::row::HostRow;
-use crate::writer::handle::Writer;
+use crate::tables::row::HostRow;
 
 /// Hosts grouped per request: takes some milliseconds, so that other writes don't wait long.
 const PORTION_MAX: u32 = 500;

@@ -7,8 +7,8 @@ use protocol::Host;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::db::error::StoreError;
+use crate::queue::handle::Writer;
 use crate::tables::hosts::opt_out::{self, OptIn, OptOut};
-use crate::writer::handle::Writer;
 
 pub(crate) const RECORD: &str =
     "INSERT INTO host_decisions (at, host, decision, reason, who) VALUES (?1, ?2, ?3, ?4, ?5)";

@@ -4,5 +4,4 @@ pub(crate) mod add;
 pub(crate) mod commit;
 pub(crate) mod opt_out;
 pub(crate) mod recovery;
-pub(crate) mod row;
 pub(crate) mod take;

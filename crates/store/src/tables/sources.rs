@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
-use crate::writer::handle::Writer;
+use crate::queue::handle::Writer;
 
 pub(crate) const PUT: &str = "INSERT INTO sources (name, tried, taken, taken_names, paused, paused_names, paused_before, trouble) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
-use crate::writer::handle::Writer;
+use crate::queue::handle::Writer;
 
 pub(crate) const PUT_PEERS: &str = "INSERT INTO peers_lists (host_id, outcome) SELECT id, ?2 FROM hosts WHERE name = ?1 \
      ON CONFLICT (host_id) DO UPDATE SET outcome = excluded.outcome WHERE outcome <> excluded.outcome";

@@ -10,9 +10,9 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
-use crate::db::open::open_tuned;
 use crate::db::tuning::Tuning;
-use crate::tables::hosts::row;
+use crate::open::open_tuned;
+use crate::tables::row;
 use crate::{Candidate, Store, Stored};
 
 const JITTER: Jitter = Jitter(1 << 31);

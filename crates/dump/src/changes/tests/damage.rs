@@ -108,12 +108,12 @@ fn a_file_that_was_cut_or_mixed_up_is_not_read() {
     let (world, _) = three_days();
     let whole = world.files()["2026-11-24.ndjson"].clone();
     for length in 1..whole.len() {
-        assert!(line::parse(&whole[..length]).is_err(), "{length}");
+        assert!(crate::line::parse(&whole[..length]).is_err(), "{length}");
     }
     let text = String::from_utf8(whole).unwrap();
     let mut lines: Vec<_> = text.lines().collect();
     lines.reverse();
-    assert!(line::parse((lines.join("\n") + "\n").as_bytes()).is_err());
+    assert!(crate::line::parse((lines.join("\n") + "\n").as_bytes()).is_err());
 }
 
 #[test]

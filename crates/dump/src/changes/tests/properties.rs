@@ -134,7 +134,7 @@ proptest! {
 
     #[test]
     fn whatever_a_file_holds_it_is_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
-        prop_assert!(bytes.is_empty() || line::parse(&bytes).is_err());
+        prop_assert!(bytes.is_empty() || crate::line::parse(&bytes).is_err());
         let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
         let rows = Rows::new("rows".into(), Box::new(io::Cursor::new(bytes)));
         prop_assert!(rows.count() <= 1 + lines);

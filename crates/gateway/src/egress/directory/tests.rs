@@ -7,8 +7,8 @@ use tokio::net::TcpListener;
 use super::*;
 use crate::net::family::SystemRoutes;
 use crate::service::open::{Opened, Wanted, open};
-use crate::service::state::Shared;
 use crate::settings::Settings;
+use crate::state::Shared;
 use crate::wire::control::{Answer, Wish};
 
 /// ENOSPC, EIO, EACCES, EROFS, EDQUOT, EMFILE: errors that Linux may return for any of the calls.

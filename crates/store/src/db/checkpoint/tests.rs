@@ -3,8 +3,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::Store;
-use crate::db::open::open_tuned;
 use crate::db::tuning::Tuning;
+use crate::open::open_tuned;
 
 const BOUNDS: Bounds = Bounds {
     round: 64,

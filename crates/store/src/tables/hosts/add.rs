@@ -12,8 +12,9 @@ use protocol::Host;
 use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
-use crate::tables::forgotten;
-use crate::tables::hosts::{opt_out, row};
+use crate::known::forgotten;
+use crate::tables::hosts::opt_out;
+use crate::tables::row;
 
 /// Names written per request: about one line of a peers list, so that a long list never delays
 /// other writes for long.

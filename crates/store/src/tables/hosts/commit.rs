@@ -9,8 +9,9 @@ use protocol::Host;
 use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
-use crate::tables::hosts::row;
-use crate::tables::{forgotten, history};
+use crate::known::forgotten;
+use crate::tables::history;
+use crate::tables::row;
 
 /// Bytes of a row's last note: a sentence.
 const NOTE_BYTES_MAX: usize = 300;

@@ -10,7 +10,8 @@ use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
 use crate::tables::dumps;
-use crate::tables::hosts::{recovery, row};
+use crate::tables::hosts::recovery;
+use crate::tables::row;
 
 /// Parked rows per transaction, so that a long pass never delays other writes for long.
 pub(crate) const UNPARKED_MAX: u32 = 500;

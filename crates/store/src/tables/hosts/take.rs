@@ -13,7 +13,7 @@ use rusqlite::{Connection, params};
 use crate::db::error::StoreError;
 use crate::tables::groups;
 use crate::tables::hosts::recovery;
-use crate::tables::hosts::row::{self, HostRow, columns};
+use crate::tables::row::{self, HostRow, columns};
 
 /// Hosts taken per request: more than any engine checks at once, and few enough not to delay other
 /// writes.

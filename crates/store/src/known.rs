@@ -12,9 +12,10 @@
 //! that is dropped at the limit of ten million stays recognised until the next start.
 //!
 //! Loaded in the background at each start, and updated by every answer of the database. At most
-//! [`NAMES_MAX`] names, each of 14 bytes or less.
+//! [`crate::db::tuning::NAMES_MAX`] names, each of 14 bytes or less.
 
 pub(crate) mod filling;
+pub(crate) mod forgotten;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,12 +23,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use protocol::Host;
 use rusqlite::Connection;
 
+use self::forgotten::Key;
 use crate::db::error::StoreError;
-use crate::tables::forgotten::{self, Key};
-
-/// Most names: 140 MB, ten times the size that the census is designed for. Further names are looked
-/// up.
-pub(crate) const NAMES_MAX: usize = 10_000_000;
 
 /// One in this number of recognised names is looked up in the database all the same. This costs a
 /// sixty-fourth of looking up all, and a name that was ignored by mistake is added after about a

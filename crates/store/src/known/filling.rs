@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use crate::db::connection;
 use crate::db::error::StoreError;
-use crate::tables::known::KnownNames;
+use crate::known::KnownNames;
 
 /// The thread that fills [`KnownNames`]. Dropping this stops it.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
+use crate::db::copy::{self, TemporaryFile};
 use crate::db::error::{CopyError, OpenError};
 use crate::db::tuning::{Moment, Tuning};
-use crate::files::copy::{self, TemporaryFile};
 
 /// Copies of older schemas that are kept, each as large as the database was. One is from the last
 /// upgrade, one from the upgrade before, for problems that are noticed late. Older copies have

@@ -12,18 +12,18 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::db::checkpoint::{BeginError, Checkpoints};
 use crate::db::connection::{make_durable, read_only, read_write};
+use crate::db::copy;
 use crate::db::error::{OpenError, StoreError};
 use crate::db::lock::lock;
 use crate::db::migrate::{self, Found, SCHEMA, Schema};
 use crate::db::reader::Reader;
 use crate::db::tuning::Tuning;
-use crate::db::upgrade;
-use crate::files::copy;
-use crate::tables::forgotten;
-use crate::tables::known::KnownNames;
-use crate::tables::known::filling::Filling;
-use crate::writer::handle::Writer;
-use crate::writer::thread::{self, WriterThread};
+use crate::known::KnownNames;
+use crate::known::filling::Filling;
+use crate::known::forgotten;
+use crate::queue::handle::Writer;
+use crate::queue::thread::{self, WriterThread};
+use crate::upgrade;
 
 /// The open database. Holds the lock that keeps other writers out, and owns the writer thread.
 #[derive(Debug)]

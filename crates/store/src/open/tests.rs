@@ -4,8 +4,8 @@ use rusqlite::{Connection, StatementStatus};
 use tempfile::TempDir;
 
 use super::*;
-use crate::db::statements;
 use crate::db::tuning::WRITER_CACHE_KIB;
+use crate::statements;
 
 fn path(dir: &TempDir) -> PathBuf {
     dir.path().join("census.db")

@@ -17,8 +17,10 @@ pub const CHANGES_FOLDER: &str = "data/changes";
 /// The index of all files, in their folder.
 pub const INDEX_FILE: &str = "index.json";
 
+pub const ATOM_FILE: &str = "feed.atom";
+
 /// The file that rows are read back from.
-pub(super) const ROWS_PLACE: &str = "data/instances.ndjson";
+pub(crate) const ROWS_PLACE: &str = "data/instances.ndjson";
 
 /// Whether the file at this place in a tree belongs to the set. All others are pages.
 pub fn is_of_set(place: &str) -> bool {

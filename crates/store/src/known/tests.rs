@@ -6,8 +6,9 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::db::open::open_tuned;
+use crate::db::tuning::NAMES_MAX;
 use crate::db::tuning::Tuning;
+use crate::open::open_tuned;
 use crate::tables::admitted;
 use crate::{Admission, Candidate, Store, open};
 

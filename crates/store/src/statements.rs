@@ -1,18 +1,18 @@
 //! Every statement about the census's tables, with its expected query plan.
 //!
-//! The list collects the constants of the tables' modules. The cache of prepared statements uses
-//! their number, and a test compares their plans. The test fails for a statement that is not in the
+//! The list collects the constants of the tables' modules. The cache of prepared statements holds
+//! all, and a test compares their plans. The test fails for a statement that is not in the
 //! list, one that reads a whole table without a stated reason, and a changed plan.
 //!
 //! Statistics are never gathered (`ANALYZE`), so SQLite plans from the schema alone, and the same
 //! for ten rows as for ten million: the daemon uses the plans that the test sees.
 
-use crate::db::soundness;
+use crate::db::connection::STATEMENTS_KEPT;
+use crate::known;
 use crate::queries::{counts, due, each, host, host_answers, listed, review};
-use crate::tables::hosts::{add, commit, opt_out, recovery, row, take};
-use crate::tables::{
-    admitted, days, dumps, forgotten, groups, history, host_decisions, known, sources, walks,
-};
+use crate::soundness;
+use crate::tables::hosts::{add, commit, opt_out, recovery, take};
+use crate::tables::{admitted, days, dumps, groups, history, host_decisions, row, sources, walks};
 
 /// `path => [plan]`, or `path => [plan] because "reason"` for a statement that reads a whole table
 /// or sorts.
@@ -29,6 +29,8 @@ macro_rules! statements {
         }),*];
     };
 }
+
+const _: () = assert!(ALL.len() + 8 <= STATEMENTS_KEPT);
 
 statements! {
     row::IS_KNOWN => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"],
@@ -65,16 +67,16 @@ statements! {
     dumps::RECORD => [],
     dumps::PRUNE => ["SEARCH dumps USING INTEGER PRIMARY KEY (rowid<?)"],
     dumps::LAST => ["SCAN dumps"] because "from the end, and the first row is the answer",
-    forgotten::KEY => ["SEARCH forgotten_key USING INTEGER PRIMARY KEY (rowid=?)"],
-    forgotten::IS_FORGOTTEN => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
-    forgotten::FORGET => [],
-    forgotten::COUNT_SPAN => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
-    forgotten::DROP_ONE => [
+    known::forgotten::KEY => ["SEARCH forgotten_key USING INTEGER PRIMARY KEY (rowid=?)"],
+    known::forgotten::IS_FORGOTTEN => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
+    known::forgotten::FORGET => [],
+    known::forgotten::COUNT_SPAN => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"],
+    known::forgotten::DROP_ONE => [
         "SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH forgotten USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
     ],
-    forgotten::REMEMBER => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
-    forgotten::DELETE => [
+    known::forgotten::REMEMBER => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
+    known::forgotten::DELETE => [
         "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH peers_lists USING INTEGER PRIMARY KEY (rowid=?)",

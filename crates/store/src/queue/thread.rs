@@ -9,9 +9,9 @@ use tokio::sync::mpsc;
 
 use crate::db::checkpoint::Checkpoints;
 use crate::db::error::coded;
-use crate::tables::known::KnownNames;
-use crate::writer::batch::{self, Job};
-use crate::writer::handle::Writer;
+use crate::known::KnownNames;
+use crate::queue::batch::{self, Job};
+use crate::queue::handle::Writer;
 
 /// The writer thread. Dropping this ends it.
 #[derive(Debug)]

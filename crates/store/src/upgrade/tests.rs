@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::db::migrate::{self, SCHEMA, SCHEMA_VERSION, Schema};
-use crate::db::open::{open_read_only_tuned, open_tuned};
+use crate::open::{open_read_only_tuned, open_tuned};
 
 const HOSTS: usize = 40;
 

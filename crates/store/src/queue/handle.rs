@@ -9,8 +9,8 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::db::error::StoreError;
-use crate::tables::known::KnownNames;
-use crate::writer::batch::{Job, Task};
+use crate::known::KnownNames;
+use crate::queue::batch::{Job, Task};
 
 /// Requests that may wait: a few for each check that an engine runs at once. A full queue makes its
 /// callers wait, which slows the checks down to what the disk can take.
