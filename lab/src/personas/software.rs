@@ -205,6 +205,15 @@ fn lemmies(table: &mut Table) {
 }
 
 fn media(table: &mut Table) {
+    family(table, "owncast", "owncast", "0.3.0", |play, _, peer| {
+        let servers = json!({"servers": [{"iri": format!("https://{peer}/federation/user/a")}]});
+        play.route("/api/federation/servers", Answer::json(&servers))
+    });
+    family(table, "hubzilla", "hubzilla", "9.4", |play, _, peer| {
+        let sites = json!({"entries": [{"url": format!("https://{peer}")}]});
+        play.route("/siteinfo.json", siteinfo(json!(0)))
+            .route("/sitelist", Answer::json(&sites))
+    });
     family(
         table,
         "peertube",
@@ -269,13 +278,11 @@ fn friendicas(table: &mut Table) {
 
 fn without_list(table: &mut Table) {
     for (software, version) in [
-        ("hubzilla", "9.4"),
         ("gnusocial", "2.0.1-beta0"),
         ("diaspora", "0.9.0.0"),
         ("writefreely", "0.16.0"),
         ("wordpress", "6.8.3"),
         ("mobilizon", "5.1.5"),
-        ("owncast", "0.2.3"),
         ("nodebb", "4.6.0"),
         ("discourse", "3.6.0"),
         ("synapse", "1.142.0"),
