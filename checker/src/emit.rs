@@ -88,6 +88,7 @@ impl Emitter {
     }
 
     /// Prints one event and flushes it.
+    /// When a bound would be breached (nothing is printed then), or stdout fails.
     pub fn emit(&mut self, event: &Event) -> Result<(), EmitError> {
         if self.ended {
             return Err(EmitError::Ended);

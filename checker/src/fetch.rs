@@ -116,7 +116,7 @@ impl Fetcher {
     ///
     /// The user agent names `contact`. `ca_pem` adds trust roots to the compiled-in ones.
     pub fn new(
-        way: Route<'_>,
+        route: Route<'_>,
         host: &Host,
         contact: &str,
         ca_pem: Option<&[u8]>,
@@ -138,7 +138,7 @@ impl Fetcher {
             .http1_allow_spaces_after_header_name_in_responses(true)
             .http1_ignore_invalid_headers_in_responses(true)
             .pool_max_idle_per_host(1);
-        if let Route::Socket(path) = way {
+        if let Route::Socket(path) = route {
             builder = builder.unix_socket(path);
         }
         Ok(Self {

@@ -217,10 +217,10 @@ fn through_egress(
     start: Start,
 ) -> Result<(Fetcher, CheckOrder), Box<dyn Error>> {
     let egress = order::read(directory, roots)?;
-    let way = Route::Socket(&egress.socket);
+    let route = Route::Socket(&egress.socket);
     let contact = &egress.order.contact;
     let ca = egress.ca_pem.as_deref();
-    let fetcher = Fetcher::new(way, host, contact, ca, limits, start)?;
+    let fetcher = Fetcher::new(route, host, contact, ca, limits, start)?;
     Ok((fetcher, egress.order))
 }
 

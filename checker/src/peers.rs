@@ -24,6 +24,7 @@ use sink::Sink;
 use software::{lemmy, mastodon, misskey, nodeinfo, piefed, pixelfed};
 
 /// Requests peers, prints them as they arrive and then how the list ended, and returns the emitter.
+/// When an event can't be printed. Whatever the host does becomes an outcome.
 pub async fn ask(fetcher: &mut Fetcher, emitter: Emitter, about: &About) -> Result<Emitter, Fault> {
     let own = Some(fetcher.host().clone());
     let sink = Sink::new(emitter, own, fetcher.limits().peers);

@@ -134,6 +134,7 @@ impl Publisher {
 
     /// Writes the files of the listed hosts, without those that the operator denies, into a tree.
     /// Blocks; the caller publishes and records it.
+    /// See [`PublishError`]. The tree may have some of the files then.
     pub(crate) fn write(
         &self,
         tree: &Tree,

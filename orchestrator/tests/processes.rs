@@ -79,7 +79,6 @@ impl Census {
         command
     }
 
-    /// Runs a command to its end. Returns its output.
     #[track_caller]
     fn run(&self, arguments: &str, [data, run]: [&str; 2], code: i32) -> String {
         let output = self.command(arguments, data, run).output().unwrap();
@@ -112,7 +111,6 @@ impl Census {
         }
     }
 
-    /// The status and the body of the push service's answer.
     fn ask(&self, request: &str, header: &str, body: &str) -> (u16, String) {
         let mut stream = UnixStream::connect(self.path("run/push-http/http.sock")).unwrap();
         let length = body.len();

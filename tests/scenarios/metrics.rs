@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use orchestrator::serve::metrics::page;
-use tests::{Need, Options, Role, World};
+use tests::{Options, Role, World};
 
 const SOON: Duration = tests::PATIENCE;
 
@@ -148,12 +148,7 @@ async fn a_part_that_is_gone_is_told_as_gone_and_comes_back() -> anyhow::Result<
 
 /// Prometheus's tool; `None` if it is missing.
 fn promtool(arguments: &[&str]) -> Option<Command> {
-    let there = Command::new("promtool").arg("--version").output().is_ok();
-    if !there {
-        tests::skip(
-            Need::Programs,
-            "no promtool (Debian: apt-get install --no-install-recommends prometheus)",
-        );
+    if !tests::are_there(&["promtool"]) {
         return None;
     }
     let mut command = Command::new("promtool");

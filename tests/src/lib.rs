@@ -12,7 +12,7 @@ pub mod world;
 
 pub use engine_api::{EngineApi, Listed};
 pub use faults::{Row, Watch};
-pub use kit::{Need, skip};
+pub use kit::{Need, are_there, skip};
 pub use namespace::Namespace;
 pub use patience::{PATIENCE, patient, unhurried};
 pub use process_engine::ProcessEngine;

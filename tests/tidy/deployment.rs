@@ -193,7 +193,6 @@ struct Mount {
     is_read_only: bool,
 }
 
-/// The named volumes that services of a compose file mount.
 fn compose_mounts(file: &str) -> Vec<Mount> {
     let mut part = String::new();
     let mut found = Vec::new();

@@ -67,7 +67,7 @@ fn marks_of_documents_are_those_of_tests() {
     none("marks in documents or tests only", &breaches);
 }
 
-/// `S4` for a claim of SECURITY.md, `I4` for an invariant of ARCHITECTURE.md.
+/// `S4` for a claim of SECURITY.md or docs/console-asvs.md, `I1` for an invariant.
 fn mark(word: &str) -> Option<String> {
     let number = word.strip_prefix(['S', 'I'])?;
     number.parse::<u8>().ok().map(|_| word.to_owned())

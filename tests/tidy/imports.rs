@@ -256,7 +256,7 @@ fn every_crate_imports_only_what_it_may() {
     none("imports go one way", &breaches);
 }
 
-/// Whatever strangers make of a part that answers them, it has no engine and writes no host.
+/// A service that a stranger takes over has no engine, and writes no host.
 #[test]
 fn services_import_no_engine_and_no_store() {
     let manifests = manifests();

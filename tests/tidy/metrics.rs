@@ -41,7 +41,6 @@ fn names_of_push() -> Vec<String> {
     names
 }
 
-/// The words with the prefix of our metrics.
 fn named(text: &str) -> BTreeSet<String> {
     text.split(|letter: char| letter != '_' && !letter.is_ascii_alphanumeric())
         .filter(|word| word.starts_with("fedicensus_"))

@@ -81,7 +81,6 @@ fn tool(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(own)
 }
 
-/// A folder for this version, below `XDG_CACHE_HOME` or `~/.cache`.
 fn cache_folder() -> anyhow::Result<PathBuf> {
     let cache = match std::env::var_os("XDG_CACHE_HOME").filter(|set| !set.is_empty()) {
         Some(cache) => PathBuf::from(cache),

@@ -93,7 +93,6 @@ fn targets(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
     Ok(found)
 }
 
-/// Builds the targets and returns the folder of their programs.
 fn build(root: &Path) -> anyhow::Result<PathBuf> {
     let nightly = std::env::var_os("FEDICENSUS_NIGHTLY").unwrap_or_else(|| "nightly".into());
     let nightly = nightly.to_string_lossy();

@@ -58,7 +58,6 @@ fn run() -> anyhow::Result<()> {
     }
 }
 
-/// The repository's root: this package is directly below it.
 fn root() -> anyhow::Result<PathBuf> {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()

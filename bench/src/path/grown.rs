@@ -60,7 +60,6 @@ const COMES_DUE: &str = "UPDATE hosts SET due = ?2 WHERE id = ?1";
 
 const CAME_OUT_ALIVE: &str = "SELECT 1 FROM hosts WHERE id = ?1 AND state = 'alive' AND in_flight = 0 AND last_checked >= ?2";
 
-/// An idle census, with hosts that can be checked.
 struct Grown<'stage> {
     whole: Whole<'stage>,
     rows: u64,

@@ -142,7 +142,7 @@ async fn cost_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
 
 fn report(sizes: &[Size], number: usize, arrival: Arrival) -> Result<()> {
     say(&format!(
-        "\n{}, µs of processor time (of the clock), medians:\n\n| rows | a pick | a write of a verdict | both | to the smallest | a pick the plain arrival | times ours |\n|---|---|---|---|---|---|---|",
+        "\n{}, µs of processor time (of the clock), medians:\n\n| rows | a pick | a write of a verdict | both | to the smallest | a pick the plain way | times ours |\n|---|---|---|---|---|---|---|",
         arrival.as_str()
     ))?;
     let mut smallest = None;
@@ -195,7 +195,7 @@ fn loads(sizes: &[Size]) -> Result<()> {
 
 fn memory_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
     say(&format!(
-        "\nMemory of a process that has the census open, MiB:\n\n| rows | names recognised, bytes each | after the start | after {} checks each arrival | after {} junk names | most at any time |\n|---|---|---|---|---|---|",
+        "\nMemory of a process that has the census open, MiB:\n\n| rows | names recognised, bytes each | after the start | after {} checks each way | after {} junk names | most at any time |\n|---|---|---|---|---|---|",
         arguments.checks, arguments.junk
     ))?;
     for rows in &arguments.rows {

@@ -193,7 +193,7 @@ impl Stage {
         let mut out = std::io::stdout();
         writeln!(
             out,
-            "{} rows before, medians of {} rounds.\n\n| names | through the gate, a second | the plain arrival | times as many | times as many a CPU second |\n|---|---|---|---|---|",
+            "{} rows before, medians of {} rounds.\n\n| names | through the gate, a second | the plain way | times as many | times as many a CPU second |\n|---|---|---|---|---|",
             arguments.rows, arguments.rounds
         )?;
         for (what, gate, plain) in [

@@ -47,7 +47,6 @@ impl Cost {
     }
 }
 
-/// User and system time of this process.
 fn cpu_seconds() -> f64 {
     let spent = clock_gettime(ClockId::ProcessCPUTime);
     spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9

@@ -9,8 +9,10 @@ use super::tls::TlsFailure;
 pub enum Failure {
     #[error("robots.txt refuses this address")]
     Disallowed,
+    /// 301 or 308 to another host.
     #[error("moved to {0}")]
     Moved(Host),
+    /// 302, 303 or 307 to another host.
     #[error("redirected to {0} for now")]
     Temporary(Host),
     /// A redirect to something other than an address of a host's port 443. Holds its escaped text.

@@ -11,6 +11,7 @@ use crate::emit::{Emitter, Fault};
 use crate::fetch::{Failure, Fetcher, Posted};
 
 /// Posts all messages and prints events, `hello` first and `done` last.
+/// When stdout fails. Whatever the push service does becomes an event.
 pub async fn run(
     fetcher: &mut Fetcher,
     mut emitter: Emitter,

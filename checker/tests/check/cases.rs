@@ -152,7 +152,6 @@ fn differences(expect: &Value, outcome: &Outcome) -> Vec<String> {
     wrong
 }
 
-/// The finding's name and details, with colons between them.
 fn verdict(finding: &Event) -> String {
     let finding = serde_json::to_value(finding).unwrap();
     let (word, details) = finding.as_object().unwrap().iter().next().unwrap();

@@ -349,7 +349,6 @@ async fn a_suffix_list_has_a_bound_of_its_own() {
     assert_eq!(lines.len() + 1, 2 * 1024 * 1024);
 }
 
-/// Half a proof can mean the contrary of the whole.
 #[tokio::test]
 async fn a_proof_is_its_lines_and_one_over_its_bound_is_told_so() {
     let proof = ListFormat::Proof;

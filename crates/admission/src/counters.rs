@@ -124,6 +124,7 @@ impl Counters {
 
     /// Restores a row of [`Counters::rows`] under the same [`HashKey`]. Ignores a row of an earlier
     /// window. A row of a later window begins that window.
+    /// Fails if no such row can exist. Rows restored before stay.
     pub fn put(&mut self, row: Row) -> Result<(), RowError> {
         let Row { id, count, .. } = row;
         if id >> ID_BITS != 0 {

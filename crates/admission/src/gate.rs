@@ -115,6 +115,7 @@ pub enum Refusal {
 
 impl Terms {
     /// Decides on a new name at `now_s`, and counts it if it is admitted.
+    /// Returns the reason if the name may not enter. No counter changes then.
     pub fn decide(
         &self,
         counters: &mut Counters,

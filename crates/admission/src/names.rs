@@ -52,6 +52,7 @@ impl Names {
     }
 
     /// Returns `host` if it may enter the census.
+    /// Returns the reason if it may not enter. Never [`Refusal::NotAName`].
     pub fn admit_host(&self, host: Host) -> Result<Host, Refusal> {
         if let Some(domain) = special::reserved_domain(&host) {
             return if self.is_admitted_in_lab(domain) {

@@ -77,7 +77,8 @@ pub enum Place {
 pub enum Turn {
     /// It is checked as if there were no group.
     Ordinary,
-    /// It is checked and counts for its group: store [`Group::asked_since`] and [`Group::asked`].
+    /// It is checked and counts for its group: store [`Group::asked_since`] and [`Group::asked`],
+    /// which includes this check.
     Counted { since: Timestamp, asked: u32 },
     /// It is not checked now.
     PutOff {

@@ -28,6 +28,7 @@ pub fn replace(place: &Path, mode: Mode, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The first half of [`replace`]: the file is on disk, but not in its place.
+/// Fails with the system's error. No temporary file is left then.
 pub fn write(disk: Disk, place: &Path, mode: Mode, bytes: &[u8]) -> io::Result<Written> {
     let mut name = std::ffi::OsString::from(".");
     name.push(place.file_name().unwrap_or_default());

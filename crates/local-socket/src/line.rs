@@ -47,6 +47,7 @@ pub(crate) async fn within<T>(
 /// Reads a line and returns it without its newline. The bytes after it stay in `reader`.
 ///
 /// Not cancel safe: a partly read line is lost.
+/// See [`WireError`]. The connection can't be used after an error.
 pub async fn read_line<R>(reader: &mut R, limits: LineLimits) -> Result<Vec<u8>, WireError>
 where
     R: AsyncBufRead + Unpin,

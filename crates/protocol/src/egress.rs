@@ -120,5 +120,6 @@ pub enum FailedSide {
 pub enum Budget {
     Bytes,
     Connections,
+    /// Time since `open`.
     Time,
 }

@@ -128,6 +128,7 @@ pub enum PeersOutcome {
     Complete,
     /// By robots.txt or by a status such as 401, 403, 404 or 406.
     Refused,
+    /// At one of our bounds.
     Truncated,
     /// By the network or by something that is no such list.
     Failed,
@@ -140,6 +141,7 @@ pub enum PeersOutcome {
 pub enum WalkOutcome {
     /// Nothing new came any more.
     Complete,
+    /// At one of our bounds.
     Truncated,
     /// The software has no conversations that a walk could read, or lists its peers itself.
     None,

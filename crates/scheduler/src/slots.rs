@@ -46,6 +46,7 @@ pub(crate) struct Slots {
     concurrency: Concurrency,
     throttle: Throttle,
     held: HashMap<SlotHolder, Held>,
+    /// In the order of their requests.
     waiting: VecDeque<(SlotHolder, Timestamp)>,
 }
 

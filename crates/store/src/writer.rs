@@ -71,6 +71,7 @@ impl Writer {
     ///
     /// An opt-out by an owner or a moderator, or a hold, that was made since the check began
     /// remains in force: see [`Committed::overruled`].
+    /// [`StoreError::Unknown`] if the host has no row, or a database error.
     pub async fn commit(&self, change: Change) -> Result<Committed, StoreError> {
         self.call(move |c| commit::commit(c, &change)).await
     }
@@ -267,6 +268,7 @@ impl Writer {
 
     /// Brings back due times that are further away than the longest interval, after a clock jump.
     /// Returns their number. Takes 2000 per transaction.
+    /// Fails on a database error; some due times may be brought back already.
     pub async fn clamp(&self, now: Timestamp, calendar: Calendar) -> Result<u64, StoreError> {
         let mut all = 0_u64;
         loop {

@@ -226,7 +226,6 @@ fn mentions() -> Answer {
     Answer::json_bytes(text)
 }
 
-/// Forty posts of local accounts, numbered from `first`.
 fn forty(first: u64) -> Answer {
     let posts: Vec<Value> = (first..first.saturating_add(40))
         .map(|n| {

@@ -395,7 +395,6 @@ fn bad_locations(table: &mut Table) {
     );
 }
 
-/// Behaviour that changes from check to check.
 fn stories(table: &mut Table) {
     let there = |host: &str| living(host, "mastodon", "4.5.2").route(PEERS_PATH, flat::<&str>(&[]));
     let away = || Box::new(Play::default());

@@ -12,6 +12,7 @@ use store::StoreError;
 use crate::check::services::Services;
 
 /// Commits a verdict about the record's host.
+/// The store fails; the host then stays in flight until it is released.
 pub async fn commit_verdict(
     record: &Record,
     verdict: &Verdict,

@@ -114,7 +114,6 @@ impl Rig {
         self.services.gateway = GatewayClient::new(path);
     }
 
-    /// How a check ends, and the signals it sent before.
     async fn check(&mut self, slot: Slot) -> (Result<CheckOutcome, Fault>, Vec<Signalled>) {
         let start = Start {
             check: CheckNumber(7),

@@ -117,6 +117,7 @@ fn by_state(counts: Vec<(StateName, u64)>) -> BTreeMap<StateName, u64> {
     counts.into_iter().collect()
 }
 
+/// Skips a day that no calendar has.
 fn shown_day(counts: DayCounts) -> Option<Day> {
     let span = Span::new().try_days(counts.day).ok()?;
     Some(Day {

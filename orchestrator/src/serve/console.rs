@@ -48,6 +48,7 @@ pub struct ConsoleHandler {
 }
 
 impl Talk for ConsoleHandler {
+    /// There are few moderators.
     const CONNECTIONS_MAX: usize = 16;
 
     async fn talk(self, stream: UnixStream) -> anyhow::Result<()> {

@@ -71,7 +71,6 @@ async fn submissions_enter_within_the_limits_of_whoever_vouches() {
     }
 }
 
-/// A host that proves itself counts as its own domain.
 #[tokio::test]
 async fn hosts_that_prove_themselves_need_room_below_their_domain() {
     let stage = Stage::with_rules("domain a.example 1\n").await;
@@ -189,7 +188,6 @@ async fn what_dns_does_not_tell_now_is_put_off_and_what_it_denies_is_refused() {
     assert_eq!(stage.state("social.a.example"), None);
 }
 
-/// The operator's resolver may know private names.
 #[tokio::test] // S20
 async fn names_that_cannot_be_in_the_census_are_never_looked_up() {
     let stage = Stage::start().await;

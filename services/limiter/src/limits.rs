@@ -47,6 +47,7 @@ pub enum WorkTime {
 pub enum Unfit {
     #[error("at least one computation must be able to run at once")]
     NoConcurrency,
+    /// Calls that waited would end later than others.
     #[error(
         "a call may wait {wait_max:?} and then compute for {work_time:?}, which is longer than its constant time of {run_time:?}: raise that time, or let calls wait less"
     )]

@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 pub struct LoginLimits {
     /// Attempts of an address within a minute. One more bans it.
     pub attempts_per_minute: u32,
+    /// Duration of a first ban.
     pub ban: Duration,
     pub rules: Rules,
     /// Failures of a user within a minute. One more locks the user.

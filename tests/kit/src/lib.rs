@@ -15,7 +15,7 @@ use protocol::container::End;
 use protocol::egress::{Account, FailedSide};
 use protocol::{DeadReason, Host, Instance, Private};
 
-pub use self::needs::{Need, output, skip};
+pub use self::needs::{Need, are_there, output, skip};
 
 /// The first line of a sound output.
 pub const HELLO: &str = r#"{"hello":{"protocol":4,"checker":"0.1.0"}}"#;

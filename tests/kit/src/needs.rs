@@ -40,9 +40,26 @@ pub fn skip(need: Need, why: &str) {
     {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
         let file = OpenOptions::new().create(true).append(true).open(path);
-        file.and_then(|mut file| writeln!(file, "{test}: {why}"))
+        file.and_then(|mut file| writeln!(file, "{need:?}: {test}: {why}"))
             .expect("the file of skipped tests can be written");
     }
+}
+
+/// Whether these programs are installed. A missing one is recorded, and skips the test.
+pub fn are_there(programs: &[&str]) -> bool {
+    let missing = programs.iter().find(|program| {
+        // Daemons are outside an ordinary user's path.
+        let find = format!("PATH=$PATH:/usr/sbin:/sbin; command -v {program}");
+        let found = Command::new("sh").args(["-c", &find]).output();
+        !found.is_ok_and(|output| output.status.success())
+    });
+    if let Some(program) = missing {
+        skip(
+            Need::Programs,
+            &format!("no `{program}`: deploy/packages.sh has its package"),
+        );
+    }
+    missing.is_none()
 }
 
 /// The output of another's program; `None` if it is not installed, which skips the test.

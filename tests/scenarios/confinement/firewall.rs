@@ -116,7 +116,6 @@ fn wanted() -> Vec<(Probe, bool)> {
     wanted
 }
 
-/// What others request, and whether the rules must allow it.
 fn wanted_by_others() -> Vec<(Probe, bool)> {
     let probe = |from, address, port| Probe::new(from, socket(address, port), Transport::Tcp);
     let mut wanted = Vec::new();

@@ -95,7 +95,6 @@ fn met(world: &World) -> anyhow::Result<usize> {
     Ok(met)
 }
 
-/// A simulated failure, and what `status` must report.
 struct Trouble {
     fault: &'static str,
     says: &'static [&'static str],
@@ -116,7 +115,6 @@ impl Trouble {
         }
     }
 
-    /// Runs one failure from beginning to end.
     async fn strikes(
         &self,
         world: &World,

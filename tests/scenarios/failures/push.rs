@@ -56,7 +56,6 @@ const IDLE: Duration = Duration::from_millis(4);
 /// Seconds that most messages may wait: longer than the test takes.
 const LONG_S: u32 = 86_400;
 
-/// A user, whose client connects again and again.
 #[derive(Debug, Clone)]
 struct User {
     number: usize,

@@ -9,8 +9,6 @@ use census::state::StateName;
 use serde_json::Value;
 use tests::{Need, Options, PATIENCE, Role, Web, World};
 
-use super::is_there;
-
 /// Two responding hosts of one registered domain, which a moderator denies.
 const DENIED: [&str; 2] = ["mastodon.lab.test", "pleroma.lab.test"];
 const PASSWORD: &str = "correct horse battery";
@@ -197,7 +195,7 @@ async fn play(world: &mut World, web: &Web, accounts: &Path, key: &str) -> anyho
 
 #[tokio::test(flavor = "multi_thread")] // S75
 async fn moderator_denies_a_group_and_undoes_it_thieves_do_not() -> anyhow::Result<()> {
-    if is_there().is_none() {
+    if !tests::are_there(&["nginx", "chromium", "node"]) {
         return Ok(());
     }
     let mut world = census().await?;

@@ -6,8 +6,6 @@ use std::net::TcpStream;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tests::{Options, PATIENCE, Role, Web, World};
 
-use super::is_there;
-
 /// More than the logins of unknown browsers that the console takes at once, from 63 addresses.
 const SLOW: u32 = 1008;
 const OF_ONE_ADDRESS: u32 = 16;
@@ -42,7 +40,7 @@ fn asked(web: &Web, address: &str) -> anyhow::Result<u16> {
 /// Slow bodies used to block all logins for as long as their senders liked.
 #[tokio::test(flavor = "multi_thread")] // S26
 async fn slow_login_forms_delay_moderators_for_seconds_only() -> anyhow::Result<()> {
-    if is_there().is_none() {
+    if !tests::are_there(&["nginx"]) {
         return Ok(());
     }
     let own = getrlimit(Resource::Nofile);

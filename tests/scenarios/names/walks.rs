@@ -38,7 +38,6 @@ async fn world_of_talk(settings: &[(&'static str, &str)]) -> anyhow::Result<Worl
     Ok(world)
 }
 
-/// The output of `discover`, and whether it succeeded.
 fn discovered(world: &World, host: &str) -> anyhow::Result<(bool, String)> {
     let output = world.command(&["discover", host])?;
     let said = [output.stdout, output.stderr].concat();
@@ -51,7 +50,6 @@ fn new_hosts(said: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Paths below `/api/` that were requested from a host.
 fn asked_of(world: &World, host: &str) -> anyhow::Result<Vec<String>> {
     let entries = request_log::entries(&world.path("lab/requests.ndjson"))?;
     Ok(entries

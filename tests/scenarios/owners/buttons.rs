@@ -10,8 +10,6 @@ use census::state::StateName;
 use serde_json::Value;
 use tests::{Options, PATIENCE, Role, Web, World};
 
-use crate::moderators::is_there;
-
 const SUBMITTED: &str = "mastodon.lab.test";
 /// Listed, and opted out with the button.
 const LEAVER: &str = "pleroma.lab.test";
@@ -75,7 +73,7 @@ fn pressed(web: &Web, wishes: &[String]) -> anyhow::Result<Value> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_submits_and_opts_out_with_buttons_and_by_command() -> anyhow::Result<()> {
-    if is_there().is_none() {
+    if !tests::are_there(&["nginx", "chromium", "node"]) {
         return Ok(());
     }
     let world = census().await?;

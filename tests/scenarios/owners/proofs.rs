@@ -21,7 +21,6 @@ const SOON: Duration = tests::PATIENCE;
 /// Responds, has no such file, and is below another domain.
 const WITHOUT_FILE: &str = "by-lemmy-019.lab-shapes.test";
 
-/// One request to the intake's socket, and the daemon's answer.
 async fn ask(socket: &Path, host: &str) -> anyhow::Result<Value> {
     let mut stream = UnixStream::connect(socket).await?;
     let request = format!("{}\n", json!({"read_proof": {"host": host}}));
@@ -31,7 +30,6 @@ async fn ask(socket: &Path, host: &str) -> anyhow::Result<Value> {
     serde_json::from_str(&answer).with_context(|| answer)
 }
 
-/// The paths that were requested from a host, in order.
 fn asked_of(world: &World, host: &str) -> anyhow::Result<Vec<String>> {
     let entries = request_log::entries(&world.path("lab/requests.ndjson"))?;
     let of_host = entries

@@ -11,8 +11,6 @@ use serde_json::Value;
 use store::Stored;
 use tests::{Options, PATIENCE, Web, World};
 
-use crate::moderators::is_there;
-
 /// Generated instances, in addition to the named ones.
 const CROWD: u32 = 12;
 
@@ -42,7 +40,7 @@ fn that<'n>(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_completion_a_share_button_and_a_chooser_need_the_files_alone() -> anyhow::Result<()> {
-    if is_there().is_none() {
+    if !tests::are_there(&["nginx", "node"]) {
         return Ok(());
     }
     let mut names: Vec<String> = ["mastodon.lab.test", "misskey.lab.test", "pleroma.lab.test"]

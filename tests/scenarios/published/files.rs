@@ -9,7 +9,6 @@ use dump::{DumpError, ListedRow, ListedState, Moment};
 use protocol::Instance;
 use publish::{Cancel, Disk, Tree};
 use serde_json::Value;
-use tests::Need;
 
 /// Hostile software names, as readers of the files may meet them.
 const TEXTS: [&str; 14] = [
@@ -63,15 +62,8 @@ fn rows() -> Vec<ListedRow> {
 
 /// A folder with a published set; `None` if a program to read it is missing.
 fn published(programs: &[&str]) -> anyhow::Result<Option<tempfile::TempDir>> {
-    for program in programs {
-        let found = Command::new(program).arg("--version").output();
-        if !found.is_ok_and(|output| output.status.success()) {
-            tests::skip(
-                Need::Programs,
-                &format!("no `{program}` here: apt-get install jq sqlite3 python3 gzip"),
-            );
-            return Ok(None);
-        }
+    if !tests::are_there(programs) {
+        return Ok(None);
     }
     let folder = tempfile::tempdir()?;
     let tree = Tree::begin(Disk::SYSTEM, folder.path(), &Cancel::default())?;
@@ -83,7 +75,6 @@ fn published(programs: &[&str]) -> anyhow::Result<Option<tempfile::TempDir>> {
     Ok(Some(folder))
 }
 
-/// A program's output, run in the folder of the files.
 fn said(folder: &Path, program: &str, arguments: &[&str], input: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut child = Command::new(program)
         .args(arguments)

@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 use census::state::StateName;
 use census::time::Calendar;
 use serde_json::Value;
-use tests::{Need, Options, PATIENCE, Role, Web, World};
+use tests::{Options, PATIENCE, Role, Web, World};
 
 use firefox::Firefox;
 
@@ -34,24 +34,6 @@ const FAST: &str = "20000";
 
 const BUTTON: &str = "#notify";
 
-/// Programs of the story. `None` if one is missing.
-fn programs() -> Option<()> {
-    for program in ["nginx", "firefox-esr", "node", "sqlite3"] {
-        let found = Command::new("sh")
-            .args(["-c", &format!("command -v {program}")])
-            .output();
-        if !found.is_ok_and(|output| output.status.success()) {
-            let why = format!(
-                "no `{program}` here: apt-get install nginx-light firefox-esr nodejs sqlite3"
-            );
-            tests::skip(Need::Programs, &why);
-            return None;
-        }
-    }
-    Some(())
-}
-
-/// A census with a push service and a first list.
 async fn census(folder: &Path, roles: &[Role]) -> anyhow::Result<(World, Web)> {
     let listed = [WATCHED[0], WATCHED[1], STAYS];
     let mut options = Options::new(&listed);
@@ -159,7 +141,6 @@ async fn press(
     Ok(())
 }
 
-/// Waits for a notification with this title and text.
 async fn notified(
     world: &World,
     firefox: &mut Firefox,
@@ -200,7 +181,7 @@ async fn a_reader_is_notified_through_two_nodes() -> anyhow::Result<()> {
 }
 
 async fn story(roles: &[Role]) -> anyhow::Result<()> {
-    if programs().is_none() {
+    if !tests::are_there(&["nginx", "firefox-esr", "node", "sqlite3"]) {
         return Ok(());
     }
     let (folder, profile) = (tempfile::tempdir()?, tempfile::tempdir()?);

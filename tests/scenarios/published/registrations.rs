@@ -10,7 +10,7 @@ use dump::changes::{Change, Mirror, Row};
 use dump::line;
 use lab::crowd::Crowd;
 use serde_json::{Value, json};
-use tests::{Need, Options, PATIENCE, World};
+use tests::{Options, PATIENCE, World};
 
 use crate::time::passing::{CROWD, check_until, stored};
 
@@ -44,7 +44,6 @@ fn of_host(rows: &[Value]) -> anyhow::Result<Value> {
     row.cloned().context("the host is missing")
 }
 
-/// A command's output as a JSON array.
 fn printed(world: &World, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
     let output = world.command(arguments)?;
     ensure!(output.status.success(), "{arguments:?}: {output:?}");
@@ -97,7 +96,6 @@ fn assert_shown(world: &World, said: Option<bool>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The files of changes in the order of their days.
 fn changes(world: &World) -> anyhow::Result<Vec<Vec<u8>>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(world.path("public/current/data/changes"))? {
@@ -132,8 +130,7 @@ fn list(world: &World) -> anyhow::Result<Vec<Row>> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_flips_its_registrations_shows_in_the_next_list_and_in_the_changes()
 -> anyhow::Result<()> {
-    if Command::new("sqlite3").arg("--version").output().is_err() {
-        tests::skip(Need::Programs, "no `sqlite3` here: apt-get install sqlite3");
+    if !tests::are_there(&["sqlite3"]) {
         return Ok(());
     }
     let world = living().await?;

@@ -90,22 +90,6 @@ const LATER: [(&str, StateName, &str); 3] = [
 /// The answer for hosts in a group that is held back, after the operator has denied it.
 const GROUP_DENIED: &str = WITHHELD;
 
-/// The programs that examine the pages; `None` if one is missing.
-fn programs() -> Option<()> {
-    for program in ["nginx", "chromium", "node", "sqlite3"] {
-        let found = Command::new("sh")
-            .args(["-c", &format!("command -v {program}")])
-            .output();
-        if !found.is_ok_and(|output| output.status.success()) {
-            let why =
-                format!("no `{program}` here: apt-get install nginx-light chromium nodejs sqlite3");
-            tests::skip(Need::Programs, &why);
-            return None;
-        }
-    }
-    Some(())
-}
-
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("scenarios/published/site")
@@ -422,7 +406,7 @@ fn others(world: &World) -> anyhow::Result<[(String, &'static str); 3]> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_finds_the_list_and_an_answer_for_every_host_and_nothing_to_complain_of()
 -> anyhow::Result<()> {
-    if programs().is_none() {
+    if !tests::are_there(&["nginx", "chromium", "node", "sqlite3"]) {
         return Ok(());
     }
     let files = tempfile::tempdir()?;

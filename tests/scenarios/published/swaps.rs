@@ -14,8 +14,6 @@ use sha2::{Digest as _, Sha256};
 use socket2::{Domain, Socket, Type};
 use tests::Web;
 
-use super::visitors::is_there;
-
 const SWAPS: usize = 10;
 const READERS: usize = 3;
 
@@ -50,7 +48,6 @@ fn swap(public: &Path, first: usize) -> anyhow::Result<()> {
     Ok(tree.publish()?)
 }
 
-/// An answer: its head in lower case, and its body.
 struct Answer {
     head: String,
     body: Vec<u8>,
@@ -164,7 +161,7 @@ fn etags(web: &Web) -> anyhow::Result<(BTreeMap<String, String>, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ten_swaps_break_no_download_and_keep_etags() -> anyhow::Result<()> {
-    if !is_there() {
+    if !tests::are_there(&["nginx"]) {
         return Ok(());
     }
     let folder = tempfile::tempdir()?;

@@ -4,12 +4,11 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
 
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
-use tests::{Need, Web};
+use tests::Web;
 
 /// Requests of a crowd: more than one visitor's burst and what passes meanwhile.
 const MANY: u32 = 1000;
@@ -30,20 +29,10 @@ const LARGE_FILE_BYTES: usize = 1024 * 1024;
 /// An address that this machine claims to be.
 const SOMEBODY: &str = "203.0.113.9";
 
-/// Whether nginx is there; prints it if not.
-pub(super) fn is_there() -> bool {
-    let there = Command::new("nginx").arg("-v").output().is_ok();
-    if !there {
-        let why = "no `nginx` here: apt-get install nginx-light";
-        tests::skip(Need::Programs, why);
-    }
-    there
-}
-
 /// A server of a few files that believes the claimed address of its clients, and its folder; `None`
 /// without nginx.
 async fn served() -> anyhow::Result<Option<(TempDir, Web)>> {
-    if !is_there() {
+    if !tests::are_there(&["nginx"]) {
         return Ok(None);
     }
     let kept = tempfile::tempdir()?;

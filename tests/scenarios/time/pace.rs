@@ -29,7 +29,6 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 const SOON: Duration = tests::PATIENCE;
 
-/// When each check sent its first request, in ms.
 fn checks(world: &World) -> anyhow::Result<Vec<u64>> {
     let entries: Vec<Entry> = request_log::entries(&world.path("lab/requests.ndjson"))?;
     let mut moments: Vec<_> = entries

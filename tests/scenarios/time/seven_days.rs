@@ -36,7 +36,6 @@ async fn check_until_state(world: &World, host: &str, state: StateName) -> anyho
     .await
 }
 
-/// Checks it once more, or a few times.
 async fn check_again(world: &World, host: &str) -> anyhow::Result<Stored> {
     let before = stored(world, host)?.record.last_checked;
     check_until(world, host, "was asked again", |stored| {

@@ -339,14 +339,12 @@ fn attribute(tokens: &[TokenTree]) -> Option<Vec<TokenTree>> {
     }
 }
 
-/// Whether an attribute is `cfg(test)` or `cfg(all(test, …))`.
 fn is_for_tests(attribute: &[TokenTree]) -> bool {
     let text: String = attribute.iter().map(ToString::to_string).collect();
     let text = text.replace(' ', "");
     text == "cfg(test)" || text.starts_with("cfg(all(test,")
 }
 
-/// The file that an attribute `path = "…"` names.
 fn path_in(attribute: &[TokenTree]) -> Option<String> {
     match attribute {
         [TokenTree::Ident(key), _, TokenTree::Literal(file)] if key == "path" => {

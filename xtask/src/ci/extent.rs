@@ -77,7 +77,7 @@ pub(crate) const TESTS_AT_ONCE: &str = "6";
 /// tier's packages contain.
 pub(crate) const FULL_PROGRAMS: [&str; 5] = [
     "metrics::prometheus_",
-    "moderators::",
+    "moderators::console::",
     "owners::buttons::",
     "published::push::",
     "published::site::",

@@ -279,7 +279,6 @@ fn published(engine: &Engine, port: &str) -> anyhow::Result<String> {
     Ok(place.to_owned())
 }
 
-/// A page, and its status on a separate line.
 fn answered(url: &str) -> anyhow::Result<String> {
     let format = "\n%{http_code}";
     output(Command::new("curl").args(["-sS", "--max-time", "30", "-w", format, url]))

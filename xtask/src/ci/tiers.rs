@@ -91,7 +91,8 @@ pub(crate) const STEPS: &[Step] = &[
         lab::run,
     )
     .with_engine()
-    .needs(&["images"]),
+    .needs(&["images"])
+    .after(&["scenarios"]),
     Step::full("tables", "what the tests measured, shown", stories::tables)
         .with_engine()
         .needs(&["containers"]),
@@ -156,7 +157,6 @@ mod tests {
         }
     }
 
-    /// Tests below the folder by their full names.
     fn scenarios(folder: &Path) -> Vec<String> {
         let mut names = Vec::new();
         for file in files(folder) {

@@ -39,7 +39,6 @@ fn cut_at(text: &[u8], cut: usize) -> [Piece; 2] {
     [first, second].map(|part| Ok(Bytes::copy_from_slice(part)))
 }
 
-/// Checks every way to cut the text in two.
 fn check(format: ListFormat, text: &str, names: &str, dropped: u64) {
     let names = names.split_whitespace().map(str::to_owned).collect();
     let expect = (names, dropped, true);

@@ -249,7 +249,6 @@ fn a_public_line_that_is_off_names_no_file_to_open() {
     assert_eq!(file("domain a.example 1"), None);
 }
 
-/// Lines that are rules or almost rules.
 fn any_line() -> impl Strategy<Value = String> {
     let keyword = prop_oneof!["key", "domain", "public", "Key", "#", ""];
     let item = prop_oneof![

@@ -153,7 +153,6 @@ impl World {
         is_current(&self.folder(), at(seconds), has_left).unwrap()
     }
 
-    /// A mirror that takes the whole published list.
     fn mirror(&self) -> Mirror {
         Mirror::new(self.published.clone().unwrap().into_iter().map(Row::from))
     }

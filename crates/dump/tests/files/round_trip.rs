@@ -5,7 +5,6 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Texts with everything that a format could mishandle.
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-z]{1,12}",

@@ -17,6 +17,7 @@ pub enum AddressRefusal {
     /// In an entry of a registry that is not globally reachable, with this name.
     #[error("{0}")]
     Special(&'static str),
+    /// An IPv6 address outside `2000::/3`, which IANA has not assigned.
     #[error("not global unicast")]
     Unassigned,
     #[error("denied by the operator")]

@@ -48,6 +48,7 @@ const FULL_RETRY: Duration = Duration::from_secs(2);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Serves until `shutdown`. Before it returns, it closes every egress and removes its directory.
+/// Fails if it can't start. Once it serves, it runs until `shutdown`.
 pub async fn serve(settings: Settings, shutdown: CancellationToken) -> Result<(), GatewayError> {
     serve_over(settings, Box::new(SystemRoutes), shutdown).await
 }
@@ -112,7 +113,7 @@ enum Accepts {
 async fn accept(
     shared: &Arc<Shared>,
     listener: Listener,
-    asked: Accepts,
+    accepts: Accepts,
     connections_max: usize,
     shutdown: &CancellationToken,
 ) {
@@ -121,7 +122,7 @@ async fn accept(
         accept_pause: ACCEPT_PAUSE,
     };
     // At the end, dropping a conversation drops its egress and the egress's directory.
-    let handle = |stream| Box::pin(converse(Arc::clone(shared), stream, asked));
+    let handle = |stream| Box::pin(converse(Arc::clone(shared), stream, accepts));
     local_socket::serve(listener, limits, shutdown, handle).await;
 }
 
@@ -146,9 +147,9 @@ fn warn_lab_mode(settings: &Settings) {
 }
 
 /// Handles one control connection, and logs it if it ends badly.
-async fn converse(shared: Arc<Shared>, stream: UnixStream, asked: Accepts) {
+async fn converse(shared: Arc<Shared>, stream: UnixStream, accepts: Accepts) {
     let mut connection = Connection::from(stream);
-    match answer_first(&shared, asked, &mut connection).await {
+    match answer_first(&shared, accepts, &mut connection).await {
         Err(error @ (WireError::TooLong(_) | WireError::NotUnderstood(_))) => {
             tracing::error!(%error, "a control request was refused");
             refuse(&mut connection, &error.to_string()).await.ok();
@@ -163,10 +164,10 @@ async fn converse(shared: Arc<Shared>, stream: UnixStream, asked: Accepts) {
 
 async fn answer_first(
     shared: &Arc<Shared>,
-    asked: Accepts,
+    accepts: Accepts,
     connection: &mut Connection,
 ) -> Result<(), WireError> {
-    let bytes_max = match asked {
+    let bytes_max = match accepts {
         Accepts::Anything => Request::BYTES_MAX,
         Accepts::Texts => CONTROL_LINE_BYTES_MAX,
     };
@@ -174,7 +175,7 @@ async fn answer_first(
         Err(WireError::Late(_)) => return refuse(connection, "no request in time").await,
         first => first?,
     };
-    match (request, asked) {
+    match (request, accepts) {
         (Request::Txt { name, group }, Accepts::Anything | Accepts::Texts) => {
             let answer = tokio::select! {
                 answer = text::look_up(shared, &name, &group) => answer,

@@ -28,6 +28,7 @@ const SWEEPS_PER_PROBE: u32 = 60;
 const SOCKET_GONE_MAX: Duration = Duration::from_mins(1);
 
 /// Runs until the launcher shuts down, and finishes a probe in progress.
+/// Fails once no engine has listened for [`SOCKET_GONE_MAX`].
 pub(crate) async fn supervise<E: Engine>(shared: &Shared<E>) -> Result<(), LaunchFault> {
     let mut reaper = Reaper::default();
     let mut pause = shared.settings.backoff_min;

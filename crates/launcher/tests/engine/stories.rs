@@ -168,7 +168,10 @@ async fn no_check_starts_whose_program_can_be_read(bench: &Bench) {
 // S8
 async fn the_kernel_refuses_every_call_that_is_not_listed(bench: &Bench) {
     if !cfg!(target_arch = "x86_64") {
-        println!("skipped: the numbers of the calls are known for x86-64 only");
+        kit::skip(
+            Need::Engine,
+            "the numbers of the calls are known for x86-64 only",
+        );
         return;
     }
     let ours = SeccompProfile::ours(None).json;
@@ -450,7 +453,7 @@ async fn a_check_leaves_few_lines_in_the_engines_log(bench: &Bench) {
     let pid = engine.peer_cred().unwrap().pid().unwrap_or_default();
     let log = std::fs::read_link(format!("/proc/{pid}/fd/2")).unwrap_or_default();
     if !log.is_file() {
-        return println!("skipped: the engine's log is no file");
+        return kit::skip(Need::Privileges, "the engine's log is no file");
     }
     let running = bench.launcher("logged", |_| {});
     assert_eq!(running.report("hello").await.ended().exit_code, 0);
@@ -563,7 +566,10 @@ async fn a_volume_shows_a_check_its_own_directory(bench: &Bench) {
         running.shut_down().await;
         bench.until_gone(&[&of_installation("volume")]).await;
     } else {
-        println!("skipped: {} is not for us to write", volume.mountpoint);
+        kit::skip(
+            Need::Privileges,
+            "the engine's volume is not for us to write",
+        );
     }
     bench
         .docker

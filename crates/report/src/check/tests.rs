@@ -10,7 +10,6 @@ const PEERS_END: &str = r#"{"peers_end":{"outcome":"complete","dropped":2}}"#;
 const TIMEOUT: &str = r#"{"dead":{"reason":"timeout"}}"#;
 const DONE: &str = r#"{"done":{"requests":3,"bytes":900,"millis":40}}"#;
 
-/// Feeds the lines, and records a breach as `check` does.
 fn feed(lines: &[&str]) -> (Report, Vec<Host>) {
     let mut report = Report::new(labelled("host"));
     let mut candidates = Vec::new();

@@ -39,6 +39,7 @@ pub struct Restored {
 
 /// Writes all committed data into a new file. The database may be in use, and its schema may be
 /// older or newer.
+/// Each cause has its variant. The file is not created then.
 pub fn backup(database: &Path, to: &Path) -> Result<Copied, CopyError> {
     if to.symlink_metadata().is_ok() {
         return Err(CopyError::Exists {

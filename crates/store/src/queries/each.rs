@@ -12,6 +12,7 @@ pub(crate) const EACH: &str = concat!("SELECT ", columns!(), " FROM hosts ORDER 
 
 impl Reader {
     /// Visits every host with its last verdict, sorted by name, from one snapshot of the database.
+    /// Fails on a database error; some hosts may have been visited already.
     pub fn each(&self, mut visit: impl FnMut(&Record, Option<&Entry>)) -> Result<(), StoreError> {
         let snapshot = self.connection().unchecked_transaction()?;
         let mut statement = snapshot.prepare_cached(EACH)?;

@@ -55,7 +55,6 @@ async fn a_sound_database_has_no_findings_beside_its_writer_and_without() {
     assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
 }
 
-/// Breaks a census with `sql` and compares the findings.
 async fn check(sql: &str, expect: &[(&str, Remedy)]) {
     let (dir, _store) = census().await;
     break_it(&dir, sql);

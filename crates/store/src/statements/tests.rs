@@ -65,7 +65,6 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     plan
 }
 
-/// Tables and indexes that a statement may write to.
 fn written(connection: &Connection, sql: &str) -> BTreeSet<String> {
     let mut statement = connection.prepare(&format!("EXPLAIN {sql}")).unwrap();
     let nulls = vec![rusqlite::types::Null; statement.parameter_count()];

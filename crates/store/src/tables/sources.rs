@@ -25,6 +25,7 @@ pub type Memories = BTreeMap<String, Memory>;
 
 impl Writer {
     /// Stores what to remember about the source of this name.
+    /// Fails on a database error; what was remembered before is kept.
     pub async fn remember_source(&self, name: &str, memory: Memory) -> Result<(), StoreError> {
         let name = name.to_owned();
         self.call(move |c| put(c, &name, &memory)).await
@@ -120,6 +121,7 @@ fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// The table has no negative numbers.
 fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

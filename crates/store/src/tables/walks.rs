@@ -96,6 +96,7 @@ pub struct WalkTimes {
 
 impl Writer {
     /// Stores how reading a host's peers list ended.
+    /// Fails on a database error; what was remembered before is kept.
     pub async fn remember_peers(
         &self,
         host: &Host,

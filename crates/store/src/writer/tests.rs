@@ -97,7 +97,6 @@ impl Census {
         self.writer.commit(change).await.unwrap()
     }
 
-    /// Writes a record directly, bypassing the rules.
     async fn put(&self, record: Record) {
         let put = move |c: &Connection| match row::find(c, &record.host)? {
             Some(found) => row::update(c, found.id, &record),
@@ -233,7 +232,6 @@ async fn who_never_lived_keeps_three_verdicts_until_it_lives() {
     assert_eq!(kept(), 10);
 }
 
-/// The gate decides about the move's target.
 #[tokio::test]
 async fn a_move_brings_nobody_in_by_itself() {
     let census = Census::with(&["a"]).await;

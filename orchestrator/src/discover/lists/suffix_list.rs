@@ -155,6 +155,7 @@ enum Section {
 impl Accepted {
     /// Stores the list at `path` by renaming, and keeps the former one next to it, with the ending
     /// `.old`. After a crash, one of the two lists is at `path`, whole.
+    /// The disk fails; the former list is still at `path` then.
     pub fn put(&self, path: &Path) -> Result<(), SwapError> {
         let former = with_ending(path, FORMER);
         let failed = |what| {

@@ -82,6 +82,7 @@ struct Steady {
 
 #[derive(Debug, Clone, Copy)]
 struct Doubted {
+    /// By the doubted clock.
     began: Timestamp,
     /// When the doubt began, in monotonic time.
     since: Duration,

@@ -25,7 +25,6 @@ struct Next {
     calls: u32,
 }
 
-/// How a disk behaves at its n-th call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fails {
     Once,
@@ -55,7 +54,6 @@ fn copied(from: &Path, to: &Path) {
     assert!(copied.unwrap().success());
 }
 
-/// The files of the set, or all others: the pages.
 fn of_set(texts: &Texts, is_wanted: bool) -> Vec<(&PathBuf, &String)> {
     let is_of_set = |place: &Path| dump::is_of_set(place.to_str().unwrap());
     texts
@@ -101,7 +99,6 @@ impl Next {
         }
     }
 
-    /// Makes the next publication again, on this disk.
     fn publish(&mut self, disk: Disk) -> Done {
         std::fs::remove_dir_all(self.stage.public()).unwrap();
         copied(&self.saved, &self.stage.public());
@@ -109,7 +106,6 @@ impl Next {
         self.stage.make("", Force::Yes, Extent::Full)
     }
 
-    /// The next start deletes what was left.
     fn restarts(&mut self) {
         let before = self.stage.texts();
         self.stage.disk = Stage::sound_disk();

@@ -331,7 +331,6 @@ async fn a_set_without_a_signature_is_recorded_and_has_its_pages_and_is_told_of(
     assert_eq!(recorded.names, 3);
 }
 
-/// The operator and the public get the same answer.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_says_listed_when_explain_does() {
     let stage = Stage::new("abcd").await;

@@ -235,7 +235,7 @@ fn tell_the_hosts(sheet: &mut Sheet, survey: &Survey) {
     sheet.one(&OVERDUE, survey.overdue.as_secs_f64());
 }
 
-/// As in proc(5); none where there is no such file.
+/// As in proc(5); `None` without that file.
 fn resident_bytes() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

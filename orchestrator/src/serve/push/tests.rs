@@ -166,7 +166,6 @@ async fn a_gateway_that_is_away_says_nothing_about_the_push_service() {
     }
 }
 
-/// For any request of a compromised push process.
 #[tokio::test]
 async fn what_is_no_request_within_its_bounds_reaches_nobody() {
     let rig = Rig::new(&deferred());

@@ -386,7 +386,6 @@ fn small_world() -> Arc<World> {
     })
 }
 
-/// Parallel attempts, all of which have begun when this returns.
 async fn at_once(
     world: &Arc<World>,
     addresses: &[&'static str],

@@ -66,7 +66,7 @@ impl StorageThread {
     }
 
     /// A place for a message that arrives now. Does not wait.
-    pub(super) fn slot(&self, now_ms: i64) -> i64 {
+    pub(super) fn place(&self, now_ms: i64) -> i64 {
         self.storage.place(now_ms)
     }
 

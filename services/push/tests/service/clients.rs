@@ -89,7 +89,6 @@ async fn bytes_that_are_no_frame_end_the_connection() {
     assert_eq!(client.closed().await, (1002, "Protocol".to_owned()));
 }
 
-/// The client acknowledges nothing, and its connections break.
 #[tokio::test] // S30
 async fn one_sender_never_has_a_client_reset() {
     let (push, mut client, endpoint) = rig().await;

@@ -138,7 +138,6 @@ async fn new_keys_keep_old_endpoints_until_all_keys_are_renewed() {
     assert_ne!(again.uaid, client.uaid, "a browser subscribes again then");
 }
 
-/// Every incoming token is tried with each key.
 #[test]
 fn a_further_key_takes_the_place_of_the_oldest() {
     let folder = tempfile::tempdir().unwrap();

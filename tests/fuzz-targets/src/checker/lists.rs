@@ -51,7 +51,6 @@ fn told(reading: &Reading, format: ListFormat) -> Vec<String> {
     all
 }
 
-/// Whether the format has lines instead of names.
 fn is_text(format: ListFormat) -> bool {
     matches!(format, ListFormat::Suffixes | ListFormat::Proof)
 }

@@ -7,7 +7,6 @@ use protocol::{DeadReason, Event, Host};
 use report::Lines;
 use report::{Breach, PeersSummary, Report, conclude};
 
-/// Everything that a check accepts from its container.
 #[derive(Debug, PartialEq)]
 struct Heard {
     learned: Vec<Host>,

@@ -98,7 +98,6 @@ fn sigsum_form(value: &[u8], token: &SigsumToken) {
     assert!(token.verify(&KEYS, *LOG_KEY).is_err());
 }
 
-/// A domain is short enough for its record's label.
 fn can_be_asked(form: Form, domain: &Host) {
     is_canonical(domain);
     let name = Lookup::begin(form, domain.clone()).name();

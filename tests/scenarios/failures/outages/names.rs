@@ -6,7 +6,6 @@ use super::{SOON, Trouble, a_living_crowd, crowd, replace};
 
 const NAMES: &str = "lab/names";
 
-/// Directs every name to `place` from now on.
 fn all_lead_to(world: &World, place: &str) -> anyhow::Result<()> {
     let text: String = crowd().map(|name| format!("{name} {place}\n")).collect();
     replace(world, NAMES, &text)

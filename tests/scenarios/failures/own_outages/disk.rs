@@ -92,7 +92,6 @@ async fn a_full_disk_below_the_database_wrongs_nobody() -> anyhow::Result<()> {
     fault.ends_well(&world).await
 }
 
-/// An upgrade's copy is made the same way.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_copy_without_room_says_how_much_it_takes_and_leaves_nothing() -> anyhow::Result<()> {
     /// Room for the 32 KiB that SQLite's readers share, but not for a database.

@@ -36,7 +36,6 @@ impl Census {
         Ok(())
     }
 
-    /// The flood's servers for this hour list their names.
     async fn flood(&mut self, now: Timestamp) -> Result<(), Failure> {
         let Some(flood) = self.plan.world.flood else {
             return Ok(());

@@ -220,7 +220,6 @@ impl<'talk> Discovery<'talk> {
         Ok(())
     }
 
-    /// Walks all servers that the store allows now.
     async fn walk(&mut self) -> anyhow::Result<()> {
         let services = self.stage.services.clone();
         let times = WalkTimes {

@@ -61,7 +61,6 @@ fn ordinary() -> Vec<Name> {
     })
 }
 
-/// A census of these names, while other instances respond.
 fn census(names: Vec<Name>) -> Crowd {
     Crowd::new(names, Elsewhere::Responds, START)
 }

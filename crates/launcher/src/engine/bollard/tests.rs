@@ -47,7 +47,6 @@ struct State {
 }
 
 impl Socket {
-    /// A socket with a client that knows the engine.
     async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("engine.sock");

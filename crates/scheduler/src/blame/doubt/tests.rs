@@ -14,7 +14,6 @@ fn dial(families: &[Family]) -> Doubt {
     }
 }
 
-/// An address of this family. The number makes it distinct.
 fn address(family: Family, number: u8) -> IpAddr {
     match family {
         V4 => [192, 0, 2, number].into(),

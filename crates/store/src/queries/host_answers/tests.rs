@@ -53,7 +53,6 @@ async fn hold(writer: &Writer) {
     }
 }
 
-/// The answer about each name, as a line.
 fn told(store: &Store) -> Vec<String> {
     let (reader, other) = (store.reader().unwrap(), store.reader().unwrap());
     let mut told = Vec::new();

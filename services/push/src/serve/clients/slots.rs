@@ -1,4 +1,4 @@
-//! Who may connect when places are few: a client holds one for days, and a stranger may want all.
+//! Who may connect when slots are few: a client holds one for days, and a stranger may want all.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::storage::networks::{self, Addresses};
 
-/// A network has at most one of so many parts of all places: ten addresses of one network had them
+/// A network has at most one of so many parts of all slots: ten addresses of one network had them
 /// all.
 const SHARES: usize = 16;
 
-/// Age of a user's record from which the user may have one of the last places.
+/// Age of a user's record from which the user may have one of the last slots.
 const OLD_MS: i64 = 24 * 60 * 60 * 1000;
 
 #[derive(Debug)]
@@ -26,14 +26,14 @@ struct Taken {
     addresses: Addresses,
 }
 
-/// A client's place, until it is dropped.
+/// A client's slot, until it is dropped.
 #[derive(Debug)]
 pub(in crate::serve) struct Slot {
     slots: Arc<Slots>,
     network: Option<IpAddr>,
 }
 
-/// The first nine tenths of places, which are for everybody.
+/// The first nine tenths of slots, which are for everybody.
 fn ordinary(slots: usize) -> usize {
     slots.saturating_mul(9).div_euclid(10)
 }
@@ -44,7 +44,7 @@ impl Slots {
         Arc::new(Self { max, taken })
     }
 
-    /// A place for a client at an address; `None` if all are taken, or all of its network's share.
+    /// A slot for a client at an address; `None` if all are taken, or all of its network's share.
     /// Without an address, which means without a web server in front, there are no shares.
     pub(in crate::serve) fn take(self: &Arc<Self>, address: Option<IpAddr>) -> Option<Slot> {
         let mut taken = self.taken();
@@ -66,7 +66,7 @@ impl Slots {
         Some(Slot { slots, network })
     }
 
-    /// Most places of one network.
+    /// Most slots of one network.
     fn share(&self, taken: &Taken) -> usize {
         match taken.addresses.are_several() {
             true => self.max.div_euclid(SHARES),

@@ -74,7 +74,6 @@ async fn heard(socket: &mut Socket) -> Value {
     serde_json::from_str(frame.unwrap().unwrap().to_text().unwrap()).unwrap()
 }
 
-/// Waits for a result of one of the service's tasks.
 async fn until(holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {
@@ -84,7 +83,6 @@ async fn until(holds: impl Fn() -> bool) {
     timeout(PATIENCE, waiting).await.unwrap();
 }
 
-/// A client that has said hello, and its id.
 async fn greeted(service: &Arc<Service>) -> (Socket, Uaid) {
     let mut socket = connect(public(Arc::clone(service))).await;
     say(&mut socket, json!({"messageType": "hello"})).await;
@@ -143,7 +141,6 @@ async fn the_end_of_a_former_connection_leaves_the_current_one() {
     assert_eq!(node.as_deref(), Some("here"));
 }
 
-/// How many connections ended for this reason.
 fn closed(service: &Service, code: &str) -> u64 {
     service.meters.closes(code)
 }

@@ -120,7 +120,7 @@ impl Service {
         }
         let (user, channel_room) = subscriber(self, address).await?;
         let sent = message::read(request.headers, &body.await?)?;
-        let place_ms = self.storage.slot(self.now_ms());
+        let place_ms = self.storage.place(self.now_ms());
         let id = match &sent.topic {
             Some(topic) => MessageId::Topic(address.uaid, address.channel, topic.clone()),
             None => MessageId::Time(address.uaid, address.channel, place_ms),

@@ -327,7 +327,6 @@ fn nothing_goes_straight_to_a_slow_client_where_it_must_be_drained_first() {
     assert_eq!(service.send(message("d", None, 60)), None);
 }
 
-/// Deployments' rules, and those that store everything first.
 fn rules() -> [Rules; 2] {
     [Direct::Always, Direct::OnlyUnstorable].map(|direct| Rules {
         direct,

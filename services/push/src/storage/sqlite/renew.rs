@@ -6,6 +6,7 @@ use crate::storage::{Removed, StorageError};
 
 use super::Sqlite;
 
+/// Also empties the log.
 const LOG_INTO_FILE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 
 impl Sqlite {

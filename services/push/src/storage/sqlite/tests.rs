@@ -432,7 +432,6 @@ fn a_sweep_removes_what_is_over_and_nobody_who_is_connected() {
     assert_eq!(waiting(&storage), []);
 }
 
-/// A browser may stay connected for months.
 #[test]
 fn time_without_a_connection_counts_from_its_end() {
     let place = Place::new();
@@ -479,7 +478,6 @@ fn a_node_forgets_its_own_users_and_restores_others() {
     assert_eq!(node(3), None);
 }
 
-/// It may have been replaced by one with another name.
 #[test]
 fn users_of_a_node_unseen_for_a_day_are_away() {
     let (_place, storage) = Place::with_user(Limits::ORDINARY);

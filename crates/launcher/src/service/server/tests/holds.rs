@@ -92,7 +92,6 @@ impl Running {
         }
     }
 
-    /// Waits until the launcher can run checks.
     async fn until_at_work(&self, why: &str) {
         let before = Instant::now();
         loop {
@@ -203,7 +202,6 @@ async fn a_request_that_comes_by_bytes_is_given_up() {
     assert_eq!(running.engine().specs().len(), 1, "the probe alone");
 }
 
-/// Answers to every request are written with a timeout.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_nobody_reads_is_given_up() {
     let running = launcher(Script::Print(0));
