@@ -140,10 +140,16 @@ async fn an_image_that_is_broken_wrongs_nobody() -> anyhow::Result<()> {
         fault.lasts(&world).await?;
         checker(directory.path(), &sound()?)?;
         fault.ends_well(&world).await?;
-        for name in crowd() {
-            let stored = world.host(&name)?.context("known")?;
-            assert_eq!(stored.faults, 0, "{name}: a fault of ours was counted");
-        }
+        // On a slow machine, any check may have faulted since.
+        world
+            .until("no fault of ours counts against a host", SOON, |world| {
+                let mut faults =
+                    crowd().map(|name| Ok(world.host(&name)?.context("known")?.faults));
+                faults.try_fold(true, |none, faults: anyhow::Result<u32>| {
+                    Ok(none && faults? == 0)
+                })
+            })
+            .await?;
     }
     Ok(())
 }
