@@ -7,7 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use rustix::process::Signal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use tokio::time::Instant;
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -170,7 +171,7 @@ impl Web {
             for id in std::fs::read_to_string(children)?.split_whitespace() {
                 // One that has ended is no worker any more.
                 let name = std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
-                let process = rustix::process::Pid::from_raw(id.parse()?);
+                let process = Pid::from_raw(id.parse()?);
                 if let Some(process) = process.filter(|_| name == "nginx\n") {
                     rustix::process::kill_process(process, Signal::KILL).ok();
                 }
@@ -189,7 +190,7 @@ impl Web {
     fn end(&mut self, signal: Signal) {
         // Its workers end with it on SIGTERM, but not on SIGKILL.
         if let Ok(None) = self.nginx.try_wait() {
-            let process = rustix::process::Pid::from_child(&self.nginx);
+            let process = Pid::from_child(&self.nginx);
             rustix::process::kill_process(process, signal).ok();
             self.nginx.wait().ok();
         }
@@ -259,9 +260,20 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let begun = Instant::now();
-        while std::fs::remove_dir(&self.folder).is_err() && begun.elapsed() < crate::PATIENCE {
-            std::thread::sleep(LOOK_EVERY);
+        let left = std::fs::read_to_string(self.folder.join("cgroup.procs")).unwrap_or_default();
+        for pid in left
+            .lines()
+            .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+        {
+            // Readable once the process has ended, when it has left its cgroup.
+            if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
+                let mut ended = [PollFd::new(&process, PollFlags::IN)];
+                let _ended = poll(
+                    &mut ended,
+                    Timespec::try_from(crate::PATIENCE).ok().as_ref(),
+                );
+            }
         }
+        let _removed = std::fs::remove_dir(&self.folder);
     }
 }
