@@ -75,7 +75,7 @@ struct Shared {
     names: RwLock<Arc<Names>>,
     files: Files,
     terms: RwLock<Arc<Terms>>,
-    book: tokio::sync::Mutex<GateState>,
+    state: tokio::sync::Mutex<GateState>,
     shown: Mutex<GateView>,
     /// Signals that rules, lists or suffixes were reloaded.
     reloaded: Notify,
@@ -121,7 +121,7 @@ impl NameGate {
             let domain = Host::parse(name).map(|host| names.registered_domain(&host));
             waiting.put(name, domain.as_deref().unwrap_or(name), *waiter);
         }
-        let book = GateState {
+        let state = GateState {
             counters,
             waiting,
             unwritten: Vec::new(),
@@ -130,11 +130,11 @@ impl NameGate {
         };
         let gate = Self(Arc::new(Shared {
             writer,
-            shown: Mutex::new(GateView::of(&book, &files, &terms)),
+            shown: Mutex::new(GateView::of(&state, &files, &terms)),
             names: RwLock::new(names),
             files,
             terms: RwLock::new(Arc::new(terms)),
-            book: tokio::sync::Mutex::new(book),
+            state: tokio::sync::Mutex::new(state),
             reloaded: Notify::new(),
         }));
         Ok(gate)
@@ -208,20 +208,20 @@ impl NameGate {
         source_domain: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let mut book = self.0.book.lock().await;
+        let mut state = self.0.state.lock().await;
         let terms = self.terms();
-        book.enter(now);
-        let source = book.counters.source(source_domain);
+        state.enter(now);
+        let source = state.counters.source(source_domain);
         let names = self.names();
         let mut asking = Vec::new();
         for candidate in candidates {
             let one = Asking::named(candidate, &names, source, source_domain);
-            if book.is_worth_asking(&one, &terms, now) {
+            if state.is_worth_asking(&one, &terms, now) {
                 asking.push(one);
             }
         }
-        let outcome = book.decide(asking, &terms, &self.0.writer, now).await;
-        self.show(&book, &terms);
+        let outcome = state.decide(asking, &terms, &self.0.writer, now).await;
+        self.show(&state, &terms);
         outcome.map(drop)
     }
 
@@ -232,7 +232,7 @@ impl NameGate {
         hosts: Vec<Host>,
         now: Timestamp,
     ) -> Result<Vec<(Host, Brought)>, StoreError> {
-        let mut book = self.0.book.lock().await;
+        let mut state = self.0.state.lock().await;
         let terms = self.terms();
         let (mut outcome, mut welcome) = (Vec::with_capacity(hosts.len()), Vec::new());
         for host in hosts {
@@ -243,14 +243,14 @@ impl NameGate {
         }
         for (host, added_as) in self.0.writer.add_now(welcome, now).await? {
             // If a crash leaves the row that says it waits, its turn finds the name known.
-            book.waiting.remove(host.as_str());
+            state.waiting.remove(host.as_str());
             let brought = match added_as {
                 AddedAs::New => Brought::New,
                 AddedAs::Known => Brought::Known,
             };
             outcome.push((host, brought));
         }
-        self.show(&book, &terms);
+        self.show(&state, &terms);
         Ok(outcome)
     }
 
@@ -273,7 +273,7 @@ impl NameGate {
             }
             Err(_panicked) => return Err("the rules could not be read".to_owned()),
         };
-        let book = self.0.book.lock().await;
+        let state = self.0.state.lock().await;
         let words = self.0.files.in_words(&terms);
         {
             let place = self.0.terms.write();
@@ -284,14 +284,14 @@ impl NameGate {
             let place = self.0.names.write();
             *place.unwrap_or_else(PoisonError::into_inner) = Arc::new(names);
         }
-        self.show(&book, &terms);
-        drop(book);
+        self.show(&state, &terms);
+        drop(state);
         self.0.reloaded.notify_one();
         Ok(words)
     }
 
-    fn show(&self, book: &GateState, terms: &Terms) {
-        let shown = GateView::of(book, &self.0.files, terms);
+    fn show(&self, state: &GateState, terms: &Terms) {
+        let shown = GateView::of(state, &self.0.files, terms);
         let place = self.0.shown.lock();
         *place.unwrap_or_else(PoisonError::into_inner) = shown;
     }

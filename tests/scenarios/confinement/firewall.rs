@@ -295,7 +295,7 @@ fn write_table(rows: &BTreeMap<Probe, (bool, bool, bool)>) -> anyhow::Result<()>
 
 /// Without the rules, all connections are answered, which proves that the test can fail.
 #[test] // S47
-fn client_holds_128_connections_and_shuts_nobody_out() -> anyhow::Result<()> {
+fn client_holds_128_connections_and_blocks_no_other() -> anyhow::Result<()> {
     if !privileged(&["ip", "nft"]) {
         return Ok(());
     }

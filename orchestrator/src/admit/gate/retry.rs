@@ -122,10 +122,10 @@ impl NameGate {
 
     /// Moves to the window that contains `now`; returns its start.
     async fn enter(&self, now: Timestamp) -> Option<u64> {
-        let mut book = self.0.book.lock().await;
-        book.enter(now);
-        self.show(&book, &self.terms());
-        book.counters.window_start_s()
+        let mut state = self.0.state.lock().await;
+        state.enter(now);
+        self.show(&state, &self.terms());
+        state.counters.window_start_s()
     }
 
     /// One round over all waiting names, batch by batch, so that names that arrive meanwhile are
@@ -137,20 +137,20 @@ impl NameGate {
     ) -> Result<u64, StoreError> {
         let (mut after, mut admitted) = (None, 0_u64);
         loop {
-            let mut book = self.0.book.lock().await;
+            let mut state = self.0.state.lock().await;
             let terms = self.terms();
-            book.enter(now);
-            book.waiting.drop_old(BATCH_MAX, seconds(now));
-            let portion = book.waiting.next(after.as_ref(), BATCH_MAX);
+            state.enter(now);
+            state.waiting.drop_old(BATCH_MAX, seconds(now));
+            let portion = state.waiting.next(after.as_ref(), BATCH_MAX);
             let names = self.names();
             let (mut asking, mut is_full) = (Vec::new(), false);
             for (rank, waiter) in &portion {
                 let Ok(host) = Host::parse(rank.name()) else {
-                    book.waiting.remove(rank.name());
+                    state.waiting.remove(rank.name());
                     continue;
                 };
                 let one = Asking::retried(candidate(host), &names, waiter.source);
-                match book.lacks(&one, &terms) {
+                match state.lacks(&one, &terms) {
                     None => asking.push(one),
                     Some(Room::Total) => {
                         is_full = true;
@@ -159,14 +159,14 @@ impl NameGate {
                     Some(Room::Rule | Room::Source | Room::SharedSuffix) => {}
                 }
             }
-            let decided = book.decide(asking, &terms, &self.0.writer, now).await;
-            self.show(&book, &terms);
+            let decided = state.decide(asking, &terms, &self.0.writer, now).await;
+            self.show(&state, &terms);
             admitted = admitted.saturating_add(decided?);
             after = portion.last().map(|(rank, _)| rank.clone());
             if is_full || after.is_none() {
                 return Ok(admitted);
             }
-            drop(book);
+            drop(state);
             tokio::task::yield_now().await;
         }
     }

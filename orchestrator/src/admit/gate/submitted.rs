@@ -60,9 +60,9 @@ impl NameGate {
         proved: &Proved,
         now: Timestamp,
     ) -> Result<Submitted, StoreError> {
-        let mut book = self.0.book.lock().await;
+        let mut state = self.0.state.lock().await;
         let terms = self.terms();
-        book.enter(now);
+        state.enter(now);
         let names = self.names();
         let suffixes = &names.suffixes;
         let name = DomainName::from(&host);
@@ -76,7 +76,7 @@ impl NameGate {
             shared_suffix: suffixes.shared_suffix(&proved.domain),
         };
         let now_s = seconds(now);
-        let submitted = match terms.decide(&mut book.counters, candidate, subject, now_s) {
+        let submitted = match terms.decide(&mut state.counters, candidate, subject, now_s) {
             Ok(pass) => {
                 let domain = names.registered_domain(&host);
                 let candidate = Candidate {
@@ -85,7 +85,7 @@ impl NameGate {
                     first_seen: now,
                 };
                 let moved = Moved::proven(candidate, pass);
-                match book
+                match state
                     .write_proven(moved, &name, domain, &self.0.writer)
                     .await
                 {
@@ -95,10 +95,10 @@ impl NameGate {
                 }
             }
             Err(refusal) => {
-                book.count_refusal();
+                state.count_refusal();
                 Ok(match refusal {
                     Refusal::NoRoom(_) => Submitted::NoRoom {
-                        retry_after_s: book
+                        retry_after_s: state
                             .counters
                             .window_end_s()
                             .map_or(0, |end| end.saturating_sub(now_s)),
@@ -110,7 +110,7 @@ impl NameGate {
                 })
             }
         };
-        self.show(&book, &terms);
+        self.show(&state, &terms);
         submitted
     }
 }

@@ -116,8 +116,8 @@ impl Rig {
 
     /// A server that shares no bit with `other`: the hash of sources has a random key.
     async fn independent_of(&self, other: &str) -> String {
-        let book = self.gate.0.book.lock().await;
-        let bit = |source: &str| book.counters.source(source).0 % 64;
+        let state = self.gate.0.state.lock().await;
+        let bit = |source: &str| state.counters.source(source).0 % 64;
         let mut sources = (0..).map(|n| format!("y{n}.net"));
         sources.find(|source| bit(source) != bit(other)).unwrap()
     }
@@ -128,7 +128,7 @@ impl Rig {
     }
 
     async fn assert_written(&self) {
-        let book = self.gate.0.book.lock().await;
+        let state = self.gate.0.state.lock().await;
         let remembered = self.gate.0.writer.remembered().await.unwrap();
         let sorted = |mut rows: Vec<Row>| {
             rows.sort_by_key(|row| (row.table, row.id));
@@ -139,14 +139,14 @@ impl Rig {
             again.put(row).unwrap();
         }
         // The start of a window alone is not worth a write: it follows from the time.
-        again.enter(book.counters.window_start_s().unwrap());
+        again.enter(state.counters.window_start_s().unwrap());
         assert_eq!(
             sorted(again.rows().collect()),
-            sorted(book.counters.rows().collect())
+            sorted(state.counters.rows().collect())
         );
-        assert_eq!(remembered.waiting.len(), book.waiting.len());
+        assert_eq!(remembered.waiting.len(), state.waiting.len());
         for (name, waiter) in remembered.waiting {
-            assert_eq!(book.waiting.waiter(&name), Some(&waiter), "{name}");
+            assert_eq!(state.waiting.waiter(&name), Some(&waiter), "{name}");
         }
     }
 }
@@ -237,7 +237,7 @@ async fn known_names_cost_neither_the_lock_nor_the_store() {
     let recognised: Vec<&str> = recognised.copied().collect();
     assert!(recognised.len() > 250, "{}", recognised.len());
     // A name that needed the lock would wait forever.
-    let book = rig.gate.0.book.lock().await;
+    let state = rig.gate.0.state.lock().await;
     let mut passed = 0;
     for name in recognised {
         let named = vec![candidate(host(name), NOW)];
@@ -247,7 +247,7 @@ async fn known_names_cost_neither_the_lock_nor_the_store() {
             std::future::poll_fn(|context| std::task::Poll::Ready(naming.as_mut().poll(context)));
         passed += i32::from(polled.await.is_ready());
     }
-    drop(book);
+    drop(state);
     assert!(passed > 230, "{passed}");
 }
 
@@ -368,9 +368,9 @@ async fn when_the_store_fails_nothing_is_counted_and_who_waited_waits() {
     let later = Timestamp(NOW.0 + DAY_MS);
     let names = ["b.farm.net", "c.farm.net", "new.net"];
     {
-        let mut book = rig.gate.0.book.lock().await;
-        book.enter(later);
-        let source = book.counters.source("y.net");
+        let mut state = rig.gate.0.state.lock().await;
+        state.enter(later);
+        let source = state.counters.source("y.net");
         let asking = names.map(|name| {
             Asking::named(
                 candidate(host(name), later),
@@ -380,12 +380,12 @@ async fn when_the_store_fails_nothing_is_counted_and_who_waited_waits() {
             )
         });
         let terms = rig.gate.terms();
-        let failed = book
+        let failed = state
             .let_in(asking.into(), &terms, &closed_writer, later)
             .await;
         assert!(matches!(failed, Err(StoreError::Closed)), "{failed:?}");
-        assert_eq!(book.counters.rows().count(), 0);
-        let waits = |name: &str| book.waiting.waiter(name).is_some();
+        assert_eq!(state.counters.rows().count(), 0);
+        let waits = |name: &str| state.waiting.waiter(name).is_some();
         assert!(waits("b.farm.net") && waits("c.farm.net") && !waits("new.net"));
     }
     rig.named_at(&names, "y.net", later).await;

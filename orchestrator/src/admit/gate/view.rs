@@ -42,13 +42,13 @@ pub struct GateView {
 }
 
 impl GateView {
-    pub(super) fn of(book: &GateState, files: &Files, terms: &Terms) -> Self {
+    pub(super) fn of(state: &GateState, files: &Files, terms: &Terms) -> Self {
         Self {
-            admitted: book.counters.total(),
-            refused: book.refused,
-            passed_over: book.passed_over,
-            waiting: u64::try_from(book.waiting.len()).unwrap_or(u64::MAX),
-            window_end_s: book.counters.window_end_s(),
+            admitted: state.counters.total(),
+            refused: state.refused,
+            passed_over: state.passed_over,
+            waiting: u64::try_from(state.waiting.len()).unwrap_or(u64::MAX),
+            window_end_s: state.counters.window_end_s(),
             in_force: files.in_words(terms),
             takes_test_domain: terms.policy.test_domain == TestDomain::Allow,
         }

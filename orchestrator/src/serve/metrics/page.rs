@@ -101,7 +101,7 @@ struct Scrape {
     live: LiveState,
     gateway: Option<gateway::control::Status>,
     launcher: Option<launcher::wire::Status>,
-    told: LastSurvey,
+    last_survey: LastSurvey,
 }
 
 impl Source {
@@ -121,26 +121,26 @@ impl Source {
     /// # Errors
     /// It can't be written in the text format, which is a bug of ours.
     pub async fn page(&self) -> anyhow::Result<String> {
-        let (gateway, launcher, told) = tokio::join!(
+        let (gateway, launcher, last_survey) = tokio::join!(
             tokio::time::timeout(ANSWER_WITHIN, self.gateway.status()),
             tokio::time::timeout(ANSWER_WITHIN, self.launcher.status()),
-            self.surveyor.told(),
+            self.surveyor.last(),
         );
-        let asked = Scrape {
+        let scrape = Scrape {
             live: self.handler.live().map_err(anyhow::Error::msg)?,
             gateway: gateway.ok().and_then(Result::ok),
             launcher: launcher.ok().and_then(Result::ok),
-            told,
+            last_survey,
         };
         let mut sheet = Sheet(self.meters.families());
-        tell_the_loop(&mut sheet, &asked.live);
-        tell_the_parts(&mut sheet, &asked);
-        tell_the_survey(&mut sheet, &asked.told);
+        put_loop(&mut sheet, &scrape.live);
+        put_parts(&mut sheet, &scrape);
+        put_survey(&mut sheet, &scrape.last_survey);
         Ok(sheet.text()?)
     }
 }
 
-fn tell_the_loop(sheet: &mut Sheet, live: &LiveState) {
+fn put_loop(sheet: &mut Sheet, live: &LiveState) {
     let version = env!("CARGO_PKG_VERSION");
     sheet.put(&BUILD_INFO, [(version, 1.0)]);
     sheet.one(&START_TIME, seconds(Timestamp(live.started_ms)));
@@ -174,9 +174,9 @@ fn tell_the_loop(sheet: &mut Sheet, live: &LiveState) {
 }
 
 /// A part that is down has no numbers: an old number would look like a new one.
-fn tell_the_parts(sheet: &mut Sheet, asked: &Scrape) {
-    sheet.one(&GATEWAY_UP, truth(asked.gateway.is_some()));
-    if let Some(gateway) = &asked.gateway {
+fn put_parts(sheet: &mut Sheet, scrape: &Scrape) {
+    sheet.one(&GATEWAY_UP, truth(scrape.gateway.is_some()));
+    if let Some(gateway) = &scrape.gateway {
         let families = labels::FAMILIES.map(|family| {
             let is_up = gateway.families.contains(&family);
             (labels::family(family), truth(is_up))
@@ -186,8 +186,8 @@ fn tell_the_parts(sheet: &mut Sheet, asked: &Scrape) {
         sheet.one(&GATEWAY_OPENS, gateway.opens_total as f64);
         sheet.one(&GATEWAY_DIALS, gateway.dials_total as f64);
     }
-    sheet.one(&LAUNCHER_UP, truth(asked.launcher.is_some()));
-    if let Some(launcher) = &asked.launcher {
+    sheet.one(&LAUNCHER_UP, truth(scrape.launcher.is_some()));
+    if let Some(launcher) = &scrape.launcher {
         sheet.one(&LAUNCHER_UNFIT, truth(launcher.trouble.is_some()));
         sheet.one(&LAUNCHER_WARNINGS, launcher.warnings.len() as f64);
         sheet.one(&LAUNCHER_RUNNING, f64::from(launcher.running));
@@ -196,14 +196,14 @@ fn tell_the_parts(sheet: &mut Sheet, asked: &Scrape) {
     }
 }
 
-fn tell_the_survey(sheet: &mut Sheet, told: &LastSurvey) {
-    sheet.one(&SURVEY_FAILURES, told.failures as f64);
-    let Some((survey, age, took)) = &told.survey else {
+fn put_survey(sheet: &mut Sheet, last_survey: &LastSurvey) {
+    sheet.one(&SURVEY_FAILURES, last_survey.failures as f64);
+    let Some((survey, age, took)) = &last_survey.survey else {
         return;
     };
     sheet.one(&SURVEY_AGE, age.as_secs_f64());
     sheet.one(&SURVEY_DURATION, took.as_secs_f64());
-    tell_the_hosts(sheet, survey);
+    put_hosts(sheet, survey);
     sheet.one(&HOSTS_HELD_BACK, survey.held.hosts as f64);
     sheet.one(&GROUPS_HELD, survey.held.groups as f64);
     sheet.one(&GROUPS_DENIED, survey.held.denied as f64);
@@ -221,7 +221,7 @@ fn tell_the_survey(sheet: &mut Sheet, told: &LastSurvey) {
     sheet.put(&DISK_SIZE, size);
 }
 
-fn tell_the_hosts(sheet: &mut Sheet, survey: &Survey) {
+fn put_hosts(sheet: &mut Sheet, survey: &Survey) {
     let states = survey.counts.by_state.iter();
     let states = states.map(|(state, count)| (state.as_str(), *count as f64));
     sheet.put(&HOSTS, states);
@@ -337,13 +337,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_survey_its_numbers_are_missing_and_its_failures_told() {
+    fn without_a_survey_only_its_failures_are_there() {
         let mut sheet = Sheet(Vec::new());
-        let told = LastSurvey {
+        let last_survey = LastSurvey {
             survey: None,
             failures: 3,
         };
-        tell_the_survey(&mut sheet, &told);
+        put_survey(&mut sheet, &last_survey);
         let text = sheet.text().unwrap();
         let samples: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(samples, ["fedicensus_survey_failures_total 3"]);

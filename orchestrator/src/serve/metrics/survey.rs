@@ -96,7 +96,7 @@ impl Surveyor {
     }
 
     /// The last survey, after a new one if it is time for that.
-    pub async fn told(&self) -> LastSurvey {
+    pub async fn last(&self) -> LastSurvey {
         let ended = self.0.ended.notified();
         tokio::pin!(ended);
         // Before the check, so that no end is missed.
@@ -108,7 +108,7 @@ impl Surveyor {
         if self.0.state().running {
             tokio::time::timeout(WAIT_MAX, ended).await.ok();
         }
-        self.0.told()
+        self.0.last()
     }
 }
 
@@ -127,7 +127,7 @@ impl Shared {
         begins
     }
 
-    fn told(&self) -> LastSurvey {
+    fn last(&self) -> LastSurvey {
         let state = self.state();
         LastSurvey {
             survey: state
@@ -243,7 +243,7 @@ mod tests {
     }
 
     async fn hosts(surveyor: &Surveyor) -> u64 {
-        surveyor.told().await.survey.unwrap().0.counts.hosts
+        surveyor.last().await.survey.unwrap().0.counts.hosts
     }
 
     #[tokio::test(start_paused = true)]
@@ -258,7 +258,7 @@ mod tests {
         }
         tokio::time::advance(EVERY_MIN).await;
         assert_eq!(hosts(&surveyor).await, 1);
-        let (survey, age, _) = surveyor.told().await.survey.unwrap();
+        let (survey, age, _) = surveyor.last().await.survey.unwrap();
         assert!(survey.database_bytes > 0 && survey.due == 1 && !survey.overdue.is_zero());
         assert_eq!(survey.disks.len(), 2, "{:?}", survey.disks);
         assert!(age < EVERY_MIN);
@@ -273,7 +273,7 @@ mod tests {
         // The state during a reading.
         assert!(shared.begins());
         let began = Instant::now();
-        assert!(surveyor.told().await.survey.is_some(), "the one before");
+        assert!(surveyor.last().await.survey.is_some(), "the one before");
         assert_eq!(began.elapsed(), WAIT_MAX);
         assert!(!shared.begins(), "a second one");
         drop(Reading(shared.clone()));

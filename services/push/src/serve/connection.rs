@@ -160,7 +160,7 @@ impl Connection {
                     Event::Answer(answer)
                 }
                 () = share.is_over() => return Close::TooMuch.into(),
-                told = told(entry, is_sent), if is_idle => match told {
+                signal = next_signal(entry, is_sent), if is_idle => match signal {
                     Signal::Direct((message, room)) => {
                         self.hold(room);
                         Event::Direct(message)
@@ -415,7 +415,7 @@ enum Signal {
 }
 
 /// The next signal. Pending until the client is registered. Messages wait while others are unsent.
-async fn told(entry: &mut Option<(Uaid, Entry)>, is_sent: bool) -> Signal {
+async fn next_signal(entry: &mut Option<(Uaid, Entry)>, is_sent: bool) -> Signal {
     let Some((_, entry)) = entry else {
         return pending().await;
     };

@@ -32,7 +32,7 @@ const DELIVERIES: [&str; 11] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")] // S38 I3
-async fn hostile_delivery_ends_no_subscription_and_judges_nobody() -> anyhow::Result<()> {
+async fn hostile_delivery_ends_no_subscription_and_judges_no_host() -> anyhow::Result<()> {
     let attacker = match engine()? {
         Some(engine) => Attacker::Image(Image::build(&engine, "deliveries")?),
         None => {

@@ -28,7 +28,7 @@ const WALKS: [&str; 12] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")] // I3
-async fn hostile_walk_brings_no_name_and_judges_nobody() -> anyhow::Result<()> {
+async fn hostile_walk_brings_no_name_and_judges_no_host() -> anyhow::Result<()> {
     let attacker = match engine()? {
         Some(engine) => Attacker::Image(Image::build(&engine, "walks")?),
         None => {
