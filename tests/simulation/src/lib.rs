@@ -7,6 +7,7 @@
 //! product's. The engine, the gateway, the clock and the world are simulated. A small shell in
 //! place of the daemon's carries out the scheduler's commands.
 
+pub mod firstday;
 pub mod plan;
 pub mod run;
 pub mod world;

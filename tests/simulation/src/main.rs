@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 use rand::Rng as _;
+use simulation::firstday::{FirstDay, first_day};
 use simulation::measure::Sample;
 use simulation::plan::Plan;
 use simulation::run::{discovery, run};
@@ -50,12 +51,17 @@ enum Command {
         #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1000..=1_000_000))]
         servers: u32,
     },
+    /// How soon the known Fediverse is checked and listed. Exits with 1 if a goal was missed
+    #[command(name = "firstday")]
+    FirstDay(FirstDay),
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    if let Some(Command::Discovery { servers }) = arguments.command {
-        return discover(servers, &arguments);
+    match &arguments.command {
+        Some(Command::Discovery { servers }) => return discover(*servers, &arguments),
+        Some(Command::FirstDay(plan)) => return live_first_day(plan, &arguments),
+        None => {}
     }
     let world = World::named(&arguments.world).with_context(|| {
         let names = WORLDS.map(|world| world.name).join(", ");
@@ -84,6 +90,17 @@ fn discover(servers: u32, arguments: &Arguments) -> anyhow::Result<()> {
     let courses = discovery::discover(servers, told_seed(arguments)?, &below)?;
     let table = discovery::table(&courses);
     Ok(write!(std::io::stdout(), "{table}")?)
+}
+
+fn live_first_day(plan: &FirstDay, arguments: &Arguments) -> anyhow::Result<()> {
+    let below = arguments.below.clone().unwrap_or_else(std::env::temp_dir);
+    let report = first_day(plan, told_seed(arguments)?, &below)?;
+    write!(std::io::stdout(), "{}", report.table())?;
+    if let Some(path) = &plan.minutes {
+        report.write_minutes(path)?;
+    }
+    anyhow::ensure!(report.missed.is_empty(), "missed: {}", report.missed.join("; "));
+    Ok(())
 }
 
 /// The run's seed, printed before anything can fail.
