@@ -196,7 +196,7 @@ impl Scheduler {
                 not_admitted,
             } => self.taken(hosts, not_admitted, now),
             Event::TakenOne { taken, trigger } => self.taken_one(taken, trigger, now),
-            Event::CanaryRefused { wish, left } => self.ask_canary(wish, left),
+            Event::CanaryRefused { wish, left } => self.ask_canary(wish, left, now),
             Event::StoreFailed { what } => {
                 self.demand.take_ended();
                 self.stop(what, now);
@@ -302,7 +302,7 @@ impl Scheduler {
         self.look_at_parts(now);
         if !self.outage.is_on() {
             for wish in self.doubts.wants_canaries(now) {
-                self.ask_canary(wish, self.canaries.count());
+                self.ask_canary(wish, self.canaries.count(), now);
             }
         }
         let publication = self.publication.due(now);

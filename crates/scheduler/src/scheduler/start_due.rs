@@ -197,9 +197,9 @@ impl Scheduler {
         self.release(host, Wait::Soon, why);
     }
 
-    pub(super) fn ask_canary(&mut self, wish: Wish, left: usize) {
+    pub(super) fn ask_canary(&mut self, wish: Wish, left: usize, now: Timestamp) {
         if let Some(left) = left.checked_sub(1)
-            && let Some(host) = self.canaries.take_turn()
+            && let Some(host) = self.canaries.take_turn(now)
         {
             let turn = CanaryTurn { host, wish, left };
             self.commands.push(Command::TakeCanary(turn));
