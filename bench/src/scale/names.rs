@@ -162,7 +162,7 @@ impl Stage {
             let jitter = Jitter(self.chance.random());
             let candidate = Candidate {
                 host,
-                due: NOW.plus(Calendar::REAL.first_check(jitter)),
+                due: NOW.plus(Calendar::REAL.second_check(jitter)),
                 first_seen: NOW,
             };
             lists.last_mut().context("a list")?.push(candidate);

@@ -264,7 +264,7 @@ impl Making<'_> {
             Asked::InTurn => self.jitter(),
             Asked::JustNow => Jitter(u32::MAX),
         };
-        let interval = Calendar::REAL.first_check(jitter);
+        let interval = Calendar::REAL.second_check(jitter);
         Row {
             state: "discovered",
             since: None,

@@ -206,7 +206,7 @@ mod tests {
         /// A backlog of hosts with rare checks must not delay hosts with daily checks.
         #[test]
         fn nobody_who_is_asked_weekly_shares_a_class_with_who_is_asked_daily(record in records(), tried in tries()) {
-            let interval = crate::schedule::ordinary_interval(&record.state, record.doublings, Jitter(0), Calendar::REAL);
+            let interval = crate::schedule::ordinary_interval(&record.state, record.doublings, crate::schedule::Which::Later, Jitter(0), Calendar::REAL);
             let is_seldom = interval.is_none_or(|interval| interval > Calendar::REAL.day(Jitter(u32::MAX)));
             prop_assert_eq!(Class::of(&record, tried) == Class::Dead, is_seldom);
         }

@@ -10,10 +10,29 @@ use crate::time::{Calendar, Jitter, Timestamp};
 /// ordinary time: a check that crashes us each time must not do so every hour.
 const INTERRUPTIONS_REPEATED_MAX: u32 = 2;
 
-/// The ordinary interval of a host in this state. `None` if it is never checked.
+/// Whether a check was a host's first with a verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    First,
+    Later,
+}
+
+impl Which {
+    /// Which check the next one of `record` is.
+    pub fn of(record: &Record) -> Self {
+        match record.last_checked {
+            None => Self::First,
+            Some(_) => Self::Later,
+        }
+    }
+}
+
+/// The ordinary interval of a host in this state, after its first check or a later one. `None` if it
+/// is never checked.
 pub fn ordinary_interval(
     state: &State,
     doublings: u8,
+    which: Which,
     jitter: Jitter,
     calendar: Calendar,
 ) -> Option<Duration> {
@@ -22,7 +41,10 @@ pub fn ordinary_interval(
     }
     match state {
         State::Discovered | State::Alive | State::Dying { .. } | State::Moving { .. } => {
-            Some(calendar.day(jitter))
+            Some(match which {
+                Which::First => calendar.second_check(jitter),
+                Which::Later => calendar.day(jitter),
+            })
         }
         State::Moved { .. } => Some(calendar.week(jitter)),
         State::Dead | State::OptedOut { .. } => Some(calendar.weeks(doublings, jitter)),
@@ -38,7 +60,8 @@ pub fn due_when_taken(
     jitter: Jitter,
     calendar: Calendar,
 ) -> Option<Timestamp> {
-    ordinary_interval(&record.state, record.doublings, jitter, calendar)
+    let which = Which::of(record);
+    ordinary_interval(&record.state, record.doublings, which, jitter, calendar)
         .map(|interval| now.plus(interval))
 }
 
@@ -91,6 +114,7 @@ mod tests {
         let record = Record {
             state,
             doublings,
+            last_checked: Some(NOW),
             ..Record::discovered(host, NOW, NOW)
         };
         assert_eq!(
@@ -98,6 +122,15 @@ mod tests {
             expect_hours.map(|hours| NOW.plus(HOUR * hours)),
             "{record:?}"
         );
+    }
+
+    #[test]
+    fn second_checks_are_spread_over_a_day_that_begins_after_20_hours() {
+        let host = Host::parse("a.example").unwrap();
+        let record = Record::discovered(host, NOW, NOW);
+        let due = |jitter| due_when_taken(&record, NOW, Jitter(jitter), Calendar::REAL);
+        assert_eq!(due(0), Some(NOW.plus(HOUR * 20)));
+        assert_eq!(due(u32::MAX), Some(NOW.plus(HOUR * 49)));
     }
 
     #[test]
@@ -141,7 +174,13 @@ mod tests {
             1,
             Some(357),
         );
-        let moved = ordinary_interval(&State::Moved { target }, 2, JITTER, Calendar::REAL);
+        let moved = ordinary_interval(
+            &State::Moved { target },
+            2,
+            Which::Later,
+            JITTER,
+            Calendar::REAL,
+        );
         assert_eq!(moved, Some(Calendar::REAL.week(JITTER)));
     }
 

@@ -92,6 +92,10 @@ const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 29 * HOUR;
 const DAY_HALF_WIDTH: u64 = 2 * HOUR;
 
+/// Least time between the first check and the second. Up to a day more spreads hosts that were all
+/// checked for the first time within hours.
+const SECOND_CHECK_MIN: u64 = 20 * HOUR;
+
 /// A "week" between two checks: 167 hours is also a prime, and one hour short of a week, for the
 /// same reason.
 const WEEK: u64 = 167 * HOUR;
@@ -149,10 +153,9 @@ impl Calendar {
         )
     }
 
-    /// Time until a new host's first check: 0 to 29 h, so that a long peers list doesn't come due
-    /// at once.
-    pub fn first_check(self, jitter: Jitter) -> Duration {
-        self.millis(jitter.of(DAY))
+    /// Time from a new host's first check to its second: 20 to 49 h.
+    pub fn second_check(self, jitter: Jitter) -> Duration {
+        self.millis(SECOND_CHECK_MIN.saturating_add(jitter.of(DAY)))
     }
 
     /// Time until the next check if a check gave no verdict (interrupted, faulted, unconfirmed): 0
@@ -280,7 +283,7 @@ mod tests {
         check(|j| calendar.weeks(1, j), 311 * 60, 357 * 60);
         check(|j| calendar.weeks(2, j), 622 * 60, 714 * 60);
         check(|j| calendar.weeks(200, j), 622 * 60, 714 * 60);
-        check(|j| calendar.first_check(j), 0, 29 * 60);
+        check(|j| calendar.second_check(j), 20 * 60, 49 * 60);
         check(|j| calendar.again_soon(j), 0, 60);
         check(|j| calendar.dump_interval(j), 361, 371);
         check(|_| calendar.withdrawn_within(), 10, 10);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use protocol::{DeadReason, Host, Instance, Private, escaped, is_shown_safely, limits};
 use serde::Serialize as _;
 
-use crate::schedule::{clamp_due, ordinary_interval};
+use crate::schedule::{Which, clamp_due, ordinary_interval};
 use crate::state::{Before, OptedOutBy, Record, State, Verdict};
 use crate::time::{Calendar, DOUBLINGS_MAX, Jitter, Timestamp};
 
@@ -78,6 +78,7 @@ pub fn transition(
     }
     let mut step = Step {
         change,
+        which: Which::of(record),
         now,
         jitter,
         calendar,
@@ -113,6 +114,7 @@ fn is_open_to(state: &State, verdict: &Verdict) -> bool {
 /// A change while it is computed.
 struct Step {
     change: Change,
+    which: Which,
     now: Timestamp,
     jitter: Jitter,
     calendar: Calendar,
@@ -359,8 +361,14 @@ impl Step {
     /// at most a day more.
     fn ask_again(&mut self, retry_after_s: Option<u64>) {
         let record = &self.change.record;
-        let ordinary =
-            ordinary_interval(&record.state, record.doublings, self.jitter, self.calendar);
+        let (jitter, calendar) = (self.jitter, self.calendar);
+        let ordinary = ordinary_interval(
+            &record.state,
+            record.doublings,
+            self.which,
+            jitter,
+            calendar,
+        );
         self.change.record.due = ordinary.map(|ordinary| {
             let most = ordinary.saturating_add(self.calendar.refused_extra_max());
             let asked_for = Duration::from_secs(retry_after_s.unwrap_or(0)).min(most);

@@ -26,6 +26,7 @@ fn lived() -> Record {
         since: NOW.minus(days(8)),
         last_alive: Some(NOW.minus(days(9))),
         alive_count: 5,
+        last_checked: Some(NOW.minus(days(1))),
         ..Record::discovered(host("a"), NOW.minus(days(400)), NOW)
     }
 }
@@ -468,6 +469,19 @@ fn who_refuses_for_14_days_without_having_lived_is_dead() {
         &refused(None),
         "Discovered | Discovered | kept | day",
     );
+}
+
+/// Hosts that were all checked for the first time within hours would all be due at once again.
+#[test]
+fn a_first_verdict_of_any_kind_is_followed_by_20_to_49_hours() {
+    let first = Record {
+        last_checked: None,
+        ..never_lived()
+    };
+    for verdict in [alive(), refused(None), dead()] {
+        let next = run(&first, &verdict).record;
+        assert_eq!(next.due, Some(NOW.plus(REAL.second_check(JITTER))), "{verdict:?}");
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use scheduler::{Limit, Snapshot};
 
 use super::FirstDay;
 use super::known::KnownWorld;
+use crate::guard::GROUP_THRESHOLD;
 
 /// Memory of a check in flight and of all that runs besides checks, in MiB, as measured.
 const CHECK_MIB: u32 = 11;
@@ -189,7 +190,10 @@ impl Tally {
         let is_canary = self.canaries.contains_key(host);
         let last = self.judged.insert(host.clone(), now);
         let is_early = last.is_some_and(|last| now.since(last) < JUDGED_ONCE_IN);
-        anyhow::ensure!(!is_early || is_canary, "{host} was judged twice in 20 hours");
+        anyhow::ensure!(
+            !is_early || is_canary,
+            "{host} was judged twice in 20 hours"
+        );
         Ok(())
     }
 
@@ -211,7 +215,8 @@ impl Tally {
         let [a, b, c, _] = address.octets();
         let by_address = self.addresses.insert(address.into(), at);
         let by_block = self.blocks.insert([a, b, c], at);
-        let is_early = |last: Option<Timestamp>, pace| last.is_some_and(|last| at.since(last) < pace);
+        let is_early =
+            |last: Option<Timestamp>, pace| last.is_some_and(|last| at.since(last) < pace);
         let is_proven = self.proven.contains(&address.into());
         anyhow::ensure!(
             is_proven || !is_early(by_address, paces.address),
@@ -235,29 +240,28 @@ impl Tally {
         Some(next)
     }
 
-    pub(super) fn report(
-        self,
-        world: &KnownWorld,
-        waiting: u64,
-        held: u64,
-        bytes: u64,
-    ) -> Report {
+    pub(super) fn report(self, world: &KnownWorld, waiting: u64, held: u64, bytes: u64) -> Report {
         let turns = self.plan.span().as_millis() / PROMISED_PACE.as_millis();
         let listed: HashSet<&str> = self.listed.iter().map(String::as_str).collect();
-        let (mut small, mut all, mut hosters) = (Share::default(), Share::default(), Share::default());
+        let [mut due, mut small, mut all, mut hosters] = [Share::default(); 4];
         for known in world.living() {
             let is_listed = listed.contains(known.host.as_str());
             all.count(is_listed);
-            if u128::from(world.names_of_domain(&known.domain)) <= turns {
+            let names = world.names_of_domain(&known.domain);
+            let is_hoster = known.group.starts_with("hoster:");
+            if u128::from(names) <= turns {
                 small.count(is_listed);
+                if is_hoster || names <= GROUP_THRESHOLD {
+                    due.count(is_listed);
+                }
             }
-            if known.group.starts_with("hoster:") {
+            if is_hoster {
                 hosters.count(is_listed);
             }
         }
         let mut missed = Vec::new();
-        if small.of_one() < LISTED_MIN {
-            missed.push(format!("of the living, {small} are listed"));
+        if due.of_one() < LISTED_MIN {
+            missed.push(format!("of the living, {due} are listed"));
         }
         if self.first_list.is_none_or(|after| after > FIRST_LIST_MAX) {
             missed.push("the first list came too late".to_owned());
@@ -269,6 +273,7 @@ impl Tally {
         }
         Report {
             tally: self,
+            due,
             small,
             all,
             hosters,
@@ -308,6 +313,7 @@ impl std::fmt::Display for Share {
 #[derive(Debug)]
 pub struct Report {
     tally: Tally,
+    due: Share,
     small: Share,
     all: Share,
     hosters: Share,
@@ -334,7 +340,11 @@ impl Report {
         let visits = tally.canaries.values().max().copied().unwrap_or(0);
         let mut text = String::from("| what became of it | |\n|---|---|\n");
         for (what, value) in [
-            ("living listed, but for domains too large for their pace", self.small.to_string()),
+            (
+                "living listed, but for domains too large for their pace and undecided groups",
+                self.due.to_string(),
+            ),
+            ("the same with undecided groups", self.small.to_string()),
             ("all living listed", self.all.to_string()),
             ("living of hosters listed", self.hosters.to_string()),
             (
@@ -344,7 +354,10 @@ impl Report {
             ("first list with a name", first),
             ("lists made", tally.lists_made.to_string()),
             ("peers lists read", tally.lists.to_string()),
-            ("names known, held, waiting", format!("{rows}, {}, {}", self.held, self.waiting)),
+            (
+                "names known, held, waiting",
+                format!("{rows}, {}, {}", self.held, self.waiting),
+            ),
             ("names judged", tally.judged.len().to_string()),
             (
                 "containers at once at most; memory with the stack",
