@@ -311,6 +311,7 @@ impl Config {
             calendar: self.calendar,
             slots,
             contact: self.imprint.contact.as_str().into(),
+            seeds: self.seeds.as_slice().into(),
             peers_every: PEERS_EVERY,
             meters: Arc::default(),
         }

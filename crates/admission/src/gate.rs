@@ -10,6 +10,8 @@
 //!   total.
 //! - From a submitter: the rule for its key or domain; with the `public` line also the shared
 //!   suffix and the total.
+//! - From a server or list that the operator named, while the census is young: as from any other,
+//!   but neither the source's room nor the total.
 //! - From the operator: none.
 //!
 //! The operator's deny-list and `domain X 0` refuse a name from any of them.
@@ -68,6 +70,8 @@ pub struct Candidate<'name> {
 pub enum Subject<'name> {
     /// A server that named it, or a public list.
     Source(SourceId),
+    /// One of the operator's own, while the census is young. Its names are counted for their order.
+    Operators(SourceId),
     /// A submitter who proved a key or a domain. The caller checks that the name lies below the
     /// domain.
     Submitter {
@@ -192,7 +196,8 @@ impl Terms {
         let by_rule = |rule: &Rule<'_>| of(rule.table, rule.item, rule.limit, Room::Rule);
         match subject {
             Subject::Operator => {}
-            Subject::Source(source) => {
+            Subject::Source(source) | Subject::Operators(source) => {
+                let is_bounded = matches!(subject, Subject::Source(_));
                 if self.allow.covers(candidate.name).is_none() {
                     let rule = self.policy.domain_rule(candidate.name);
                     claims.push(by_rule(&rule.map_err(Refusal::NoRule)?));
@@ -200,11 +205,15 @@ impl Terms {
                 claims.push(Claim {
                     table: Table::Source,
                     id: source.0,
-                    limit: limits.source,
+                    limit: if is_bounded {
+                        limits.source
+                    } else {
+                        Limit::MAX
+                    },
                     room: Room::Source,
                 });
                 claims.extend(candidate.shared_suffix.map(shared));
-                claims.push(total);
+                claims.extend(is_bounded.then_some(total));
             }
             Subject::Submitter {
                 key,
@@ -261,6 +270,14 @@ impl Pass {
     /// The current state of the counters that it incremented.
     pub fn rows<'pass>(&'pass self, counters: &'pass Counters) -> impl Iterator<Item = Row> {
         self.0.iter().map(|receipt| counters.row(receipt))
+    }
+
+    /// How many names its source has brought in this window, this one included; 0 without a source.
+    pub fn of_source(&self, counters: &Counters) -> u32 {
+        let rows = self.rows(counters);
+        rows.filter(|row| row.table == Table::Source)
+            .map(|row| row.count)
+            .sum()
     }
 }
 

@@ -44,6 +44,8 @@ statements! {
     admitted::PUT_WAITING => [],
     admitted::DELETE_WAITING => ["SEARCH waiting USING PRIMARY KEY (name=?)"],
     admitted::STATE => ["SEARCH admission_state USING INTEGER PRIMARY KEY (rowid=?)"],
+    admitted::GROW_OLDER => ["SEARCH admission_state USING INTEGER PRIMARY KEY (rowid=?)", "SCAN dumps"] because "the last lists, once a minute of a first day",
+    admitted::MOVE_UP => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     admitted::COUNTERS => ["SEARCH admission_counters USING PRIMARY KEY (window_start_s=?)"],
     admitted::WAITING => ["SCAN waiting"] because "at a start, all that the gate remembers",
     admitted::WAITER => ["SEARCH waiting USING PRIMARY KEY (name=?)"],

@@ -7,6 +7,8 @@
 //! requests, up to a bound, as one transaction: an fsync costs the same for one verdict as for a
 //! hundred. `queue/handle.rs` has the handle that all requests use.
 
+use std::time::Duration;
+
 use census::class::PerClass;
 use census::state::{OptedOutBy, Record};
 use census::time::{Calendar, Jitter, Timestamp};
@@ -144,6 +146,16 @@ impl Writer {
         // After the commit. Names without a new row were known or are forgotten.
         hosts.iter().for_each(|host| self.known.learn(host));
         Ok(made)
+    }
+
+    /// Moves hosts that wait for their first check up by `step`.
+    pub async fn move_up(&self, hosts: Vec<Host>, step: Duration) -> Result<(), StoreError> {
+        self.call(move |c| admitted::move_up(c, &hosts, step)).await
+    }
+
+    /// The census ran for this long. Returns the seconds for which it stays young.
+    pub async fn grow_older(&self, ran: Duration) -> Result<u32, StoreError> {
+        self.call(move |c| admitted::grow_older(c, ran)).await
     }
 
     /// All state of the gate that is still valid.

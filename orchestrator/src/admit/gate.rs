@@ -14,6 +14,8 @@
 //! look-up, except for one name in 64, which is looked up as a spot check.
 
 mod batch;
+mod line;
+mod novelty;
 pub mod retry;
 mod state;
 mod submitted;
@@ -27,13 +29,15 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use admission::counters::RowError;
 use admission::gate::Refusal;
 use admission::{Counters, DomainName, Names, Terms, Waiting};
-use census::time::{Calendar, Jitter, Timestamp};
+use census::time::{Jitter, Timestamp};
 use protocol::Host;
-use store::{AddedAs, Candidate, Remembered, StoreError, Writer};
+use store::{AddedAs, Remembered, StoreError, Writer};
 use thiserror::Error;
 use tokio::sync::Notify;
 
 use self::batch::Asking;
+use self::line::Line;
+use self::novelty::Novelty;
 use self::state::{BATCH_MAX, GateState, LONG_BATCH_MAX};
 use crate::admit::policy::{Files, TermsError};
 
@@ -76,18 +80,19 @@ struct Shared {
     files: Files,
     terms: RwLock<Arc<Terms>>,
     state: tokio::sync::Mutex<GateState>,
+    line: Mutex<Line>,
+    novelty: Mutex<Novelty>,
     shown: Mutex<GateView>,
     /// Signals that rules, lists or suffixes were reloaded.
     reloaded: Notify,
 }
 
-/// A candidate that is first checked within a day if it is admitted now.
-pub fn candidate(host: Host, now: Timestamp, calendar: Calendar, jitter: Jitter) -> Candidate {
-    Candidate {
-        host,
-        due: now.plus(calendar.first_check(jitter)),
-        first_seen: now,
-    }
+/// Whose names these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    Stranger,
+    /// A seed or a public list, both named by the operator.
+    Operators,
 }
 
 impl NameGate {
@@ -127,6 +132,7 @@ impl NameGate {
             unwritten: Vec::new(),
             refused: 0,
             passed_over: 0,
+            young_left_s: remembered.young_left_s,
         };
         let gate = Self(Arc::new(Shared {
             writer,
@@ -135,6 +141,8 @@ impl NameGate {
             files,
             terms: RwLock::new(Arc::new(terms)),
             state: tokio::sync::Mutex::new(state),
+            line: Mutex::default(),
+            novelty: Mutex::default(),
             reloaded: Notify::new(),
         }));
         Ok(gate)
@@ -164,25 +172,33 @@ impl NameGate {
         listed.map_or(Ok(()), |listed| Err(Refusal::Denied(listed)))
     }
 
-    /// Admits the names that are new and have room. Names without room may wait.
+    /// Admits the names that are new and have room. Names without room may wait. New hosts that
+    /// wait for their first check move up.
     ///
     /// # Errors
     /// A fault of ours; some of the names may be admitted already, and the others are not counted.
     pub async fn named(
         &self,
-        candidates: Vec<Candidate>,
+        hosts: Vec<Host>,
         by: &Host,
+        origin: Origin,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let is_news = |one: &Candidate| !self.0.writer.recognises(&one.host);
-        let candidates: Vec<_> = candidates.into_iter().filter(is_news).collect();
-        if candidates.is_empty() {
+        self.novelty().listed(hosts.len());
+        let names = self.names();
+        let source_domain = names.registered_domain(by);
+        let ahead = self.line().move_up(hosts.iter(), &source_domain, &names);
+        if !ahead.is_empty() {
+            self.0.writer.move_up(ahead, line::STEP).await?;
+        }
+        let is_news = |host: &Host| !self.0.writer.recognises(host);
+        let hosts: Vec<_> = hosts.into_iter().filter(is_news).collect();
+        if hosts.is_empty() {
             return Ok(());
         }
-        let candidates = by_name(candidates);
-        let source_domain = self.names().registered_domain(by);
+        let hosts = by_name(hosts);
         let gate = self.clone();
-        let batch_max = if candidates.len() < LONG_LIST_MIN {
+        let batch_max = if hosts.len() < LONG_LIST_MIN {
             BATCH_MAX
         } else {
             LONG_BATCH_MAX
@@ -190,13 +206,13 @@ impl NameGate {
         // In a separate task: a check that is ended while it waits must not leave counts behind
         // without their names.
         let task = tokio::spawn(async move {
-            let mut candidates = candidates.into_iter();
+            let mut hosts = hosts.into_iter();
             loop {
-                let batch: Vec<_> = candidates.by_ref().take(batch_max).collect();
+                let batch: Vec<_> = hosts.by_ref().take(batch_max).collect();
                 if batch.is_empty() {
                     return Ok(());
                 }
-                gate.named_batch(batch, &source_domain, now).await?;
+                gate.named_batch(batch, &source_domain, origin, now).await?;
             }
         });
         task.await.map_err(|_ended| StoreError::Closed)?
@@ -204,25 +220,55 @@ impl NameGate {
 
     async fn named_batch(
         &self,
-        candidates: Vec<Candidate>,
+        hosts: Vec<Host>,
         source_domain: &str,
+        origin: Origin,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut state = self.0.state.lock().await;
         let terms = self.terms();
-        state.enter(now);
-        let source = state.counters.source(source_domain);
+        self.enter_window(&mut state, now);
+        let source = state.source(source_domain, origin, &self.0.writer);
         let names = self.names();
         let mut asking = Vec::new();
-        for candidate in candidates {
-            let one = Asking::named(candidate, &names, source, source_domain);
+        for host in hosts {
+            let one = Asking::named(host, &names, source, source_domain);
             if state.is_worth_asking(&one, &terms, now) {
                 asking.push(one);
             }
         }
         let outcome = state.decide(asking, &terms, &self.0.writer, now).await;
         self.show(&state, &terms);
-        outcome.map(drop)
+        let admitted = outcome?;
+        self.novelty().came_in(admitted.len());
+        let mut line = self.line();
+        for host in admitted {
+            line.join(&host, source_domain);
+        }
+        Ok(())
+    }
+
+    /// Whether the peers list of a host that responds for the first time is read, by chance while
+    /// lists bring nothing new.
+    pub fn reads_first_list(&self, chance: Jitter) -> bool {
+        self.novelty().reads(chance)
+    }
+
+    fn novelty(&self) -> std::sync::MutexGuard<'_, Novelty> {
+        self.0
+            .novelty
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn line(&self) -> std::sync::MutexGuard<'_, Line> {
+        self.0.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn enter_window(&self, state: &mut GateState, now: Timestamp) {
+        if state.enter(now) {
+            self.line().clear();
+        }
     }
 
     /// Admits the operator's names, due at once. They need no room, but names that the operator
@@ -310,12 +356,12 @@ pub fn tell_reload(outcome: &Result<String, String>) {
 ///
 /// The order starts at the first name of the list and wraps around, so that alphabetically early
 /// names are not always the first to find room.
-fn by_name(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
-    let first = candidates.first().map(|one| one.host.clone());
-    candidates.sort_unstable_by(|one, other| one.host.cmp(&other.host));
+fn by_name(mut hosts: Vec<Host>) -> Vec<Host> {
+    let first = hosts.first().cloned();
+    hosts.sort_unstable();
     // A repeated name would take room twice.
-    candidates.dedup_by(|one, other| one.host == other.host);
-    let start = candidates.partition_point(|one| Some(&one.host) < first.as_ref());
-    candidates.rotate_left(start);
-    candidates
+    hosts.dedup();
+    let start = hosts.partition_point(|host| Some(host) < first.as_ref());
+    hosts.rotate_left(start);
+    hosts
 }

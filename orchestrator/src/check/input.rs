@@ -31,8 +31,8 @@ impl Check {
         Self {
             number: start.check,
             id: services.random.check_id(),
+            order: CheckOrder::check(&*services.contact, services.asks_peers(&start)),
             host: start.host,
-            order: CheckOrder::check(&*services.contact, start.peers),
             wish: start.wish,
             began: services.now(),
             watcher,

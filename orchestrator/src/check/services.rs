@@ -6,13 +6,16 @@ pub(crate) mod tests;
 
 use std::sync::Arc;
 
+use census::class::Class;
 use census::time::{Calendar, Timestamp};
 use gateway::GatewayClient;
 use launcher::LauncherClient;
 use protocol::Host;
-use store::{Candidate, StoreError, Writer};
+use protocol::order::AskPeers;
+use scheduler::command::Start;
+use store::{StoreError, Writer};
 
-use crate::admit::gate::{self, NameGate};
+use crate::admit::gate::{NameGate, Origin};
 use crate::check::slot_queue::SlotQueue;
 use crate::ground::clock::{Clock, Random};
 use crate::ground::meters::Meters;
@@ -38,6 +41,8 @@ pub struct Services {
     pub slots: SlotQueue,
     /// The contact of the census's operator.
     pub contact: Arc<str>,
+    /// The operator's seeds, whose lists a young census takes whole.
+    pub seeds: Arc<[Host]>,
     /// Peers are requested at the first `alive` and at every one of this number after it.
     pub peers_every: u32,
     pub meters: Arc<Meters>,
@@ -54,20 +59,40 @@ impl Services {
             .plus(self.calendar.again_soon(self.random.jitter()))
     }
 
+    /// Whether a check asks for peers: as the scheduler wants, but at a host's first response only
+    /// while lists bring new names, or by chance. Seeds are always asked.
+    pub fn asks_peers(&self, start: &Start) -> AskPeers {
+        let is_first = start.class != Class::Living;
+        let is_sampled = || self.gate.reads_first_list(self.random.jitter());
+        if is_first && !self.seeds.contains(&start.host) && !is_sampled() {
+            return AskPeers::Skip;
+        }
+        start.peers
+    }
+
     /// Offers names that `by` lists, or to which it moved, to the gate as candidates. A known
     /// host's row is not changed (invariant I3).
     pub async fn learn(&self, hosts: Vec<Host>, by: &Host) -> Result<(), StoreError> {
-        let (now, names) = (self.now(), self.gate.names());
-        let candidates = hosts
-            .into_iter()
-            .filter_map(|host| names.admit_host(host).ok())
-            .map(|host| self.candidate(host, now))
-            .collect();
-        self.gate.named(candidates, by, now).await
+        let origin = if self.seeds.contains(by) {
+            Origin::Operators
+        } else {
+            Origin::Stranger
+        };
+        self.learn_from(hosts, by, origin).await
     }
 
-    /// A candidate that is first checked within a day if it is admitted now.
-    pub fn candidate(&self, host: Host, now: Timestamp) -> Candidate {
-        gate::candidate(host, now, self.calendar, self.random.jitter())
+    /// As [`Services::learn`], for names whose origin is known otherwise.
+    pub async fn learn_from(
+        &self,
+        hosts: Vec<Host>,
+        by: &Host,
+        origin: Origin,
+    ) -> Result<(), StoreError> {
+        let names = self.gate.names();
+        let admitted = hosts
+            .into_iter()
+            .filter_map(|host| names.admit_host(host).ok());
+        let hosts = admitted.collect();
+        self.gate.named(hosts, by, origin, self.now()).await
     }
 }

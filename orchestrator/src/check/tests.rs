@@ -93,6 +93,7 @@ impl Rig {
                 calendar: Calendar::REAL,
                 slots,
                 contact: "".into(),
+                seeds: Arc::default(),
                 peers_every: 3,
                 meters: Arc::default(),
             },

@@ -99,7 +99,11 @@ fn live_first_day(plan: &FirstDay, arguments: &Arguments) -> anyhow::Result<()> 
     if let Some(path) = &plan.minutes {
         report.write_minutes(path)?;
     }
-    anyhow::ensure!(report.missed.is_empty(), "missed: {}", report.missed.join("; "));
+    anyhow::ensure!(
+        report.missed.is_empty(),
+        "missed: {}",
+        report.missed.join("; ")
+    );
     Ok(())
 }
 

@@ -79,6 +79,7 @@ impl Stage {
             calendar: Calendar::REAL,
             slots: SlotQueue::unlimited(),
             contact: "".into(),
+            seeds: Arc::default(),
             peers_every: 3,
             meters: Arc::default(),
         };

@@ -5,6 +5,8 @@
 //! waiting names. A start reads all of it back. A row that no version of this program writes is an
 //! error.
 
+use std::time::Duration;
+
 use admission::counters::Row;
 use admission::counters::Table;
 use admission::waiting::Change;
@@ -46,6 +48,8 @@ pub struct Remembered {
     pub window_start_s: Option<u64>,
     pub counters: Vec<Row>,
     pub waiting: Vec<(String, Waiter)>,
+    /// Seconds for which the census is young, from its first list with a name on.
+    pub young_left_s: u32,
 }
 
 /// Inserts up to fifty counters at once. Unused slots are NULL.
@@ -70,7 +74,16 @@ pub(crate) const PUT_WAITING: &str = "INSERT INTO waiting (name, room, first_nam
 
 pub(crate) const DELETE_WAITING: &str = "DELETE FROM waiting WHERE name = ?1";
 
-pub(crate) const STATE: &str = "SELECT hash_key, window_start_s FROM admission_state WHERE id = 1";
+pub(crate) const STATE: &str =
+    "SELECT hash_key, window_start_s, young_left_s FROM admission_state WHERE id = 1";
+
+/// The first list with a name begins the time.
+pub(crate) const GROW_OLDER: &str = "UPDATE admission_state SET young_left_s = max(0, young_left_s - ?1 * EXISTS (SELECT 1 FROM dumps WHERE names > 0)) \
+     WHERE id = 1 RETURNING young_left_s";
+
+/// Only a host that waits for its first check moves up.
+pub(crate) const MOVE_UP: &str =
+    "UPDATE hosts SET due = due - ?2 WHERE name = ?1 AND class = 1 AND in_flight = 0";
 
 pub(crate) const COUNTERS: &str =
     "SELECT counts, id, count FROM admission_counters WHERE window_start_s = ?1";
@@ -123,9 +136,9 @@ pub(crate) fn admit(
 }
 
 pub(crate) fn remembered(connection: &Connection) -> Result<Remembered, StoreError> {
-    let (hash_key, window): ([u8; 16], Option<i64>) = connection
+    let (hash_key, window, young_left_s): ([u8; 16], Option<i64>, u32) = connection
         .prepare_cached(STATE)?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     let window_start_s = window.map(unsigned);
     let mut counters = Vec::new();
     let mut statement = connection.prepare_cached(COUNTERS)?;
@@ -151,7 +164,28 @@ pub(crate) fn remembered(connection: &Connection) -> Result<Remembered, StoreErr
         window_start_s,
         counters,
         waiting,
+        young_left_s,
     })
+}
+
+/// Moves hosts that wait for their first check up by `step`.
+pub(crate) fn move_up(
+    connection: &Connection,
+    hosts: &[Host],
+    step: Duration,
+) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(MOVE_UP)?;
+    for host in hosts {
+        statement.execute(params![host.as_str(), signed_millis(step)])?;
+    }
+    Ok(())
+}
+
+/// The census ran for this long. Returns the seconds for which it stays young.
+pub(crate) fn grow_older(connection: &Connection, ran: Duration) -> Result<u32, StoreError> {
+    Ok(connection
+        .prepare_cached(GROW_OLDER)?
+        .query_row([signed(ran.as_secs())], |row| row.get(0))?)
 }
 
 pub(crate) fn find_waiter(
@@ -220,6 +254,10 @@ pub(crate) fn waiter(row: &rusqlite::Row<'_>) -> Result<Waiter, StoreError> {
 
 fn bad(id: i64, column: &'static str) -> StoreError {
     StoreError::BadRow { id, column }
+}
+
+fn signed_millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
 fn signed(number: u64) -> i64 {

@@ -163,7 +163,7 @@ async fn what_is_taken_is_in_flight_and_due_at_its_ordinary_time_before_the_chec
     let taken = census.take("a").await;
     let stored = census.stored("a");
     assert!(stored.in_flight);
-    assert_eq!(stored.record.due, Some(NOW.plus(REAL.day(JITTER))));
+    assert_eq!(stored.record.due, Some(NOW.plus(REAL.second_check(JITTER))));
     assert_eq!(taken.record, stored.record);
     let again = census
         .writer
@@ -381,7 +381,7 @@ async fn a_forgotten_name_stays_out_until_it_is_added_by_hand() {
     );
     assert_eq!(
         census.stored("a").record,
-        Record::discovered(labelled("a"), NOW, NOW)
+        Record::discovered(labelled("a"), NOW, NOW.minus(HOUR * 48))
     );
     assert!(
         !census

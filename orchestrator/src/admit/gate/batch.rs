@@ -13,9 +13,11 @@ use admission::{
     Candidate as Asked, DomainName, Names, Pass, Room, SourceId, Subject, Terms, Waiter, Waiting,
 };
 use census::time::Timestamp;
+use protocol::Host;
 use store::{Admission, Candidate, StoreError, Writer};
 
-use super::state::{GateState, LONG_BATCH_MAX, seconds};
+use super::state::{GateState, LONG_BATCH_MAX, YOUNG_NAMES_MAX, seconds};
+use super::{Origin, line};
 
 /// Most changes to waiting names in one transaction: each name of a batch may replace another, and
 /// as many may expire.
@@ -24,11 +26,11 @@ const CHANGES_MAX: usize = 4 * LONG_BATCH_MAX;
 /// A name that requests admission.
 #[derive(Debug)]
 pub(super) struct Asking {
-    candidate: Candidate,
+    host: Host,
     name: DomainName,
     domain: String,
     shared_suffix: Option<String>,
-    source: SourceId,
+    source: Source,
     kind: Kind,
 }
 
@@ -42,14 +44,27 @@ enum Kind {
     Retried,
 }
 
+/// Which source's counter a name needs room in, and whether it needs any.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source {
+    pub(super) id: SourceId,
+    pub(super) is_bounded: bool,
+}
+
+impl Source {
+    fn subject(self) -> Subject<'static> {
+        if self.is_bounded {
+            Subject::Source(self.id)
+        } else {
+            Subject::Operators(self.id)
+        }
+    }
+}
+
 impl Asking {
-    pub(super) fn named(
-        candidate: Candidate,
-        names: &Names,
-        source: SourceId,
-        source_domain: &str,
-    ) -> Self {
-        let mut asking = Self::retried(candidate, names, source);
+    pub(super) fn named(host: Host, names: &Names, source: Source, source_domain: &str) -> Self {
+        let mut asking = Self::retried(host, names, source.id);
+        asking.source = source;
         asking.kind = if asking.domain == source_domain {
             Kind::NamedByItsOwn
         } else {
@@ -58,15 +73,18 @@ impl Asking {
         asking
     }
 
-    pub(super) fn retried(candidate: Candidate, names: &Names, source: SourceId) -> Self {
-        let name = DomainName::from(&candidate.host);
+    pub(super) fn retried(host: Host, names: &Names, id: SourceId) -> Self {
+        let name = DomainName::from(&host);
         Self {
-            domain: names.registered_domain(&candidate.host),
+            domain: names.registered_domain(&host),
             shared_suffix: names.suffixes.shared_suffix(&name).map(str::to_owned),
-            source,
+            source: Source {
+                id,
+                is_bounded: true,
+            },
             kind: Kind::Retried,
             name,
-            candidate,
+            host,
         }
     }
 
@@ -81,7 +99,7 @@ impl Asking {
         Naming {
             name: self.name.as_str(),
             domain: &self.domain,
-            source: self.source,
+            source: self.source.id,
             is_independent: self.kind == Kind::NamedByOthers,
         }
     }
@@ -116,19 +134,31 @@ impl Moved {
 }
 
 impl GateState {
-    /// Moves to the window that contains `now`.
-    pub(super) fn enter(&mut self, now: Timestamp) {
+    /// Moves to the window that contains `now`. Returns whether it is another one.
+    pub(super) fn enter(&mut self, now: Timestamp) -> bool {
         let before = self.counters.window_start_s();
         self.counters.enter(seconds(now));
-        if self.counters.window_start_s() != before {
+        let is_another = self.counters.window_start_s() != before;
+        if is_another {
             (self.refused, self.passed_over) = (0, 0);
             self.unwritten.clear();
+        }
+        is_another
+    }
+
+    /// The source of names that a server or list of this registered domain named.
+    pub(super) fn source(&self, domain: &str, origin: Origin, writer: &Writer) -> Source {
+        let (known, _bytes) = writer.recognised();
+        let is_young = self.young_left_s > 0 && known < YOUNG_NAMES_MAX;
+        Source {
+            id: self.counters.source(domain),
+            is_bounded: !(is_young && origin == Origin::Operators),
         }
     }
 
     /// Whether looking the name up in the store can change anything: it has room, or would wait.
     pub(super) fn is_worth_asking(&mut self, one: &Asking, terms: &Terms, now: Timestamp) -> bool {
-        let subject = Subject::Source(one.source);
+        let subject = one.source.subject();
         let is_worth = match terms.look(&self.counters, one.asked(), subject) {
             Ok(()) => true,
             Err(Refusal::NoRoom(_)) => self.waiting.would_change(&one.naming(), seconds(now)),
@@ -146,13 +176,13 @@ impl GateState {
 
     /// Which limit has no room for a waiting name; `None` if the name can be decided on.
     pub(super) fn lacks(&self, one: &Asking, terms: &Terms) -> Option<Room> {
-        match terms.look(&self.counters, one.asked(), Subject::Source(one.source)) {
+        match terms.look(&self.counters, one.asked(), one.source.subject()) {
             Err(Refusal::NoRoom(room)) => Some(room),
             Ok(()) | Err(Refusal::Denied(_) | Refusal::Banned { .. } | Refusal::NoRule(_)) => None,
         }
     }
 
-    /// Decides on the names that are not known, and writes the result. Returns the number of names
+    /// Decides on the names that are not known, and writes the result. Returns those
     /// admitted.
     pub(super) async fn decide(
         &mut self,
@@ -160,7 +190,7 @@ impl GateState {
         terms: &Terms,
         writer: &Writer,
         now: Timestamp,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Vec<Host>, StoreError> {
         let unknown = self.only_unknown(asking, writer).await?;
         self.let_in(unknown, terms, writer, now).await
     }
@@ -172,14 +202,22 @@ impl GateState {
         terms: &Terms,
         writer: &Writer,
         now: Timestamp,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Vec<Host>, StoreError> {
         let mut moved = Moved::default();
         for one in unknown {
-            let subject = Subject::Source(one.source);
+            let subject = one.source.subject();
             match terms.decide(&mut self.counters, one.asked(), subject, seconds(now)) {
                 Ok(pass) => {
+                    let number = pass.of_source(&self.counters);
+                    let start_s = self.counters.window_start_s().unwrap_or_default();
+                    let waiter = self.waiting.waiter(one.name.as_str());
+                    let candidate = Candidate {
+                        due: line::place(start_s, number, waiter),
+                        host: one.host,
+                        first_seen: now,
+                    };
                     moved.leave(&mut self.waiting, one.name, one.domain);
-                    moved.passed.push((one.candidate, pass));
+                    moved.passed.push((candidate, pass));
                 }
                 // A waiting name continues to wait.
                 Err(Refusal::NoRoom(_)) if one.kind == Kind::Retried => {}
@@ -206,15 +244,15 @@ impl GateState {
         // Decided once, because names are learned in the meantime.
         let asking: Vec<_> = asking
             .into_iter()
-            .map(|one| (writer.is_new(&one.candidate.host), one))
+            .map(|one| (writer.is_new(&one.host), one))
             .collect();
         let unsure = asking.iter().filter(|(is_new, _)| !is_new);
-        let unsure: Vec<_> = unsure.map(|(_, one)| one.candidate.host.clone()).collect();
+        let unsure: Vec<_> = unsure.map(|(_, one)| one.host.clone()).collect();
         // The answer is in the order of the request.
         let mut unknown = writer.unknown(unsure).await?.into_iter().peekable();
         let mut kept = Vec::new();
         for (is_new, one) in asking {
-            let host = &one.candidate.host;
+            let host = &one.host;
             if is_new || unknown.next_if(|next| next == host).is_some() {
                 kept.push(one);
             } else {
@@ -224,15 +262,15 @@ impl GateState {
         Ok(kept)
     }
 
-    /// Writes the changes of a proven submission; the name stops waiting. Returns the number of
-    /// names admitted.
+    /// Writes the changes of a proven submission; the name stops waiting. Returns it
+    /// unless it was known.
     pub(super) async fn write_proven(
         &mut self,
         mut moved: Moved,
         name: &DomainName,
         domain: String,
         writer: &Writer,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Vec<Host>, StoreError> {
         moved.leave(&mut self.waiting, name.clone(), domain);
         self.write(moved, writer).await
     }
@@ -241,10 +279,10 @@ impl GateState {
         self.refused = self.refused.saturating_add(1);
     }
 
-    async fn write(&mut self, moved: Moved, writer: &Writer) -> Result<u64, StoreError> {
+    async fn write(&mut self, moved: Moved, writer: &Writer) -> Result<Vec<Host>, StoreError> {
         let waiting = self.waiting.changes(CHANGES_MAX);
         if moved.passed.is_empty() && waiting.is_empty() && self.unwritten.is_empty() {
-            return Ok(0);
+            return Ok(Vec::new());
         }
         let candidates = moved.passed.iter().map(|(candidate, _)| candidate.clone());
         let admission = Admission {
@@ -273,12 +311,12 @@ impl GateState {
         rows.into_values().collect()
     }
 
-    fn written(&mut self, moved: Moved, made: &[bool]) -> u64 {
+    fn written(&mut self, moved: Moved, made: &[bool]) -> Vec<Host> {
         self.unwritten.clear();
-        let mut admitted: u64 = 0;
-        for ((_, pass), made) in moved.passed.into_iter().zip(made) {
+        let mut admitted = Vec::new();
+        for ((candidate, pass), made) in moved.passed.into_iter().zip(made) {
             if *made {
-                admitted = admitted.saturating_add(1);
+                admitted.push(candidate.host);
             } else {
                 // It was admitted by other means since the look-up, and costs nothing. A crash
                 // before the next write still counts it, which admits nothing more.

@@ -11,13 +11,13 @@ use std::time::Duration;
 use admission::Room;
 use census::time::{Calendar, Timestamp};
 use protocol::Host;
-use store::{Candidate, StoreError};
+use store::StoreError;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
+use super::NameGate;
 use super::batch::Asking;
 use super::state::{BATCH_MAX, seconds};
-use super::{NameGate, candidate};
 use crate::ground::clock::{Clock, Random};
 
 /// Interval between looks at the clock: a new window's room is used within a minute.
@@ -73,6 +73,9 @@ pub async fn keep(
             _ = look.tick() => {}
         }
         let now = clock.now();
+        if let Err(error) = gate.grow_older(LOOK_EVERY).await {
+            tracing::warn!(%error, "how long the census has run could not be stored");
+        }
         if !rounds.begin(gate.enter(now).await, seconds(now)) {
             continue;
         }
@@ -90,10 +93,9 @@ pub async fn keep(
                 tracing::warn!(%error, "parked hosts could not be read; the next try is in ten minutes")
             }
         }
-        let candidate = |host| candidate(host, now, calendar, random.jitter());
         let round = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),
-            round = gate.try_waiting(now, candidate) => round,
+            round = gate.try_waiting(now) => round,
         };
         match round {
             Ok(0) => {}
@@ -120,26 +122,31 @@ impl NameGate {
             .await
     }
 
+    /// The census ran for this long. A young one grows older from its first list with a name on.
+    pub async fn grow_older(&self, ran: Duration) -> Result<(), StoreError> {
+        let mut state = self.0.state.lock().await;
+        if state.young_left_s > 0 {
+            state.young_left_s = self.0.writer.grow_older(ran).await?;
+        }
+        Ok(())
+    }
+
     /// Moves to the window that contains `now`; returns its start.
     async fn enter(&self, now: Timestamp) -> Option<u64> {
         let mut state = self.0.state.lock().await;
-        state.enter(now);
+        self.enter_window(&mut state, now);
         self.show(&state, &self.terms());
         state.counters.window_start_s()
     }
 
     /// One round over all waiting names, batch by batch, so that names that arrive meanwhile are
     /// decided on in between. Returns the number of names admitted.
-    pub async fn try_waiting(
-        &self,
-        now: Timestamp,
-        candidate: impl Fn(Host) -> Candidate,
-    ) -> Result<u64, StoreError> {
+    pub async fn try_waiting(&self, now: Timestamp) -> Result<u64, StoreError> {
         let (mut after, mut admitted) = (None, 0_u64);
         loop {
             let mut state = self.0.state.lock().await;
             let terms = self.terms();
-            state.enter(now);
+            self.enter_window(&mut state, now);
             state.waiting.drop_old(BATCH_MAX, seconds(now));
             let portion = state.waiting.next(after.as_ref(), BATCH_MAX);
             let names = self.names();
@@ -149,7 +156,7 @@ impl NameGate {
                     state.waiting.remove(rank.name());
                     continue;
                 };
-                let one = Asking::retried(candidate(host), &names, waiter.source);
+                let one = Asking::retried(host, &names, waiter.source);
                 match state.lacks(&one, &terms) {
                     None => asking.push(one),
                     Some(Room::Total) => {
@@ -161,7 +168,8 @@ impl NameGate {
             }
             let decided = state.decide(asking, &terms, &self.0.writer, now).await;
             self.show(&state, &terms);
-            admitted = admitted.saturating_add(decided?);
+            let count = u64::try_from(decided?.len()).unwrap_or(u64::MAX);
+            admitted = admitted.saturating_add(count);
             after = portion.last().map(|(rank, _)| rank.clone());
             if is_full || after.is_none() {
                 return Ok(admitted);

@@ -12,6 +12,10 @@ pub(super) const BATCH_MAX: usize = 500;
 /// less each name writes. `bench/RESULTS.md` has the figures.
 pub(super) const LONG_BATCH_MAX: usize = 2000;
 
+/// Most names that a census knows while it takes its seeds' lists whole: twice as many as the largest
+/// list had, and as many as one list may have.
+pub(super) const YOUNG_NAMES_MAX: usize = 250_000;
+
 /// Counters and waiting names. They equal those on disk, except for what is marked as unwritten.
 #[derive(Debug)]
 pub(super) struct GateState {
@@ -23,6 +27,8 @@ pub(super) struct GateState {
     /// Names skipped in this window: memory did not recognise them, and they had neither room nor a
     /// place to wait.
     pub(super) passed_over: u64,
+    /// Seconds for which the census is young, from its first list with a name on.
+    pub(super) young_left_s: u32,
 }
 
 /// Seconds since 1970, for counters.

@@ -62,7 +62,7 @@ impl NameGate {
     ) -> Result<Submitted, StoreError> {
         let mut state = self.0.state.lock().await;
         let terms = self.terms();
-        state.enter(now);
+        self.enter_window(&mut state, now);
         let names = self.names();
         let suffixes = &names.suffixes;
         let name = DomainName::from(&host);
@@ -79,17 +79,13 @@ impl NameGate {
         let submitted = match terms.decide(&mut state.counters, candidate, subject, now_s) {
             Ok(pass) => {
                 let domain = names.registered_domain(&host);
-                let candidate = Candidate {
-                    host,
-                    due: now,
-                    first_seen: now,
-                };
+                let candidate = Candidate::first_in_line(host, now);
                 let moved = Moved::proven(candidate, pass);
                 match state
                     .write_proven(moved, &name, domain, &self.0.writer)
                     .await
                 {
-                    Ok(0) => Ok(Submitted::Known),
+                    Ok(new) if new.is_empty() => Ok(Submitted::Known),
                     Ok(_) => Ok(Submitted::New),
                     Err(error) => Err(error),
                 }

@@ -2,9 +2,12 @@
 
 use kit::{NOW, host};
 use std::path::Path;
+use std::time::Duration;
 
 use admission::counters::Row;
 use admission::{HashKey, Limit, Limits, Reserved, Rules, Suffixes, TestDomain};
+use census::class::PerClass;
+use census::time::Calendar;
 use store::Store;
 use tempfile::TempDir;
 
@@ -30,6 +33,7 @@ pub(crate) fn with_rules(store: &Store, rules: &str) -> NameGate {
         window_start_s: None,
         counters: Vec::new(),
         waiting: Vec::new(),
+        young_left_s: 0,
     };
     let mut terms = Files::default().read().unwrap();
     terms.policy.rules = Rules::parse(rules.as_bytes(), Path::new("rules")).unwrap();
@@ -94,11 +98,13 @@ impl Rig {
     }
 
     async fn named_at(&self, names: &[&str], by: &str, now: Timestamp) {
-        let candidates = names.iter().map(|name| candidate(host(name), now));
-        self.gate
-            .named(candidates.collect(), &host(by), now)
-            .await
-            .unwrap();
+        self.named_as(names, by, Origin::Stranger, now).await;
+    }
+
+    async fn named_as(&self, names: &[&str], by: &str, origin: Origin, now: Timestamp) {
+        let hosts = names.iter().map(|name| host(name)).collect();
+        let naming = self.gate.named(hosts, &host(by), origin, now);
+        naming.await.unwrap();
     }
 
     async fn named(&self, names: &[&str], by: &str) {
@@ -123,8 +129,7 @@ impl Rig {
     }
 
     async fn try_waiting(&self, now: Timestamp) -> u64 {
-        let candidate = |host| candidate(host, now);
-        self.gate.try_waiting(now, candidate).await.unwrap()
+        self.gate.try_waiting(now).await.unwrap()
     }
 
     async fn assert_written(&self) {
@@ -159,14 +164,6 @@ async fn open(store: &Store, files: &Files) -> NameGate {
     NameGate::open(store.writer(), names, files.clone())
         .await
         .unwrap()
-}
-
-fn candidate(host: Host, now: Timestamp) -> Candidate {
-    Candidate {
-        host,
-        due: now,
-        first_seen: now,
-    }
 }
 
 const AMPLE: u32 = 1000;
@@ -231,6 +228,8 @@ async fn known_names_cost_neither_the_lock_nor_the_store() {
     let names: Vec<_> = (0..300).map(|n| format!("n{n}.net")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     rig.named(&names, "x.net").await;
+    // They move up once.
+    rig.named(&names, "y.net").await;
     assert_eq!(rig.known().len(), 300);
     let writer = rig.store.writer();
     let recognised = names.iter().filter(|name| writer.recognises(&host(name)));
@@ -240,9 +239,9 @@ async fn known_names_cost_neither_the_lock_nor_the_store() {
     let state = rig.gate.0.state.lock().await;
     let mut passed = 0;
     for name in recognised {
-        let named = vec![candidate(host(name), NOW)];
-        let by = host("y.net");
-        let mut naming = std::pin::pin!(rig.gate.named(named, &by, NOW));
+        let (named, by) = (vec![host(name)], host("y.net"));
+        let naming = rig.gate.named(named, &by, Origin::Stranger, NOW);
+        let mut naming = std::pin::pin!(naming);
         let polled =
             std::future::poll_fn(|context| std::task::Poll::Ready(naming.as_mut().poll(context)));
         passed += i32::from(polled.await.is_ready());
@@ -258,6 +257,58 @@ async fn servers_below_one_domain_are_one_source() {
         rig.named(&[&format!("n{n}.net")], by).await;
     }
     assert_eq!(rig.known(), ["n0.net", "n1.net", "n3.net"]);
+}
+
+/// Otherwise a stranger's list would have the census probe a quarter of a million outsiders.
+#[tokio::test]
+async fn only_the_operators_lists_are_taken_whole_and_only_in_youth() {
+    let rig = Rig::new("public default 9", [1, AMPLE, 3]).await;
+    rig.named_as(
+        &["a.net", "b.net", "c.net", "d.net"],
+        "seed.net",
+        Origin::Operators,
+        NOW,
+    )
+    .await;
+    assert_eq!(rig.known().len(), 4);
+    rig.named(&["e.net", "f.net"], "x.net").await;
+    assert_eq!(rig.known().len(), 5, "the total has its room for others");
+    let writer = rig.store.writer();
+    let day = Duration::from_secs(24 * 3600);
+    rig.gate.grow_older(day).await.unwrap();
+    let named = ["g.net", "h.net"];
+    rig.named_as(&named[..1], "seed.net", Origin::Operators, NOW)
+        .await;
+    assert_eq!(rig.known().len(), 6, "no list was published yet");
+    writer.record_dump(NOW, 1).await.unwrap();
+    rig.gate.grow_older(day).await.unwrap();
+    let rig = rig.restarted().await;
+    rig.named_as(&named, "seed.net", Origin::Operators, NOW)
+        .await;
+    assert_eq!(rig.known().len(), 6, "it is old, for good");
+}
+
+#[tokio::test]
+async fn hosts_that_more_domains_name_are_checked_first() {
+    let rig = Rig::new("public default 9", [AMPLE; 3]).await;
+    rig.named(&["a.net", "b.net", "c.net"], "x.net").await;
+    rig.named(&["c.net"], "y.net").await;
+    rig.named(&["d.net"], "z.net").await;
+    rig.gate.brought(vec![host("e.net")], NOW).await.unwrap();
+    let wanted = PerClass {
+        new: 9,
+        ..PerClass::default()
+    };
+    let jitters = vec![Jitter(0); 9];
+    let writer = rig.store.writer();
+    let taken = writer.take_due(NOW, wanted, jitters, Calendar::REAL).await;
+    let taken = taken.unwrap();
+    let order: Vec<_> = taken
+        .iter()
+        .map(|taken| taken.record.host.as_str())
+        .collect();
+    assert_eq!(order[..2], ["e.net", "c.net"], "{order:?}");
+    assert_eq!(order.last(), Some(&"b.net"), "its source's second");
 }
 
 #[tokio::test]
@@ -370,15 +421,9 @@ async fn when_the_store_fails_nothing_is_counted_and_who_waited_waits() {
     {
         let mut state = rig.gate.0.state.lock().await;
         state.enter(later);
-        let source = state.counters.source("y.net");
-        let asking = names.map(|name| {
-            Asking::named(
-                candidate(host(name), later),
-                &rig.gate.names(),
-                source,
-                "y.net",
-            )
-        });
+        let source = state.source("y.net", Origin::Stranger, &closed_writer);
+        let asking =
+            names.map(|name| Asking::named(host(name), &rig.gate.names(), source, "y.net"));
         let terms = rig.gate.terms();
         let failed = state
             .let_in(asking.into(), &terms, &closed_writer, later)

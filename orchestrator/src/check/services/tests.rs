@@ -24,6 +24,7 @@ pub(crate) fn services(store: &Store, gateway: &Path) -> Services {
         calendar: Calendar::REAL,
         slots: crate::check::slot_queue::SlotQueue::unlimited(),
         contact: "".into(),
+        seeds: Arc::default(),
         peers_every: 3,
         meters: Arc::default(),
     }

@@ -15,6 +15,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use super::{Source, suffix_list};
+use crate::admit::gate::Origin;
 use crate::admit::policy::SuffixPlace;
 use crate::check::services::Services;
 use crate::discover::reading::{self, Ended};
@@ -208,7 +209,9 @@ async fn take_names(
     let (after, decision) = before.after_reading(count, services.now());
     if decision == Decision::Take {
         let names = read.names.into_iter().collect();
-        let learned = services.learn(names, &source.host).await;
+        let learned = services
+            .learn_from(names, &source.host, Origin::Operators)
+            .await;
         learned.map_err(Later::fault)?;
         let is_whole = read.outcome == ListOutcome::Complete;
         let (source, dropped) = (source.name.as_str(), read.dropped);

@@ -25,8 +25,7 @@ impl Census {
     pub(super) async fn round(&mut self, now: Timestamp) -> Result<(), Failure> {
         self.flood(now).await?;
         let services = self.stage.services.clone();
-        let candidate = |host| services.candidate(host, now);
-        services.gate.try_waiting(now, candidate).await?;
+        services.gate.try_waiting(now).await?;
         self.stage.group().await.map_err(Failure::Other)?;
         for number in std::mem::take(&mut self.waiting) {
             self.look_for(&Name::Host(number).host()?)?;

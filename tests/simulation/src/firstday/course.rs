@@ -39,6 +39,7 @@ pub(super) struct Check {
 impl Shell {
     /// Charges the look-up, and makes it.
     pub(super) fn open_host(&mut self, start: Start) {
+        let peers = self.stage.services.asks_peers(&start);
         let id = self.world.id(&start.host);
         let known = id.and_then(|id| self.world.hosts.get(id));
         let domain = known.map_or(start.host.as_str(), |known| &known.domain);
@@ -59,7 +60,7 @@ impl Shell {
         }
         let check = Check {
             id,
-            peers: start.peers,
+            peers,
             began: self.now,
             address: None,
             host: start.host,
@@ -145,7 +146,9 @@ impl Shell {
         let dial = known.opens_after.saturating_sub(LOOK_UP);
         let accepts = known.outcome.accepts();
         let targets = &known.targets;
-        let turn = self.pace.charge_dial(targets, &mut Charged::default(), instant);
+        let turn = self
+            .pace
+            .charge_dial(targets, &mut Charged::default(), instant);
         let Some(turn) = turn else {
             let Late { why, retry_after } = self.pace.promise_dial(targets, 1, instant);
             self.defer(number, why, retry_after, ANSWER);
@@ -165,7 +168,6 @@ impl Shell {
         self.at(dialled.plus(dial), happening);
         Ok(())
     }
-
 
     fn first_output(&mut self, number: CheckNumber) {
         let Some(check) = self.checks.get(&number) else {

@@ -73,9 +73,8 @@ impl Machine {
         if self.used.len() > IDLE_OVER {
             self.used.remove(0);
         }
-        let queued = |free_at: &Timestamp| {
-            free_at.since(now).as_secs_f64() / self.cost.as_secs_f64()
-        };
+        let queued =
+            |free_at: &Timestamp| free_at.since(now).as_secs_f64() / self.cost.as_secs_f64();
         let load = self.free_at.iter().map(queued).sum::<f64>() / 2.0;
         match self.idle() {
             idle if idle < 0.03 && load > 5.0 => Pressure::Overloaded,

@@ -95,8 +95,9 @@ pub(super) struct Shell {
 impl Shell {
     pub(super) async fn open(plan: FirstDay, seed: u64, below: &Path) -> anyhow::Result<Self> {
         let world = KnownWorld::read(&plan.world)?;
-        let stage = Stage::open(below, seed, START).await?;
+        let mut stage = Stage::open(below, seed, START).await?;
         let seeds = world.seeds.clone();
+        stage.services.seeds = seeds.as_slice().into();
         stage.services.gate.brought(seeds, START).await?;
         Ok(Self {
             pace: Pace::new(Paces::default(), 1),
@@ -152,7 +153,10 @@ impl Shell {
 
     pub(super) fn close(self) -> anyhow::Result<Report> {
         let Self {
-            stage, tally, world, ..
+            stage,
+            tally,
+            world,
+            ..
         } = self;
         let waiting = stage.reader.waiting()?;
         let held = stage.reader.held()?;
@@ -215,9 +219,7 @@ impl Shell {
         }
         if self.now >= self.next_try {
             self.next_try = self.now.plus(TRY_WAITING_EVERY);
-            let (services, now) = (self.stage.services.clone(), self.now);
-            let candidate = |host| services.candidate(host, now);
-            let admitted = services.gate.try_waiting(now, candidate).await?;
+            let admitted = self.stage.services.gate.try_waiting(self.now).await?;
             if admitted > 0 {
                 self.events.push_back(Event::RowsChanged);
             }
@@ -287,9 +289,10 @@ impl Shell {
             Command::TakeCanary(turn) => {
                 let services = &self.stage.services;
                 let jitter = services.random.jitter();
-                let taken = services
-                    .writer
-                    .take_one(&turn.host, self.now, jitter, services.calendar);
+                let taken =
+                    services
+                        .writer
+                        .take_one(&turn.host, self.now, jitter, services.calendar);
                 self.events.push_back(match taken.await {
                     Ok(Some(taken)) => {
                         self.tally.canary(&turn.host);
@@ -404,8 +407,12 @@ impl Shell {
             let each = FLOOD_NAMES / u64::from(self.plan.flood.max(1));
             let numbers: Vec<_> = (part * each..(part + 1) * each).collect();
             for line in numbers.chunks(LINE_NAMES) {
-                let invented = line.iter().map(|n| Host::parse(&format!("invented{n}.net")));
-                let hosts = invented.collect::<Result<_, _>>().context("an invented name")?;
+                let invented = line
+                    .iter()
+                    .map(|n| Host::parse(&format!("invented{n}.net")));
+                let hosts = invented
+                    .collect::<Result<_, _>>()
+                    .context("an invented name")?;
                 services.learn(hosts, by).await?;
             }
         }

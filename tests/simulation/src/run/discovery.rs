@@ -257,8 +257,7 @@ impl<'talk> Discovery<'talk> {
     async fn try_waiting(&self) -> anyhow::Result<()> {
         let services = &self.stage.services;
         let now = services.now();
-        let candidate = |host| services.candidate(host, now);
-        services.gate.try_waiting(now, candidate).await?;
+        services.gate.try_waiting(now).await?;
         Ok(())
     }
 

@@ -5,6 +5,7 @@
 //! nobody can cause an earlier check by naming a host (invariant I8).
 
 use std::collections::HashSet;
+use std::time::Duration;
 
 use census::state::Record;
 use census::time::Timestamp;
@@ -23,9 +24,23 @@ pub(crate) const ADD_MAX: usize = 500;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
     pub host: Host,
-    /// When it is first checked.
+    /// Its place among new hosts, the least first. All are checked as soon as they can be.
     pub due: Timestamp,
     pub first_seen: Timestamp,
+}
+
+/// So far before now, a due time precedes those of all names that others brought.
+const FIRST_IN_LINE: Duration = Duration::from_hours(48);
+
+impl Candidate {
+    /// A host that precedes all that nobody vouches for.
+    pub fn first_in_line(host: Host, now: Timestamp) -> Self {
+        Self {
+            host,
+            due: now.minus(FIRST_IN_LINE),
+            first_seen: now,
+        }
+    }
 }
 
 /// The result of adding a name by hand.
@@ -109,11 +124,7 @@ pub(crate) fn add_now(
     let mut candidates = Vec::with_capacity(hosts.len());
     for host in hosts {
         forgotten::remember(connection, host)?;
-        candidates.push(Candidate {
-            host: host.clone(),
-            due: now,
-            first_seen: now,
-        });
+        candidates.push(Candidate::first_in_line(host.clone(), now));
     }
     let made = insert_candidates(connection, &candidates)?;
     let mut added = Vec::with_capacity(made.len());
