@@ -1,6 +1,7 @@
 //! Groups: all hosts below one registered domain, and the operator's decisions about them.
 //!
-//! A background task groups hosts without a group, a portion at a time. Decisions are stored in the
+//! Names are grouped in the transaction that admits them. A background task groups other rows without
+//! a group, such as opt-outs of unknown hosts, a portion at a time. Decisions are stored in the
 //! database; both are shown as text. A domain that is not a registered domain and an invalid reason
 //! are rejected.
 
@@ -19,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::check::services::Services;
 
-/// Interval between two looks for hosts to group: long before most of them are due. A look that
-/// finds none costs one look-up in an index.
+/// Interval between two looks for hosts to group. A look that finds none costs one look-up in an
+/// index.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Pause between two portions when all hosts are grouped again at a start: the writer serves others
@@ -52,7 +53,7 @@ impl From<Verb> for Decision {
 }
 
 /// Gives every host its group until `shutdown`: all hosts at the start and after another list of
-/// suffixes is put in force, new hosts as they are admitted.
+/// suffixes is put in force, and rows that were inserted without one.
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
@@ -115,7 +116,7 @@ pub async fn decide(
     if verb == Verb::Limit(0) {
         return Err("a limit is at least 1; `groups deny` checks none of them".to_owned());
     }
-    // Without a daemon, new hosts are not grouped yet.
+    // Without a daemon, opt-outs of unknown hosts are not grouped yet.
     group_new(writer, names)
         .await
         .map_err(|error| error.to_string())?;

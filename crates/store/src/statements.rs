@@ -140,7 +140,7 @@ statements! {
         "SEARCH hosts USING INDEX hosts_group (group_id=?)",
         "SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)",
     ],
-    groups::decide::DROP_EMPTY => [
+    groups::DROP_EMPTY => [
         "SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)",
         "SEARCH hosts USING COVERING INDEX hosts_group (group_id=?)",
     ],
@@ -166,6 +166,7 @@ statements! {
     add::INSERT => [
         "SCAN 50-ROW VALUES CLAUSE",
         "SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)",
         "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH peers_lists USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH history USING PRIMARY KEY (host_id=?)",

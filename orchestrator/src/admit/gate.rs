@@ -111,6 +111,7 @@ impl NameGate {
         terms: Terms,
         remembered: Remembered,
     ) -> Result<Self, RowError> {
+        writer.group_by(Arc::clone(&names));
         let mut counters = Counters::resume(remembered.hash_key, remembered.window_start_s);
         for row in remembered.counters {
             counters.put(row)?;
@@ -281,8 +282,9 @@ impl NameGate {
         }
         // A comparison shows at once whether anything must be done again.
         if self.names().suffixes != names.suffixes {
-            let place = self.0.names.write();
-            *place.unwrap_or_else(PoisonError::into_inner) = Arc::new(names);
+            let (place, names) = (self.0.names.write(), Arc::new(names));
+            self.0.writer.group_by(Arc::clone(&names));
+            *place.unwrap_or_else(PoisonError::into_inner) = names;
         }
         self.show(&state, &terms);
         drop(state);

@@ -72,6 +72,9 @@ pub(crate) const MAKE: &str =
 pub(crate) const JOIN: &str =
     "UPDATE hosts SET group_id = (SELECT id FROM groups WHERE domain = ?2) WHERE id = ?1";
 
+pub(crate) const DROP_EMPTY: &str =
+    "DELETE FROM groups WHERE domain = ?1 AND hosts = 0 AND decision = 'none'";
+
 pub(crate) const PUT_THRESHOLD: &str = "UPDATE grouping SET threshold = ?1 WHERE id = 1";
 
 /// Writes unchanged sizes to run the triggers that compare sizes with the threshold.
@@ -217,6 +220,18 @@ impl Reader {
     }
 }
 
+/// Makes a group without hosts, if there is none of this registered domain.
+pub(crate) fn make(connection: &Connection, domain: &str) -> Result<(), StoreError> {
+    connection.prepare_cached(MAKE)?.execute([domain])?;
+    Ok(())
+}
+
+/// Deletes a group without hosts and decision.
+pub(crate) fn drop_empty(connection: &Connection, domain: &str) -> Result<(), StoreError> {
+    connection.prepare_cached(DROP_EMPTY)?.execute([domain])?;
+    Ok(())
+}
+
 pub(crate) fn of_row(connection: &Connection, id: i64) -> Result<Option<StoredGroup>, StoreError> {
     find(connection, BY_ID, id)
 }
@@ -284,7 +299,7 @@ fn group(
         let domain = Host::parse(name).map(|host| names.registered_domain(&host));
         let domain = domain.as_deref().unwrap_or(name);
         if former.as_deref() != Some(domain) {
-            connection.prepare_cached(MAKE)?.execute([domain])?;
+            make(connection, domain)?;
             connection
                 .prepare_cached(JOIN)?
                 .execute(params![id, domain])?;

@@ -35,6 +35,7 @@ impl Census {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let store = crate::open(&dir.path().join("census.db")).unwrap();
+        store.writer().group_by(names());
         Self {
             writer: store.writer(),
             store,
@@ -44,10 +45,6 @@ impl Census {
 
     async fn add(&self, hosts: Vec<Host>, now: Timestamp) {
         self.writer.add_now(hosts, now).await.unwrap();
-        let mut after = Some(0);
-        while let Some(last) = after {
-            after = self.writer.group_new(names(), last).await.unwrap();
-        }
     }
 
     /// Checks all due hosts, finds them alive, and returns their names.
@@ -95,6 +92,37 @@ impl Census {
             .await
             .unwrap();
     }
+}
+
+#[tokio::test]
+async fn admitted_names_have_their_group_at_once() {
+    let census = Census::new();
+    let forgotten = host("n0.gone.example");
+    let forget = {
+        let host = forgotten.clone();
+        move |c: &Connection| crate::known::forgotten::forget(c, 0, &host)
+    };
+    census.writer.call(forget).await.unwrap();
+    let names = [farm(0..60), vec![forgotten]].concat();
+    let candidates = names.into_iter().map(|host| crate::Candidate {
+        host,
+        due: NOW,
+        first_seen: NOW,
+    });
+    let admission = crate::Admission {
+        candidates: candidates.collect(),
+        ..crate::Admission::default()
+    };
+    census.writer.admit(admission).await.unwrap();
+    let farm = census.farm();
+    assert_eq!((farm.group.hosts, farm.held_back), (60, 60));
+    let reader = census.store.reader().unwrap();
+    assert_eq!(reader.group("gone.example").unwrap(), None);
+    assert_eq!(
+        census.check_due(NOW, 50).await.len(),
+        1,
+        "no name is checked outside its group"
+    );
 }
 
 #[tokio::test] // S68
