@@ -409,6 +409,7 @@ fn admission_files(
         rules: values.parse("admission_rules", path_or_none)?,
         deny: values.parse("deny_list", path_or_none)?,
         allow: values.parse("allow_list", path_or_none)?,
+        hosters: None,
         suffix_list,
         reserved,
         limits: derived::admission_limits(values)?,

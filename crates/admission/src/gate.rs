@@ -6,8 +6,8 @@
 //! Where the name comes from decides which counters need room:
 //!
 //! - From a server that named it, or a public list: the rules for the name itself, unless the
-//!   operator's allow-list contains it; the source; the shared suffix that the name lies below; the
-//!   total.
+//!   operator's allow-list contains it, or the list of hosters and no rule by name; the source; the
+//!   shared suffix that the name lies below; the total.
 //! - From a submitter: the rule for its key or domain; with the `public` line also the shared
 //!   suffix and the total.
 //! - From the operator: none.
@@ -31,6 +31,9 @@ pub struct Terms {
     pub deny: DomainList,
     /// Names that need no room by the rules for names.
     pub allow: DomainList,
+    /// Domains that give names to many owners. The rule for any registered domain does not limit
+    /// them.
+    pub hosters: DomainList,
     /// Limits in addition to the rules.
     pub limits: Limits,
 }
@@ -195,7 +198,11 @@ impl Terms {
             Subject::Source(source) => {
                 if self.allow.covers(candidate.name).is_none() {
                     let rule = self.policy.domain_rule(candidate.name);
-                    claims.push(by_rule(&rule.map_err(Refusal::NoRule)?));
+                    let rule = rule.map_err(Refusal::NoRule)?;
+                    let is_for_any = rule.table == Table::Public;
+                    if !is_for_any || self.hosters.covers(candidate.name).is_none() {
+                        claims.push(by_rule(&rule));
+                    }
                 }
                 claims.push(Claim {
                     table: Table::Source,

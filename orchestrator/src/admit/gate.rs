@@ -94,6 +94,7 @@ impl NameGate {
     /// Opens the gate: reads the files in force, and what the last process remembered.
     pub async fn open(writer: Writer, names: Names, files: Files) -> Result<Self, GateError> {
         let terms = files.read()?;
+        writer.set_hosters(hosters(&terms)).await?;
         let remembered = writer.remembered().await?;
         Ok(Self::new(
             writer,
@@ -275,6 +276,8 @@ impl NameGate {
             Err(_panicked) => return Err("the rules could not be read".to_owned()),
         };
         let state = self.0.state.lock().await;
+        let put = self.0.writer.set_hosters(hosters(&terms)).await;
+        put.map_err(|error| error.to_string())?;
         let words = self.0.files.in_words(&terms);
         {
             let place = self.0.terms.write();
@@ -297,6 +300,10 @@ impl NameGate {
         let place = self.0.shown.lock();
         *place.unwrap_or_else(PoisonError::into_inner) = shown;
     }
+}
+
+fn hosters(terms: &Terms) -> Vec<String> {
+    terms.hosters.names().map(ToString::to_string).collect()
 }
 
 /// Logs the result of a reload.

@@ -1,4 +1,4 @@
-//! The tables `groups`, `grouping` and `group_decisions`: hosts by registered domain, and the
+//! The tables `groups`, `grouping`, `hosters` and `group_decisions`: hosts by registered domain, and the
 //! operator's decisions about whole domains.
 //!
 //! Triggers keep the groups' sizes correct. Decisions are never changed, only superseded. The rule
@@ -77,8 +77,13 @@ pub(crate) const DROP_EMPTY: &str =
 
 pub(crate) const PUT_THRESHOLD: &str = "UPDATE grouping SET threshold = ?1 WHERE id = 1";
 
+pub(crate) const DROP_HOSTERS: &str = "DELETE FROM hosters";
+
+pub(crate) const PUT_HOSTER: &str = "INSERT INTO hosters (domain) VALUES (?1)";
+
 /// Writes unchanged sizes to run the triggers that compare sizes with the threshold.
-pub(crate) const COMPARE: &str = "UPDATE groups SET hosts = hosts WHERE is_over <> (hosts > ?1)";
+pub(crate) const COMPARE: &str = "UPDATE groups SET hosts = hosts WHERE is_over <> \
+     (hosts > (SELECT threshold FROM grouping WHERE id = 1) AND domain NOT IN (SELECT domain FROM hosters))";
 
 /// The columns of a [`StoredGroup`].
 macro_rules! columns {
@@ -122,7 +127,21 @@ impl Writer {
     pub async fn set_group_threshold(&self, threshold: u32) -> Result<(), StoreError> {
         self.call(move |c| {
             c.execute(PUT_THRESHOLD, [threshold])?;
-            c.execute(COMPARE, [threshold])?;
+            c.execute(COMPARE, [])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// From now on, the groups of these registered domains, and of no others, are never over the
+    /// threshold.
+    pub async fn set_hosters(&self, domains: Vec<String>) -> Result<(), StoreError> {
+        self.call(move |c| {
+            c.execute(DROP_HOSTERS, [])?;
+            for domain in &domains {
+                c.execute(PUT_HOSTER, [domain])?;
+            }
+            c.execute(COMPARE, [])?;
             Ok(())
         })
         .await

@@ -271,6 +271,27 @@ async fn another_threshold_holds_and_frees_groups_that_are_there() {
 }
 
 #[tokio::test]
+async fn any_number_of_a_hosters_names_is_free() {
+    let census = Census::new();
+    census.add(farm(0..12), NOW).await;
+    let hosters = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+    let listed = census.writer.set_hosters(hosters(&["farm.example"]));
+    listed.await.unwrap();
+    census.add(farm(12..40), NOW).await;
+    let farm = census.farm();
+    assert_eq!((farm.group.is_over, farm.held_back), (false, 0));
+    assert_eq!(census.check_due(NOW, 30).await.len(), 30);
+    census.writer.set_hosters(hosters(&[])).await.unwrap();
+    assert_eq!(census.farm().held_back, 10, "those that have not responded");
+    let soundness = census
+        .store
+        .reader()
+        .unwrap()
+        .soundness(crate::Depth::Quick, DAY);
+    assert_eq!(soundness.unwrap().findings, []);
+}
+
+#[tokio::test]
 async fn nothing_changes_or_deletes_what_was_decided() {
     let census = Census::new();
     census.decide(Decision::Deny, NOW).await;
