@@ -20,3 +20,23 @@ BEGIN
     UPDATE groups SET is_over = 0 WHERE id = NEW.id;
     UPDATE hosts SET held_back = 0 WHERE group_id = NEW.id AND held_back = 1;
 END;
+
+-- Who named a held-back host: independent sources alone, at most four a host.
+CREATE TABLE namings (
+    host_id     INTEGER NOT NULL REFERENCES hosts (id) ON DELETE CASCADE,
+    -- The group of the source, which is its registered domain: two hosts of one domain are one source.
+    source      INTEGER NOT NULL REFERENCES groups (id) ON DELETE CASCADE,
+    first_named INTEGER NOT NULL,
+    PRIMARY KEY (host_id, source)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX namings_source ON namings (source);
+
+CREATE TRIGGER hosts_get_a_place AFTER UPDATE OF held_back ON hosts WHEN OLD.held_back = 1 AND NEW.held_back = 0
+BEGIN
+    DELETE FROM namings WHERE host_id = NEW.id;
+END;
+
+-- Starts of other hosts that held-back hosts have not used yet (census::group). A new census may
+-- check twenty of them at first.
+ALTER TABLE grouping ADD COLUMN held_credit INTEGER NOT NULL DEFAULT 180 CHECK (held_credit >= 0);

@@ -14,6 +14,7 @@
 //! look-up, except for one name in 64, which is looked up as a spot check.
 
 mod batch;
+mod held;
 pub mod retry;
 mod state;
 mod submitted;
@@ -34,6 +35,7 @@ use thiserror::Error;
 use tokio::sync::Notify;
 
 use self::batch::Asking;
+use self::held::HeldGroups;
 use self::state::{BATCH_MAX, GateState, LONG_BATCH_MAX};
 use crate::admit::policy::{Files, TermsError};
 
@@ -77,6 +79,7 @@ struct Shared {
     terms: RwLock<Arc<Terms>>,
     state: tokio::sync::Mutex<GateState>,
     shown: Mutex<GateView>,
+    held: RwLock<Arc<HeldGroups>>,
     /// Signals that rules, lists or suffixes were reloaded.
     reloaded: Notify,
 }
@@ -136,6 +139,7 @@ impl NameGate {
             names: RwLock::new(names),
             files,
             terms: RwLock::new(Arc::new(terms)),
+            held: RwLock::default(),
             state: tokio::sync::Mutex::new(state),
             reloaded: Notify::new(),
         }));
@@ -166,7 +170,8 @@ impl NameGate {
         listed.map_or(Ok(()), |listed| Err(Refusal::Denied(listed)))
     }
 
-    /// Admits the names that are new and have room. Names without room may wait.
+    /// Admits the names that are new and have room. Names without room may wait. Of known names, only
+    /// held-back ones matter: the store notes that `by` names them.
     ///
     /// # Errors
     /// A fault of ours; some of the names may be admitted already, and the others are not counted.
@@ -176,13 +181,18 @@ impl NameGate {
         by: &Host,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        let is_news = |one: &Candidate| !self.0.writer.recognises(&one.host);
-        let candidates: Vec<_> = candidates.into_iter().filter(is_news).collect();
+        let is_known = |one: &Candidate| self.0.writer.recognises(&one.host);
+        let (known, candidates): (Vec<_>, Vec<_>) = candidates.into_iter().partition(is_known);
+        let source_domain = self.names().registered_domain(by);
+        let held = self.held().to_note(&known);
+        if !held.is_empty() {
+            let noted = self.0.writer.note_namings(held, &source_domain, now);
+            noted.await?;
+        }
         if candidates.is_empty() {
             return Ok(());
         }
         let candidates = by_name(candidates);
-        let source_domain = self.names().registered_domain(by);
         let gate = self.clone();
         let batch_max = if candidates.len() < LONG_LIST_MIN {
             BATCH_MAX

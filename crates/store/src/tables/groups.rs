@@ -6,11 +6,12 @@
 //! suffixes. One request groups a limited number of hosts.
 
 pub(crate) mod decide;
+pub(crate) mod evidence;
 
 use std::sync::Arc;
 
 use admission::Names;
-use census::group::{Decision, Group, Turn};
+use census::group::{Decision, Group, Place, Turn};
 use census::time::{Calendar, Jitter, Timestamp};
 use protocol::Host;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -255,38 +256,61 @@ pub(crate) fn of_row(connection: &Connection, id: i64) -> Result<Option<StoredGr
     find(connection, BY_ID, id)
 }
 
-/// Whether the group of a due host lets it be checked now. Writes the group's count, or the host's
-/// new due time.
-pub(crate) fn is_its_turn(
+/// A check that may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    Ordinary,
+    /// It counts for all held groups.
+    OfHeld,
+}
+
+/// Whether the group of a due host lets it be checked now. Writes the group's count, the host's new
+/// due time, or that evidence gives it a place. `has_room` is whether held groups have a start left.
+pub(crate) fn start(
     connection: &Connection,
     row: &HostRow,
     now: Timestamp,
     jitter: Jitter,
     calendar: Calendar,
-) -> Result<bool, StoreError> {
+    has_room: bool,
+) -> Result<Option<Start>, StoreError> {
     let Some(id) = row.group_id else {
-        return Ok(true);
+        return Ok(Some(Start::Ordinary));
     };
     let found = connection
         .prepare_cached(OF_HOST)?
         .query_row([id], group_columns)
         .optional()?;
     let Some(group) = found else {
-        return Ok(true);
+        return Ok(Some(Start::Ordinary));
     };
-    match group.turn(&row.record, row.place, now, jitter, calendar) {
-        Turn::Ordinary => Ok(true),
+    let is_held = group.is_held() && row.place == Place::HeldBack;
+    if is_held && evidence::free(connection, row, now, calendar)? {
+        return Ok(Some(Start::Ordinary));
+    }
+    let turn = match group.turn(&row.record, row.place, now, jitter, calendar) {
+        Turn::Counted { .. } if is_held && !has_room => Turn::PutOff {
+            until: group.next_turn(now, jitter, calendar),
+        },
+        turn @ (Turn::Ordinary | Turn::Counted { .. } | Turn::PutOff { .. }) => turn,
+    };
+    match turn {
+        Turn::Ordinary => Ok(Some(Start::Ordinary)),
         Turn::Counted { since, asked } => {
             connection
                 .prepare_cached(COUNT)?
                 .execute(params![id, since.0, asked])?;
-            Ok(true)
+            Ok(Some(if is_held {
+                Start::OfHeld
+            } else {
+                Start::Ordinary
+            }))
         }
         Turn::PutOff { until } => {
             connection
                 .prepare_cached(PUT_OFF)?
                 .execute(params![row.id, until.0])?;
-            Ok(false)
+            Ok(None)
         }
     }
 }
