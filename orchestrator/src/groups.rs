@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::Names;
-use census::group::Decision;
+use census::group::{Decision, Evidence, PLACES_MAX, RESPONSES_MIN, SOURCES_MIN};
 use census::time::{Calendar, rfc3339};
 use protocol::Host;
 use protocol::limits::TEXT_BYTES_MAX;
@@ -180,8 +180,9 @@ pub fn registered(names: &Names, text: &str) -> Result<String, String> {
 pub fn in_words(stored: &StoredGroup) -> String {
     let held_back = if stored.group.is_held() {
         format!(
-            ", held until a decision, {} held back",
-            count(stored.held_back)
+            ", {} held back, {} of at most {PLACES_MAX} with a place",
+            count(stored.held_back),
+            stored.group.hosts.saturating_sub(stored.held_back)
         )
     } else {
         String::new()
@@ -203,10 +204,20 @@ pub fn why_not(stored: &StoredGroup, host: &Host) -> String {
         );
     }
     format!(
-        "its group `{}` has {} and needs a decision: {host} joined when that was over the threshold, or had not responded by then. It is held back, and one such host of the group is checked a day, until `fedicensus groups allow {}`",
+        "its group `{}` has {}: {host} joined when that was over the threshold, or had not responded by then. It is held back until enough sources have named it and it has responded often enough, or until `fedicensus groups allow {}`",
         stored.domain,
         count(stored.group.hosts),
         stored.domain
+    )
+}
+
+/// What a held-back host has of the evidence that it needs.
+pub fn evidence_words(evidence: &Evidence) -> String {
+    format!(
+        "named by {} of {SOURCES_MIN} independent sources for a week, responded to {} of {RESPONSES_MIN} checks; {} of at most {PLACES_MAX} hosts of its group have a place",
+        evidence.sources.min(SOURCES_MIN),
+        evidence.responses.min(RESPONSES_MIN),
+        evidence.places
     )
 }
 
