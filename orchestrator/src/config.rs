@@ -133,8 +133,7 @@ pub struct Config {
     /// File that lists the public lists to read.
     pub sources: Option<PathBuf>,
     pub admission: policy::Files,
-    /// A group below one registered domain with more hosts than this is held until a moderator has
-    /// reviewed it.
+    /// A group below one registered domain with more hosts than this is held, unless it is a hoster's.
     pub group_threshold: u32,
     /// Maximum walks through hosts' public conversations per hour; 0: none.
     pub walks_per_hour: u32,
@@ -410,6 +409,7 @@ fn admission_files(
         rules: values.parse("admission_rules", path_or_none)?,
         deny: values.parse("deny_list", path_or_none)?,
         allow: values.parse("allow_list", path_or_none)?,
+        hosters: values.parse("hosters", path_or_none)?,
         suffix_list,
         reserved,
         limits: derived::admission_limits(values)?,

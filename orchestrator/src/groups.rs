@@ -1,6 +1,7 @@
 //! Groups: all hosts below one registered domain, and the operator's decisions about them.
 //!
-//! A background task groups hosts without a group, a portion at a time. Decisions are stored in the
+//! Names are grouped in the transaction that admits them. A background task groups other rows without
+//! a group, such as opt-outs of unknown hosts, a portion at a time. Decisions are stored in the
 //! database; both are shown as text. A domain that is not a registered domain and an invalid reason
 //! are rejected.
 
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use admission::Names;
-use census::group::Decision;
+use census::group::{Decision, Evidence, PLACES_MAX, RESPONSES_MIN, SOURCES_MIN};
 use census::time::{Calendar, rfc3339};
 use protocol::Host;
 use protocol::limits::TEXT_BYTES_MAX;
@@ -19,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::check::services::Services;
 
-/// Interval between two looks for hosts to group: long before most of them are due. A look that
-/// finds none costs one look-up in an index.
+/// Interval between two looks for hosts to group. A look that finds none costs one look-up in an
+/// index.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// Pause between two portions when all hosts are grouped again at a start: the writer serves others
@@ -52,7 +53,7 @@ impl From<Verb> for Decision {
 }
 
 /// Gives every host its group until `shutdown`: all hosts at the start and after another list of
-/// suffixes is put in force, new hosts as they are admitted.
+/// suffixes is put in force, and rows that were inserted without one.
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
@@ -115,7 +116,7 @@ pub async fn decide(
     if verb == Verb::Limit(0) {
         return Err("a limit is at least 1; `groups deny` checks none of them".to_owned());
     }
-    // Without a daemon, new hosts are not grouped yet.
+    // Without a daemon, opt-outs of unknown hosts are not grouped yet.
     group_new(writer, names)
         .await
         .map_err(|error| error.to_string())?;
@@ -179,8 +180,9 @@ pub fn registered(names: &Names, text: &str) -> Result<String, String> {
 pub fn in_words(stored: &StoredGroup) -> String {
     let held_back = if stored.group.is_held() {
         format!(
-            ", held until a decision, {} held back",
-            count(stored.held_back)
+            ", {} held back, {} of at most {PLACES_MAX} with a place",
+            count(stored.held_back),
+            stored.group.hosts.saturating_sub(stored.held_back)
         )
     } else {
         String::new()
@@ -202,10 +204,20 @@ pub fn why_not(stored: &StoredGroup, host: &Host) -> String {
         );
     }
     format!(
-        "its group `{}` has {} and needs a decision: {host} joined when that was over the threshold, or had not responded by then. It is held back, and one such host of the group is checked a day, until `fedicensus groups allow {}`",
+        "its group `{}` has {}: {host} joined when that was over the threshold, or had not responded by then. It is held back until enough sources have named it and it has responded often enough, or until `fedicensus groups allow {}`",
         stored.domain,
         count(stored.group.hosts),
         stored.domain
+    )
+}
+
+/// What a held-back host has of the evidence that it needs.
+pub fn evidence_words(evidence: &Evidence) -> String {
+    format!(
+        "named by {} of {SOURCES_MIN} independent sources for a week, responded to {} of {RESPONSES_MIN} checks; {} of at most {PLACES_MAX} hosts of its group have a place",
+        evidence.sources.min(SOURCES_MIN),
+        evidence.responses.min(RESPONSES_MIN),
+        evidence.places
     )
 }
 

@@ -111,7 +111,7 @@ fn what_is_held_is_told_with_its_reason_and_what_was_decided_is_kept() {
     data.check(&add, 0, &["12 taken"]);
     let decide = |verb, domain, reason| ["groups", verb, domain, "--reason", reason];
     data.check(&decide("allow", "good.net", "mine"), 0, &["its 0 hosts"]);
-    let held = "farm.net: 12 hosts, held until a decision, 12 hosts held back";
+    let held = "farm.net: 12 hosts, 12 hosts held back, 0 of at most 200 with a place";
     data.check(&["groups", "list", "--held"], 0, &[held]);
     // No daemon runs.
     data.check(
@@ -119,8 +119,9 @@ fn what_is_held_is_told_with_its_reason_and_what_was_decided_is_kept() {
         3,
         &["groups     1 held with 12 hosts held back, 0 denied"],
     );
-    let why = "not listed, because its group `farm.net` has 12 hosts and needs a decision";
-    data.check(&["explain", "n3.farm.net"], 0, &[why]);
+    let why = "not listed, because its group `farm.net` has 12 hosts: n3.farm.net joined when";
+    let evidence = "named by 0 of 2 independent sources for a week, responded to 0 of 2 checks";
+    data.check(&["explain", "n3.farm.net"], 0, &[why, evidence]);
 
     let belongs = "n3.farm.net belongs to the group farm.net";
     data.check(&decide("deny", "n3.farm.net", "x"), 1, &[belongs]);

@@ -6,8 +6,8 @@
 //! Where the name comes from decides which counters need room:
 //!
 //! - From a server that named it, or a public list: the rules for the name itself, unless the
-//!   operator's allow-list contains it; the source; the shared suffix that the name lies below; the
-//!   total.
+//!   operator's allow-list contains it, or the list of hosters and no rule by name; the source; the
+//!   shared suffix that the name lies below; the total.
 //! - From a submitter: the rule for its key or domain; with the `public` line also the shared
 //!   suffix and the total.
 //! - From a server or list that the operator named, while the census is young: as from any other,
@@ -33,6 +33,9 @@ pub struct Terms {
     pub deny: DomainList,
     /// Names that need no room by the rules for names.
     pub allow: DomainList,
+    /// Domains that give names to many owners. The rule for any registered domain does not limit
+    /// them.
+    pub hosters: DomainList,
     /// Limits in addition to the rules.
     pub limits: Limits,
 }
@@ -198,18 +201,11 @@ impl Terms {
             Subject::Operator => {}
             Subject::Source(source) | Subject::Operators(source) => {
                 let is_bounded = matches!(subject, Subject::Source(_));
-                if self.allow.covers(candidate.name).is_none() {
-                    let rule = self.policy.domain_rule(candidate.name);
-                    claims.push(by_rule(&rule.map_err(Refusal::NoRule)?));
-                }
+                claims.extend(self.rule_for(candidate.name)?.as_ref().map(by_rule));
                 claims.push(Claim {
                     table: Table::Source,
                     id: source.0,
-                    limit: if is_bounded {
-                        limits.source
-                    } else {
-                        Limit::MAX
-                    },
+                    limit: is_bounded.then_some(limits.source).unwrap_or(Limit::MAX),
                     room: Room::Source,
                 });
                 claims.extend(candidate.shared_suffix.map(shared));
@@ -246,6 +242,22 @@ impl Terms {
             Some(claim) => Err(Refusal::NoRoom(claim.room)),
             None => Ok(claims),
         }
+    }
+}
+
+impl Terms {
+    /// The rule that limits a name; `None` if a list of the operator's lifts it.
+    fn rule_for<'name>(
+        &'name self,
+        name: &'name DomainName,
+    ) -> Result<Option<Rule<'name>>, Refusal> {
+        if self.allow.covers(name).is_some() {
+            return Ok(None);
+        }
+        let rule = self.policy.domain_rule(name).map_err(Refusal::NoRule)?;
+        let is_for_any = rule.table == Table::Public;
+        let is_lifted = is_for_any && self.hosters.covers(name).is_some();
+        Ok((!is_lifted).then_some(rule))
     }
 }
 

@@ -96,6 +96,11 @@ impl DomainList {
         self.find(crate::domain::tails(name))
     }
 
+    /// The listed names.
+    pub fn names(&self) -> impl Iterator<Item = &DomainName> {
+        self.0.keys()
+    }
+
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -5,19 +5,45 @@
 //! longer than the longest interval.
 //!
 //! The threshold counts all hosts that have a row, whatever their states. A count that excluded
-//! opted-out or redirecting hosts could be manipulated by someone who invents hosts. Decision 0007
-//! says why hosts that were once alive keep their place.
+//! opted-out or redirecting hosts could be manipulated by someone who invents hosts.
+//!
+//! A held-back host gets a place by [`Evidence`] from outside its group. Decision 0018 says why, and
+//! why hosts that were once alive keep their place.
 
 use std::time::Duration;
 
 use crate::state::{Record, State};
 use crate::time::{Calendar, Jitter, Timestamp};
 
-/// Hosts of a held group that come due together at the end of a span: enough that there is always a
-/// host to check, and few enough that ten thousand invented names are not postponed again each day.
-const WAKING_TOGETHER: u64 = 8;
+/// Checks of a held group's held-back hosts a day: as many as the names that a registered domain
+/// adds.
+pub const HELD_A_DAY: u32 = 20;
 
-/// Most spans by which a host of a held group is postponed: with 27 hours each this stays below
+/// Starts of other checks for each check of a held-back host: all held groups together get a tenth.
+pub const OTHERS_PER_HELD: u32 = 9;
+
+/// Independent sources that must have named a held-back host: one could be its own.
+pub const SOURCES_MIN: u32 = 2;
+
+/// Sources that are stored for a held-back host: two may close down without setting it back.
+pub const SOURCES_MAX: u32 = 4;
+
+/// Checks that must have found a host of a source alive: daily ones take fourteen days, in which a
+/// moderator may see it on the list.
+pub const SOURCE_RESPONSES_MIN: u32 = 13;
+
+/// Checks that must have found a held-back host alive: one may have met a name that answers once.
+pub const RESPONSES_MIN: u32 = 2;
+
+/// Hosts of a held group that have a place. Only large hosters have more customers, few enough for
+/// a moderator, and a farm gets no further without one.
+pub const PLACES_MAX: u32 = 200;
+
+/// Hosts of a held group that come due together at the end of a span: enough that there are always
+/// hosts to check, and few enough that ten thousand invented names are not postponed again each day.
+const WAKING_TOGETHER: u64 = 40;
+
+/// Most spans by which a host of a held group is postponed: with up to 28 hours each this stays below
 /// four weeks.
 const SPANS_MAX: u64 = 23;
 
@@ -72,6 +98,25 @@ pub enum Place {
     HeldBack,
 }
 
+/// What speaks for a held-back host. Only sources outside its group count, because a farm chooses all
+/// that its own hosts say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Evidence {
+    /// Independent sources that first named it at least [`Calendar::named_at_least`] ago.
+    pub sources: u32,
+    /// Checks that found it alive.
+    pub responses: u32,
+    /// Hosts of its group with a place.
+    pub places: u32,
+}
+
+impl Evidence {
+    /// Whether the host gets a place.
+    pub fn frees(&self) -> bool {
+        self.sources >= SOURCES_MIN && self.responses >= RESPONSES_MIN && self.places < PLACES_MAX
+    }
+}
+
 /// Whether a due host of a group is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
@@ -124,7 +169,7 @@ impl Group {
                 let until = now.plus(calendar.weeks(crate::time::DOUBLINGS_MAX, jitter));
                 return Turn::PutOff { until };
             }
-            (Decision::None, Place::HeldBack) => (1, self.spans()),
+            (Decision::None, Place::HeldBack) => (HELD_A_DAY, self.spans()),
             (Decision::Limit { a_day }, _) => (share(a_day, record, now, calendar), 1),
         };
         let span = calendar.day(Jitter(0));
@@ -150,6 +195,16 @@ impl Group {
         }
     }
 
+    /// When a held-back host is due again if held groups have had their share of the starts. Spread
+    /// evenly, because that share grows evenly.
+    pub fn next_turn(&self, now: Timestamp, jitter: Jitter, calendar: Calendar) -> Timestamp {
+        let spans = u32::try_from(self.spans()).unwrap_or(1);
+        let most = calendar.day(Jitter(0)).saturating_mul(spans);
+        let most_ms = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
+        now.plus(calendar.again_soon(Jitter(u32::MAX)))
+            .plus(Duration::from_millis(jitter.of(most_ms)))
+    }
+
     /// Until when a checked host of a held group waits for the others: until half of them could be
     /// checked. Otherwise the same few hosts, which happen to come due at the end of each span,
     /// could get all checks.
@@ -162,11 +217,15 @@ impl Group {
         if self.decision != Decision::None {
             return None;
         }
-        let spans = self.hosts.div_ceil(2).clamp(1, SPANS_MAX);
+        let a_day = u64::from(HELD_A_DAY).saturating_mul(2);
+        let spans = self.hosts.div_ceil(a_day).clamp(1, SPANS_MAX);
+        // The hour is the most by which a span begins late.
+        let hour = calendar.again_soon(Jitter(u32::MAX));
         let rest = calendar
             .day(Jitter(0))
+            .saturating_add(hour)
             .saturating_mul(u32::try_from(spans).unwrap_or(1))
-            .saturating_add(calendar.again_soon(Jitter(u32::MAX)));
+            .saturating_add(hour);
         let checked = record.last_checked?;
         let rests = checked <= now && now.since(checked) < rest;
         rests.then(|| checked.plus(rest))

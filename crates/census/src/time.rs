@@ -190,6 +190,11 @@ impl Calendar {
         self.days(14)
     }
 
+    /// How long ago a source must have named a held-back host for the first time: 7 d.
+    pub fn named_at_least(self) -> Duration {
+        self.days(7)
+    }
+
     /// The longest delay beyond the interval that a host can request with `Retry-After`: 1 d.
     pub fn refused_extra_max(self) -> Duration {
         self.days(1)

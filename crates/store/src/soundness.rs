@@ -51,7 +51,8 @@ pub(crate) const ALIVE_NEVER: &str =
 pub(crate) const GROUP_SIZES: &str = "SELECT domain FROM groups WHERE hosts <> (SELECT count(*) FROM hosts WHERE group_id = groups.id) LIMIT ?1";
 
 /// Only triggers write whether a group is over the threshold.
-pub(crate) const GROUPS_OVER: &str = "SELECT domain FROM groups WHERE is_over <> (hosts > (SELECT threshold FROM grouping WHERE id = 1)) LIMIT ?1";
+pub(crate) const GROUPS_OVER: &str = "SELECT domain FROM groups WHERE is_over <> \
+     (hosts > (SELECT threshold FROM grouping WHERE id = 1) AND domain NOT IN (SELECT domain FROM hosters)) LIMIT ?1";
 
 /// Each verdict prunes its host's history.
 pub(crate) const LONG_HISTORY: &str = "SELECT hosts.name FROM history JOIN hosts ON hosts.id = history.host_id \

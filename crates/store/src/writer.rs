@@ -142,7 +142,10 @@ impl Writer {
     pub async fn admit(&self, admission: Admission) -> Result<Vec<bool>, StoreError> {
         let candidates = admission.candidates.iter();
         let hosts: Vec<Host> = candidates.map(|one| one.host.clone()).collect();
-        let made = self.call(move |c| admitted::admit(c, &admission)).await?;
+        let names = self.names();
+        let made = self
+            .call(move |c| admitted::admit(c, &admission, names.as_deref()))
+            .await?;
         // After the commit. Names without a new row were known or are forgotten.
         hosts.iter().for_each(|host| self.known.learn(host));
         Ok(made)
@@ -175,8 +178,9 @@ impl Writer {
     ) -> Result<Vec<(Host, AddedAs)>, StoreError> {
         let mut added = Vec::with_capacity(hosts.len());
         for chunk in hosts.chunks(ADD_MAX) {
-            let chunk = chunk.to_vec();
-            added.extend(self.call(move |c| add::add_now(c, &chunk, now)).await?);
+            let (chunk, names) = (chunk.to_vec(), self.names());
+            let add = move |c: &_| add::add_now(c, &chunk, now, names.as_deref());
+            added.extend(self.call(add).await?);
         }
         added.iter().for_each(|(host, _)| self.known.learn(host));
         Ok(added)

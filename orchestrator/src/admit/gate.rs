@@ -14,6 +14,7 @@
 //! look-up, except for one name in 64, which is looked up as a spot check.
 
 mod batch;
+mod held;
 mod line;
 mod novelty;
 pub mod retry;
@@ -36,6 +37,7 @@ use thiserror::Error;
 use tokio::sync::Notify;
 
 use self::batch::Asking;
+use self::held::HeldGroups;
 use self::line::Line;
 use self::novelty::Novelty;
 use self::state::{BATCH_MAX, GateState, LONG_BATCH_MAX};
@@ -83,6 +85,7 @@ struct Shared {
     line: Mutex<Line>,
     novelty: Mutex<Novelty>,
     shown: Mutex<GateView>,
+    held: RwLock<Arc<HeldGroups>>,
     /// Signals that rules, lists or suffixes were reloaded.
     reloaded: Notify,
 }
@@ -99,6 +102,7 @@ impl NameGate {
     /// Opens the gate: reads the files in force, and what the last process remembered.
     pub async fn open(writer: Writer, names: Names, files: Files) -> Result<Self, GateError> {
         let terms = files.read()?;
+        writer.set_hosters(hosters(&terms)).await?;
         let remembered = writer.remembered().await?;
         Ok(Self::new(
             writer,
@@ -116,6 +120,7 @@ impl NameGate {
         terms: Terms,
         remembered: Remembered,
     ) -> Result<Self, RowError> {
+        writer.group_by(Arc::clone(&names));
         let mut counters = Counters::resume(remembered.hash_key, remembered.window_start_s);
         for row in remembered.counters {
             counters.put(row)?;
@@ -140,6 +145,7 @@ impl NameGate {
             names: RwLock::new(names),
             files,
             terms: RwLock::new(Arc::new(terms)),
+            held: RwLock::default(),
             state: tokio::sync::Mutex::new(state),
             line: Mutex::default(),
             novelty: Mutex::default(),
@@ -172,8 +178,9 @@ impl NameGate {
         listed.map_or(Ok(()), |listed| Err(Refusal::Denied(listed)))
     }
 
-    /// Admits the names that are new and have room. Names without room may wait. New hosts that
-    /// wait for their first check move up.
+    /// Admits the names that are new and have room. Names without room may wait. Of known names, new
+    /// hosts that wait for their first check move up, and for held-back ones the store notes that
+    /// `by` names them.
     ///
     /// # Errors
     /// A fault of ours; some of the names may be admitted already, and the others are not counted.
@@ -191,8 +198,13 @@ impl NameGate {
         if !ahead.is_empty() {
             self.0.writer.move_up(ahead, line::STEP).await?;
         }
-        let is_news = |host: &Host| !self.0.writer.recognises(host);
-        let hosts: Vec<_> = hosts.into_iter().filter(is_news).collect();
+        let is_known = |host: &Host| self.0.writer.recognises(host);
+        let (known, hosts): (Vec<_>, Vec<_>) = hosts.into_iter().partition(is_known);
+        let held = self.held().to_note(&known);
+        if !held.is_empty() {
+            let noted = self.0.writer.note_namings(held, &source_domain, now);
+            noted.await?;
+        }
         if hosts.is_empty() {
             return Ok(());
         }
@@ -320,6 +332,8 @@ impl NameGate {
             Err(_panicked) => return Err("the rules could not be read".to_owned()),
         };
         let state = self.0.state.lock().await;
+        let put = self.0.writer.set_hosters(hosters(&terms)).await;
+        put.map_err(|error| error.to_string())?;
         let words = self.0.files.in_words(&terms);
         {
             let place = self.0.terms.write();
@@ -327,8 +341,9 @@ impl NameGate {
         }
         // A comparison shows at once whether anything must be done again.
         if self.names().suffixes != names.suffixes {
-            let place = self.0.names.write();
-            *place.unwrap_or_else(PoisonError::into_inner) = Arc::new(names);
+            let (place, names) = (self.0.names.write(), Arc::new(names));
+            self.0.writer.group_by(Arc::clone(&names));
+            *place.unwrap_or_else(PoisonError::into_inner) = names;
         }
         self.show(&state, &terms);
         drop(state);
@@ -341,6 +356,10 @@ impl NameGate {
         let place = self.0.shown.lock();
         *place.unwrap_or_else(PoisonError::into_inner) = shown;
     }
+}
+
+fn hosters(terms: &Terms) -> Vec<String> {
+    terms.hosters.names().map(ToString::to_string).collect()
 }
 
 /// Logs the result of a reload.

@@ -22,6 +22,10 @@ const RULES: &str = "admission rules";
 const LIST: &str = "public suffix list";
 const DENY: &str = "deny-list";
 const ALLOW: &str = "allow-list";
+const HOSTERS: &str = "list of hosters";
+
+/// The hosters without a file.
+const KNOWN_HOSTERS: &str = include_str!("hosters.txt");
 
 /// The rules without a file: twenty new names a day per registered domain. An operator with more
 /// instances than that below one domain gets a rule by name, or waits a day for the rest.
@@ -40,6 +44,8 @@ pub struct Files {
     pub deny: Option<PathBuf>,
     /// Names that are admitted without room under the rules.
     pub allow: Option<PathBuf>,
+    /// Domains that give names to many owners; `None` for the built-in list.
+    pub hosters: Option<PathBuf>,
     /// The census's own public suffixes.
     pub suffix_list: SuffixPlace,
     /// Whether the lab's names are admitted.
@@ -57,6 +63,7 @@ impl Default for Files {
             rules: None,
             deny: None,
             allow: None,
+            hosters: None,
             suffix_list: SuffixPlace::default(),
             reserved: Reserved::Refuse,
             limits: Limits::ORDINARY,
@@ -106,20 +113,22 @@ pub struct TermsError(Vec<PolicyError>);
 
 impl Files {
     pub fn read(&self) -> Result<Terms, TermsError> {
-        let (policy, deny, allow) = (
+        let (policy, deny, allow, hosters) = (
             self.policy(),
             self.deny_list(),
             domains(ALLOW, self.allow.as_deref()),
+            self.hosters(),
         );
-        match (policy, deny, allow) {
-            (Ok(policy), Ok(deny), Ok(allow)) => Ok(Terms {
+        match (policy, deny, allow, hosters) {
+            (Ok(policy), Ok(deny), Ok(allow), Ok(hosters)) => Ok(Terms {
                 policy,
                 deny,
                 allow,
+                hosters,
                 limits: self.limits,
             }),
-            (policy, deny, allow) => {
-                let errors = [policy.err(), deny.err(), allow.err()];
+            (policy, deny, allow, hosters) => {
+                let errors = [policy.err(), deny.err(), allow.err(), hosters.err()];
                 Err(TermsError(errors.into_iter().flatten().collect()))
             }
         }
@@ -136,6 +145,16 @@ impl Files {
     /// The deny-list only. Blocks.
     pub fn deny_list(&self) -> Result<DomainList, PolicyError> {
         domains(DENY, self.deny.as_deref())
+    }
+
+    fn hosters(&self) -> Result<DomainList, PolicyError> {
+        match &self.hosters {
+            Some(path) => domains(HOSTERS, Some(path)),
+            None => Ok(DomainList::parse(
+                KNOWN_HOSTERS.as_bytes(),
+                Path::new("built-in"),
+            )?),
+        }
     }
 
     /// The terms in one line: `public default 20; …`.
@@ -155,12 +174,13 @@ impl Files {
         );
         let limits = &terms.limits;
         format!(
-            "{rules}; {} a source, {} a shared suffix, {} in all; {} denied, {} allowed",
+            "{rules}; {} a source, {} a shared suffix, {} in all; {} denied, {} allowed, {} hosters",
             limits.source,
             limits.shared_suffix,
             limits.total,
             terms.deny.len(),
-            terms.allow.len()
+            terms.allow.len(),
+            terms.hosters.len()
         )
     }
 

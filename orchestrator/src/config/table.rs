@@ -93,6 +93,11 @@ pub const SETTINGS: &[Setting] = &[
         "File of names, one a line, that the rules do not limit, with all names below them; empty: none.",
     ),
     setting(
+        "hosters",
+        "",
+        "File of registered domains, one a line, whose owners give names to many others and which are no public suffixes: neither twenty a day nor `group_threshold` limits them; empty: the built-in list, `orchestrator/src/admit/hosters.txt`.",
+    ),
+    setting(
         "source_limit",
         "2000",
         "New names a day from one source, the registered domain of the servers that named them, 0 to 2147483647. The largest instances know some 30 000 names, and most of these are known here.",
@@ -105,7 +110,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "group_threshold",
         "10",
-        "Hosts below one registered domain, 1 to 1000000, above which hosts that have not responded yet are held back until a decision (`fedicensus groups`). Few owners run more instances than that, and owners who give names away are in the public suffix list.",
+        "Hosts below one registered domain, 1 to 1000000, above which hosts that have not responded yet are held back until a decision (`fedicensus groups`). Few owners run more instances than that, and owners who give names away are in the public suffix list or in `hosters`.",
     ),
     setting(
         "walks_per_hour",

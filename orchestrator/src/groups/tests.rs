@@ -40,7 +40,16 @@ fn a_group_is_told_with_its_size_what_is_held_and_what_was_decided() {
     };
     assert_eq!(
         in_words(&stored),
-        "400 hosts, held until a decision, 399 hosts held back"
+        "400 hosts, 399 hosts held back, 1 of at most 200 with a place"
+    );
+    let evidence = Evidence {
+        sources: 1,
+        responses: 9,
+        places: 1,
+    };
+    assert_eq!(
+        evidence_words(&evidence),
+        "named by 1 of 2 independent sources for a week, responded to 2 of 2 checks; 1 of at most 200 hosts of its group have a place"
     );
     stored.group.decision = Decision::Limit { a_day: 5 };
     stored.reason = Some("a hoster".to_owned());

@@ -30,6 +30,8 @@ pub struct Explanation {
     pub why: String,
     /// Its group and the decision about it, if the group is held or decided about.
     pub group: Option<String>,
+    /// What it has of the evidence that it needs, if its group holds it back.
+    pub evidence: Option<String>,
     /// The last verdict in one word.
     pub verdict: Option<String>,
     /// The verdict's reason, as the protocol names it.
@@ -119,6 +121,9 @@ pub fn look_up(
     Ok(Explanation {
         peers: reader.peers_outcome(host)?,
         walk: reader.last_walk(host)?.map(walk_in_words),
+        evidence: reader
+            .evidence(host, now, calendar)?
+            .map(|evidence| groups::evidence_words(&evidence)),
         ..explain(host, entry, denied.as_ref(), now, calendar)
     })
 }
@@ -165,6 +170,7 @@ impl Explanation {
             .as_ref()
             .map(|software| format!("{software} {}", self.version.as_deref().unwrap_or("")));
         line("group", self.group.as_ref());
+        line("evidence", self.evidence.as_ref());
         line("software", software.as_ref());
         line("fork", self.variant.as_ref());
         let sign_up = self.open_registrations.map(registrations);
@@ -289,6 +295,7 @@ fn bare(host: &Host, state: &str) -> Explanation {
         listed: false,
         why: String::new(),
         group: None,
+        evidence: None,
         verdict: None,
         reason: None,
         detail: None,
@@ -449,7 +456,11 @@ mod tests {
         for (state, decision, expect) in [
             (State::Dead, Decision::Deny, "denies its group"),
             (State::Dead, Decision::None, "has not answered"),
-            (State::Discovered, Decision::None, "needs a decision"),
+            (
+                State::Discovered,
+                Decision::None,
+                "its group `a.example` has 1 host",
+            ),
             (robots, Decision::Deny, "robots.txt"),
         ] {
             let explained = known(&stored(state, decision), None);

@@ -23,6 +23,7 @@ pub(super) fn limits(source: u32, shared_suffix: u32, total: u32) -> Limits {
 
 pub(super) fn terms(rules: &str, limits: Limits) -> Terms {
     Terms {
+        hosters: DomainList::default(),
         policy: policy(rules, TestDomain::Refuse),
         deny: DomainList::default(),
         allow: DomainList::default(),
@@ -106,6 +107,19 @@ fn the_allow_list_stands_in_for_the_rules_alone() {
     asked.named("a.hosts.example.net", Ok(()));
     asked.named("b.hosts.example.net", Ok(()));
     asked.named("c.hosts.example.net", Err(Room::Source));
+}
+
+#[test]
+fn only_a_rule_by_name_limits_a_hoster() {
+    let rules = "public default 1\ndomain own.example.net 1";
+    let mut asked = asked(rules, limits(4, AMPLE, AMPLE));
+    asked.terms.hosters = list("example.net # a hoster");
+    asked.named("a.example.net", Ok(()));
+    asked.named("b.example.net", Ok(()));
+    asked.named("a.own.example.net", Ok(()));
+    asked.named("b.own.example.net", Err(Room::Rule));
+    asked.named("c.example.net", Ok(()));
+    asked.named("d.example.net", Err(Room::Source));
 }
 
 #[test]

@@ -36,10 +36,29 @@ fn who_had_a_place_before_the_group_grew_keeps_it_and_its_pace() {
 }
 
 #[test]
+fn two_sources_and_two_responses_free_up_to_two_hundred_hosts() {
+    for (sources, responses, places, expect) in [
+        (2, 2, 0, true),
+        (4, 90, 199, true),
+        (1, 90, 0, false),
+        (4, 1, 0, false),
+        (4, 90, 200, false),
+        (0, 0, 0, false),
+    ] {
+        let evidence = Evidence {
+            sources,
+            responses,
+            places,
+        };
+        assert_eq!(evidence.frees(), expect, "{evidence:?}");
+    }
+}
+
+#[test]
 fn to_live_does_not_free_a_host_that_is_held_back() {
     let group = Group {
         asked_since: Some(NOW),
-        asked: 1,
+        asked: HELD_A_DAY,
         ..held(11)
     };
     let alive = record(State::Alive, Some(NOW));
@@ -150,7 +169,7 @@ proptest! {
             prop_assert!(pair[1].0.since(pair[0].0) >= REAL.day(Jitter(0)));
         }
         for (_, count) in spans {
-            prop_assert!(count <= limit.unwrap_or(1));
+            prop_assert!(count <= limit.unwrap_or(HELD_A_DAY));
         }
     }
 

@@ -480,7 +480,11 @@ fn a_first_verdict_of_any_kind_is_followed_by_20_to_49_hours() {
     };
     for verdict in [alive(), refused(None), dead()] {
         let next = run(&first, &verdict).record;
-        assert_eq!(next.due, Some(NOW.plus(REAL.second_check(JITTER))), "{verdict:?}");
+        assert_eq!(
+            next.due,
+            Some(NOW.plus(REAL.second_check(JITTER))),
+            "{verdict:?}"
+        );
     }
 }
 

@@ -123,8 +123,8 @@ whys! {
         "See what the last check found. Once that is fixed, it is listed after the next check.",
     ),
     GroupHeld => words(
-        "There are more hosts below its registered domain than we take before a moderator has looked at them, and none has looked yet.",
-        "Write to the contact below and say what these hosts are.",
+        "There are more hosts below its registered domain than we list without further evidence. It is listed when two independent instances have named it for a week and it has responded twice, or when a moderator decides.",
+        "Keep it running: instances that know it name it to us. Or write to the contact below and say what these hosts are.",
     ),
     Waiting => words(
         "Another server named it, and it waits in the queue: only a limited number of new names is taken per day.",

@@ -3,8 +3,9 @@
 //! It knows no table. `writer.rs` has the census's requests; the modules of tables add theirs.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
+use admission::Names;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -24,13 +25,35 @@ const QUEUE_MAX: usize = 1024;
 pub struct Writer {
     queue: mpsc::Sender<Box<dyn Job>>,
     pub(crate) known: Arc<KnownNames>,
+    /// The rule by which new rows are grouped. `None` until [`Writer::group_by`].
+    names: Arc<RwLock<Option<Arc<Names>>>>,
 }
 
 impl Writer {
     /// A handle, and the queue of the requests made through it and its clones.
     pub(super) fn new(known: Arc<KnownNames>) -> (Self, mpsc::Receiver<Box<dyn Job>>) {
         let (queue, requests) = mpsc::channel(QUEUE_MAX);
-        (Self { queue, known }, requests)
+        let names = Arc::default();
+        (
+            Self {
+                queue,
+                known,
+                names,
+            },
+            requests,
+        )
+    }
+
+    /// From now on, a new row gets the group of its registered domain in the transaction that inserts
+    /// it.
+    pub fn group_by(&self, names: Arc<Names>) {
+        let place = self.names.write();
+        *place.unwrap_or_else(PoisonError::into_inner) = Some(names);
+    }
+
+    pub(crate) fn names(&self) -> Option<Arc<Names>> {
+        let names = self.names.read();
+        names.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Runs `work` in a transaction. It may run more than once, each time on a database without the

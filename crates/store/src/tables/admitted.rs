@@ -10,7 +10,7 @@ use std::time::Duration;
 use admission::counters::Row;
 use admission::counters::Table;
 use admission::waiting::Change;
-use admission::{HashKey, NamedBy, Room, SourceId, Waiter};
+use admission::{HashKey, NamedBy, Names, Room, SourceId, Waiter};
 use protocol::Host;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -115,13 +115,14 @@ pub(crate) fn unknown(connection: &Connection, hosts: &[Host]) -> Result<Vec<Hos
 pub(crate) fn admit(
     connection: &Connection,
     admission: &Admission,
+    names: Option<&Names>,
 ) -> Result<Vec<bool>, StoreError> {
     if admission.brings_back {
         for candidate in &admission.candidates {
             forgotten::remember(connection, &candidate.host)?;
         }
     }
-    let made = add::insert_candidates(connection, &admission.candidates)?;
+    let made = add::insert_candidates(connection, &admission.candidates, names)?;
     put_counters(connection, &admission.counters)?;
     if let Some(start) = admission.window_start_s.map(signed) {
         connection.prepare_cached(PUT_WINDOW)?.execute([start])?;

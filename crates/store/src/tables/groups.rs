@@ -1,4 +1,4 @@
-//! The tables `groups`, `grouping` and `group_decisions`: hosts by registered domain, and the
+//! The tables `groups`, `grouping`, `hosters` and `group_decisions`: hosts by registered domain, and the
 //! operator's decisions about whole domains.
 //!
 //! Triggers keep the groups' sizes correct. Decisions are never changed, only superseded. The rule
@@ -6,11 +6,12 @@
 //! suffixes. One request groups a limited number of hosts.
 
 pub(crate) mod decide;
+pub(crate) mod evidence;
 
 use std::sync::Arc;
 
 use admission::Names;
-use census::group::{Decision, Group, Turn};
+use census::group::{Decision, Group, Place, Turn};
 use census::time::{Calendar, Jitter, Timestamp};
 use protocol::Host;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
@@ -72,10 +73,18 @@ pub(crate) const MAKE: &str =
 pub(crate) const JOIN: &str =
     "UPDATE hosts SET group_id = (SELECT id FROM groups WHERE domain = ?2) WHERE id = ?1";
 
+pub(crate) const DROP_EMPTY: &str =
+    "DELETE FROM groups WHERE domain = ?1 AND hosts = 0 AND decision = 'none'";
+
 pub(crate) const PUT_THRESHOLD: &str = "UPDATE grouping SET threshold = ?1 WHERE id = 1";
 
+pub(crate) const DROP_HOSTERS: &str = "DELETE FROM hosters";
+
+pub(crate) const PUT_HOSTER: &str = "INSERT INTO hosters (domain) VALUES (?1)";
+
 /// Writes unchanged sizes to run the triggers that compare sizes with the threshold.
-pub(crate) const COMPARE: &str = "UPDATE groups SET hosts = hosts WHERE is_over <> (hosts > ?1)";
+pub(crate) const COMPARE: &str = "UPDATE groups SET hosts = hosts WHERE is_over <> \
+     (hosts > (SELECT threshold FROM grouping WHERE id = 1) AND domain NOT IN (SELECT domain FROM hosters))";
 
 /// The columns of a [`StoredGroup`].
 macro_rules! columns {
@@ -119,7 +128,21 @@ impl Writer {
     pub async fn set_group_threshold(&self, threshold: u32) -> Result<(), StoreError> {
         self.call(move |c| {
             c.execute(PUT_THRESHOLD, [threshold])?;
-            c.execute(COMPARE, [threshold])?;
+            c.execute(COMPARE, [])?;
+            Ok(())
+        })
+        .await
+    }
+
+    /// From now on, the groups of these registered domains, and of no others, are never over the
+    /// threshold.
+    pub async fn set_hosters(&self, domains: Vec<String>) -> Result<(), StoreError> {
+        self.call(move |c| {
+            c.execute(DROP_HOSTERS, [])?;
+            for domain in &domains {
+                c.execute(PUT_HOSTER, [domain])?;
+            }
+            c.execute(COMPARE, [])?;
             Ok(())
         })
         .await
@@ -217,42 +240,77 @@ impl Reader {
     }
 }
 
+/// Makes a group without hosts, if there is none of this registered domain.
+pub(crate) fn make(connection: &Connection, domain: &str) -> Result<(), StoreError> {
+    connection.prepare_cached(MAKE)?.execute([domain])?;
+    Ok(())
+}
+
+/// Deletes a group without hosts and decision.
+pub(crate) fn drop_empty(connection: &Connection, domain: &str) -> Result<(), StoreError> {
+    connection.prepare_cached(DROP_EMPTY)?.execute([domain])?;
+    Ok(())
+}
+
 pub(crate) fn of_row(connection: &Connection, id: i64) -> Result<Option<StoredGroup>, StoreError> {
     find(connection, BY_ID, id)
 }
 
-/// Whether the group of a due host lets it be checked now. Writes the group's count, or the host's
-/// new due time.
-pub(crate) fn is_its_turn(
+/// A check that may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Start {
+    Ordinary,
+    /// It counts for all held groups.
+    OfHeld,
+}
+
+/// Whether the group of a due host lets it be checked now. Writes the group's count, the host's new
+/// due time, or that evidence gives it a place. `has_room` is whether held groups have a start left.
+pub(crate) fn start(
     connection: &Connection,
     row: &HostRow,
     now: Timestamp,
     jitter: Jitter,
     calendar: Calendar,
-) -> Result<bool, StoreError> {
+    has_room: bool,
+) -> Result<Option<Start>, StoreError> {
     let Some(id) = row.group_id else {
-        return Ok(true);
+        return Ok(Some(Start::Ordinary));
     };
     let found = connection
         .prepare_cached(OF_HOST)?
         .query_row([id], group_columns)
         .optional()?;
     let Some(group) = found else {
-        return Ok(true);
+        return Ok(Some(Start::Ordinary));
     };
-    match group.turn(&row.record, row.place, now, jitter, calendar) {
-        Turn::Ordinary => Ok(true),
+    let is_held = group.is_held() && row.place == Place::HeldBack;
+    if is_held && evidence::free(connection, row, now, calendar)? {
+        return Ok(Some(Start::Ordinary));
+    }
+    let turn = match group.turn(&row.record, row.place, now, jitter, calendar) {
+        Turn::Counted { .. } if is_held && !has_room => Turn::PutOff {
+            until: group.next_turn(now, jitter, calendar),
+        },
+        turn @ (Turn::Ordinary | Turn::Counted { .. } | Turn::PutOff { .. }) => turn,
+    };
+    match turn {
+        Turn::Ordinary => Ok(Some(Start::Ordinary)),
         Turn::Counted { since, asked } => {
             connection
                 .prepare_cached(COUNT)?
                 .execute(params![id, since.0, asked])?;
-            Ok(true)
+            Ok(Some(if is_held {
+                Start::OfHeld
+            } else {
+                Start::Ordinary
+            }))
         }
         Turn::PutOff { until } => {
             connection
                 .prepare_cached(PUT_OFF)?
                 .execute(params![row.id, until.0])?;
-            Ok(false)
+            Ok(None)
         }
     }
 }
@@ -284,7 +342,7 @@ fn group(
         let domain = Host::parse(name).map(|host| names.registered_domain(&host));
         let domain = domain.as_deref().unwrap_or(name);
         if former.as_deref() != Some(domain) {
-            connection.prepare_cached(MAKE)?.execute([domain])?;
+            make(connection, domain)?;
             connection
                 .prepare_cached(JOIN)?
                 .execute(params![id, domain])?;

@@ -1,5 +1,5 @@
 //! Tries waiting names again: when a window begins, after a reload, and every ten minutes. Each
-//! time, parked hosts whose names are admitted again return first.
+//! time, parked hosts whose names are admitted again return first, and held groups are read again.
 //!
 //! Admits the names that have room now: the most often named first, then those that have waited for
 //! longest. Names that were not named for a long time are dropped. A fault of ours ends the round,
@@ -92,6 +92,9 @@ pub async fn keep(
             Err(error) => {
                 tracing::warn!(%error, "parked hosts could not be read; the next try is in ten minutes")
             }
+        }
+        if let Err(error) = gate.refresh_held().await {
+            tracing::warn!(%error, "held groups could not be read; the next try is in ten minutes");
         }
         let round = tokio::select! {
             () = shutdown.cancelled() => return Ok(()),

@@ -8,6 +8,7 @@ use admission::counters::Row;
 use admission::{HashKey, Limit, Limits, Reserved, Rules, Suffixes, TestDomain};
 use census::class::PerClass;
 use census::time::Calendar;
+use census::transition::transition;
 use store::Store;
 use tempfile::TempDir;
 
@@ -184,6 +185,38 @@ async fn what_has_room_comes_in_and_the_rest_waits_over_a_restart_too() {
     assert_eq!((shown.admitted, shown.refused, shown.waiting), (3, 2, 2));
     let waiter = rig.store.reader().unwrap().waiter(&host("c.farm.net"));
     assert_eq!(waiter.unwrap().unwrap().named_by.count(), 2);
+}
+
+#[tokio::test]
+async fn only_an_independent_sources_naming_of_a_held_name_is_noted() {
+    let rig = Rig::new("public default 20", [AMPLE; 3]).await;
+    let farm: Vec<_> = (0..12).map(|n| format!("n{n}.farm.net")).collect();
+    let farm: Vec<_> = farm.iter().map(String::as_str).collect();
+    rig.named(
+        &[&farm[..], &["old.net", "young.net", "free.net"]].concat(),
+        "x.net",
+    )
+    .await;
+    for (name, alive_count) in [("old.net", 20), ("young.net", 3), ("n1.farm.net", 20)] {
+        let reader = rig.store.reader().unwrap();
+        let record = reader.record(&host(name)).unwrap().unwrap().record;
+        let mut change = transition(&record, &kit::alive(), NOW, Jitter(0), Calendar::REAL);
+        change.record.alive_count = alive_count;
+        rig.store.writer().commit(change).await.unwrap();
+    }
+    let later = NOW.plus(Calendar::REAL.named_at_least());
+    let reader = rig.store.reader().unwrap();
+    for (by, expect) in [
+        ("young.net", 0),
+        ("n1.farm.net", 0),
+        ("old.net", 1),
+        ("a.old.net", 1),
+    ] {
+        rig.gate.refresh_held().await.unwrap();
+        rig.named(&["n0.farm.net", "free.net"], by).await;
+        let evidence = reader.evidence(&host("n0.farm.net"), later, Calendar::REAL);
+        assert_eq!(evidence.unwrap().unwrap().sources, expect, "{by}");
+    }
 }
 
 #[tokio::test]

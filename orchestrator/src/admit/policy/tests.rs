@@ -104,7 +104,7 @@ fn without_files_the_built_in_rules_are_in_force() {
     assert_eq!(public.limit.get(), 20);
     assert_eq!(
         files().in_words(&terms),
-        "built-in rules (20 a registered domain and day); 1 a source, 2 a shared suffix, 3 in all; 0 denied, 0 allowed"
+        "built-in rules (20 a registered domain and day); 1 a source, 2 a shared suffix, 3 in all; 0 denied, 0 allowed, 16 hosters"
     );
     let lab = Files {
         reserved: Reserved::AllowInLab,
@@ -139,6 +139,7 @@ fn every_wrong_line_of_every_file_is_told() {
         rules: file("rules", "public default 20\ndomain a\npublic default 30\n"),
         deny: file("deny", "*.a.example\nb.example\n"),
         allow: Some(folder.path().join("missing")),
+        hosters: file("hosters", "a.example\nb example\n"),
         ..files()
     };
     let error = wrong.read().unwrap_err().to_string();
@@ -146,6 +147,7 @@ fn every_wrong_line_of_every_file_is_told() {
         "/rules:2: ",
         "/rules:3: ",
         "/deny:1: ",
+        "/hosters:2: ",
         "allow-list",
         "/missing: can't be read",
     ] {
@@ -155,8 +157,10 @@ fn every_wrong_line_of_every_file_is_told() {
     let right = Files {
         deny: file("deny", "b.example # why\n"),
         allow: file("allow", "c.example\nd.example\n"),
+        hosters: file("hosters", "e.example\n"),
         ..files()
     };
     let terms = right.read().unwrap();
-    assert_eq!((terms.deny.len(), terms.allow.len()), (1, 2));
+    let lists = [&terms.deny, &terms.allow, &terms.hosters];
+    assert_eq!(lists.map(DomainList::len), [1, 2, 1]);
 }

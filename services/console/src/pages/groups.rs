@@ -25,7 +25,7 @@ pub(crate) fn groups(
     };
     let next = skip.saturating_add(ROWS_MAX).to_string();
     let content = html! {
-        p { "A group is all hosts below one registered domain. A group with many hosts is held until a moderator decides: its new hosts are not listed, and one of them is checked a day." }
+        p { "A group is all hosts below one registered domain. A group with many hosts is held: twenty of its new hosts are checked a day, and one is listed when independent instances have named it for a week and it has responded twice, up to two hundred of them. A moderator's decision ends that." }
         p { a href={ "/groups?" (query(&[("which", there)])) } { (name_there) } }
         @if rows.is_empty() {
             p { "None." }

@@ -37,7 +37,6 @@ const STARTS_PER_SECOND: u32 = 10;
 /// The daemon's own intervals.
 const COUNT_AGAIN_AFTER: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_secs(1);
-const GROUP_EVERY: Duration = Duration::from_secs(5);
 const TRY_WAITING_EVERY: Duration = Duration::from_secs(600);
 
 /// How long a list of some ten thousand names takes.
@@ -87,7 +86,6 @@ pub(super) struct Shell {
     commits: Vec<(Box<Record>, Verdict)>,
     releases: Vec<Release>,
     next_look: Timestamp,
-    next_group: Timestamp,
     next_try: Timestamp,
     began: Instant,
 }
@@ -117,7 +115,6 @@ impl Shell {
             commits: Vec::new(),
             releases: Vec::new(),
             next_look: START,
-            next_group: START,
             next_try: START.plus(TRY_WAITING_EVERY),
             began: Instant::now(),
         })
@@ -213,12 +210,9 @@ impl Shell {
                 self.look_at_list()?;
             }
         }
-        if self.now >= self.next_group {
-            self.next_group = self.now.plus(GROUP_EVERY);
-            self.stage.group().await?;
-        }
         if self.now >= self.next_try {
             self.next_try = self.now.plus(TRY_WAITING_EVERY);
+            self.stage.services.gate.refresh_held().await?;
             let admitted = self.stage.services.gate.try_waiting(self.now).await?;
             if admitted > 0 {
                 self.events.push_back(Event::RowsChanged);

@@ -149,7 +149,7 @@ async fn nothing_is_written_when_a_part_of_it_cannot_be() {
             counters: vec![counter(Table::Total, 1, WINDOW, 2)],
             ..bad.clone()
         };
-        admit(c, &next)?;
+        admit(c, &next, None)?;
         Err::<(), _>(StoreError::Closed)
     };
     writer.call(spoilt).await.unwrap_err();

@@ -5,7 +5,7 @@ use census::group::Decision;
 use census::time::{Calendar, Jitter};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{BY_DOMAIN, Decided, MAKE, decision, find};
+use super::{BY_DOMAIN, Decided, decision, drop_empty, find, make};
 use crate::db::error::StoreError;
 use crate::tables::host_decisions::{Ruling, Undone};
 
@@ -29,9 +29,6 @@ pub(crate) const BY_ID: &str = "SELECT domain, NOT EXISTS (SELECT 1 FROM group_d
 pub(crate) const BEFORE: &str = "SELECT decision, a_day, reason FROM group_decisions \
      WHERE domain = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1";
 
-pub(crate) const DROP_EMPTY: &str =
-    "DELETE FROM groups WHERE domain = ?1 AND hosts = 0 AND decision = 'none'";
-
 /// Decides about a registered domain. Returns the number of its hosts.
 pub(super) fn decide(
     connection: &Connection,
@@ -40,7 +37,7 @@ pub(super) fn decide(
     calendar: Calendar,
 ) -> Result<u64, StoreError> {
     let (a_day, word) = (a_day(decided.decision), decided.decision.as_str());
-    connection.prepare_cached(MAKE)?.execute([domain])?;
+    make(connection, domain)?;
     let (reason, at) = match decided.decision {
         Decision::None => (None, None),
         Decision::Allow | Decision::Deny | Decision::Limit { .. } => {
@@ -69,7 +66,7 @@ pub(super) fn decide(
         connection.prepare_cached(HOLD_BACK)?.execute([domain])?;
     }
     let hosts = find(connection, BY_DOMAIN, domain)?.map_or(0, |found| found.group.hosts);
-    connection.prepare_cached(DROP_EMPTY)?.execute([domain])?;
+    drop_empty(connection, domain)?;
     Ok(hosts)
 }
 

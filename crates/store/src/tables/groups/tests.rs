@@ -35,6 +35,7 @@ impl Census {
     fn new() -> Self {
         let dir = TempDir::new().unwrap();
         let store = crate::open(&dir.path().join("census.db")).unwrap();
+        store.writer().group_by(names());
         Self {
             writer: store.writer(),
             store,
@@ -44,10 +45,6 @@ impl Census {
 
     async fn add(&self, hosts: Vec<Host>, now: Timestamp) {
         self.writer.add_now(hosts, now).await.unwrap();
-        let mut after = Some(0);
-        while let Some(last) = after {
-            after = self.writer.group_new(names(), last).await.unwrap();
-        }
     }
 
     /// Checks all due hosts, finds them alive, and returns their names.
@@ -82,19 +79,58 @@ impl Census {
         reader.group("farm.example").unwrap().unwrap()
     }
 
+    async fn write(&self, sql: &'static str) {
+        let written = self.writer.call(move |c| Ok(c.execute(sql, [])?));
+        written.await.unwrap();
+    }
+
     async fn decide(&self, decision: Decision, at: Timestamp) {
+        self.decide_about("farm.example", decision, at).await;
+    }
+
+    async fn decide_about(&self, domain: &str, decision: Decision, at: Timestamp) {
         let decided = Decided {
             at,
             decision,
             reason: "because".to_owned(),
             who: "operator, by command".to_owned(),
         };
-        let domain = "farm.example".to_owned();
         self.writer
-            .decide_group(domain, decided, REAL)
+            .decide_group(domain.to_owned(), decided, REAL)
             .await
             .unwrap();
     }
+}
+
+#[tokio::test]
+async fn admitted_names_have_their_group_at_once() {
+    let census = Census::new();
+    let forgotten = host("n0.gone.example");
+    let forget = {
+        let host = forgotten.clone();
+        move |c: &Connection| crate::known::forgotten::forget(c, 0, &host)
+    };
+    census.writer.call(forget).await.unwrap();
+    let names = [farm(0..60), vec![forgotten]].concat();
+    let candidates = names.into_iter().map(|host| crate::Candidate {
+        host,
+        due: NOW,
+        first_seen: NOW,
+    });
+    let admission = crate::Admission {
+        candidates: candidates.collect(),
+        ..crate::Admission::default()
+    };
+    census.writer.admit(admission).await.unwrap();
+    let farm = census.farm();
+    assert_eq!((farm.group.hosts, farm.held_back), (60, 60));
+    let reader = census.store.reader().unwrap();
+    assert_eq!(reader.group("gone.example").unwrap(), None);
+    assert_eq!(
+        census.check_due(NOW, 50).await.len(),
+        20,
+        "no name is checked outside its group"
+    );
 }
 
 #[tokio::test] // S68
@@ -113,24 +149,138 @@ async fn invented_neighbours_do_not_delist_or_delay_a_host() {
     assert_eq!(census.listed(later), ["social.farm.example"]);
 }
 
-#[tokio::test] // S68
-async fn held_group_has_one_check_a_day_and_no_listed_host() {
+impl Census {
+    /// Adds hosts, each below its own domain, that have responded for two weeks.
+    async fn add_sources(&self, domains: &[&str]) {
+        self.add(domains.iter().map(|name| host(name)).collect(), NOW)
+            .await;
+        for name in domains {
+            let sql = "UPDATE hosts SET state = 'alive', last_alive = ?2, alive_count = 13 WHERE name = ?1";
+            let name = (*name).to_owned();
+            let put = move |c: &Connection| Ok(c.execute(sql, params![name, NOW.0])?);
+            self.writer.call(put).await.unwrap();
+        }
+    }
+
+    async fn note(&self, host: &Host, source: &str, at: Timestamp) {
+        let noted = self.writer.note_namings(vec![host.clone()], source, at);
+        noted.await.unwrap();
+    }
+
+    /// Makes all hosts of the farm due at `at`, as having responded a number of times.
+    async fn make_due(&self, responses: u32, at: Timestamp) {
+        let sql = "UPDATE hosts SET due = ?1, last_alive = ?1, alive_count = ?2, in_flight = 0, state = 'alive' \
+             WHERE name LIKE '%.farm.example'";
+        let put = move |c: &Connection| Ok(c.execute(sql, params![at.0, responses])?);
+        self.writer.call(put).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn two_independent_sources_free_a_host_after_a_week() {
+    let week = REAL.named_at_least();
+    let later = NOW.plus(week);
+    let soon = Timestamp(later.0 - 1);
+    for (namings, responses, at, expect) in [
+        (&[("a.net", NOW), ("b.net", NOW)][..], 2, later, true),
+        (&[("a.net", NOW), ("b.net", NOW)], 2, soon, false),
+        (&[("a.net", NOW), ("b.net", NOW)], 1, later, false),
+        (&[("a.net", NOW), ("b.net", soon)], 2, later, false),
+        (&[("a.net", NOW), ("a.net", NOW)], 2, later, false),
+        (&[("a.net", NOW), ("young.net", NOW)], 2, later, false),
+        (&[("a.net", NOW), ("farm.example", NOW)], 2, later, false),
+        (&[("a.net", NOW), ("denied.net", NOW)], 2, later, false),
+        (&[("a.net", NOW), ("held.net", NOW)], 2, later, false),
+    ] {
+        let census = Census::new();
+        let many: Vec<_> = (0..10).map(|n| format!("n{n}.held.net")).collect();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        census.add_sources(&["a.net", "b.net", "denied.net"]).await;
+        census.add_sources(&many).await;
+        census
+            .add(vec![host("young.net"), host("n99.held.net")], NOW)
+            .await;
+        census.add(farm(0..20), NOW).await;
+        census.decide_about("denied.net", Decision::Deny, NOW).await;
+        for (source, named) in namings {
+            census.note(&farm(0..1)[0], source, *named).await;
+        }
+        census.make_due(responses, at).await;
+        census.check_due(at, 50).await;
+        let names = census.listed(at);
+        let is_free = names.contains(&"n0.farm.example".to_owned());
+        assert_eq!(is_free, expect, "{namings:?} {responses} {at:?}");
+        assert!(!names.contains(&"n1.farm.example".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn evidence_frees_two_hundred_hosts_and_a_decision_wins() {
     let census = Census::new();
-    census.add(farm(0..12), NOW).await;
+    census.add_sources(&["a.net", "b.net"]).await;
+    census.add(farm(0..230), NOW).await;
+    for source in ["a.net", "b.net"] {
+        let noted = census.writer.note_namings(farm(0..230), source, NOW);
+        noted.await.unwrap();
+    }
+    let later = NOW.plus(REAL.named_at_least());
+    census.make_due(2, later).await;
+    census.check_due(later, 300).await;
+    assert_eq!(census.farm().held_back, 30);
+    census.decide(Decision::Deny, later).await;
+    let names = census.listed(later);
+    assert!(
+        !names.iter().any(|name| name.ends_with(".farm.example")),
+        "{names:?}"
+    );
+}
+
+#[tokio::test]
+async fn held_groups_get_a_tenth_of_the_starts() {
+    let census = Census::new();
+    for n in 0..60 {
+        let names = (0..11).map(|m| host(&format!("n{m}.farm{n}.net")));
+        census.add(names.collect(), NOW).await;
+    }
+    let first = census.check_due(NOW, 700).await.len();
+    assert_eq!(first, 20, "the credit of a new census");
+    census
+        .add((0..90).map(|n| host(&format!("o{n}.net"))).collect(), NOW)
+        .await;
+    let (mut held, mut others) = (0, 0);
+    for _ in 0..60 {
+        census
+            .write("UPDATE hosts SET due = 1 WHERE in_flight = 0 AND last_alive IS NULL")
+            .await;
+        for name in census.check_due(NOW, 3).await {
+            if name.starts_with('o') {
+                others += 1
+            } else {
+                held += 1
+            }
+        }
+    }
+    assert_eq!(others, 90);
+    assert!((8..=10).contains(&held), "{held}");
+}
+
+#[tokio::test] // S68
+async fn held_group_has_twenty_checks_a_day_and_no_listed_host() {
+    let census = Census::new();
+    census.add(farm(0..60), NOW).await;
     let (mut now, mut asked) = (NOW, Vec::new());
     for _ in 0..300 {
+        census.write("UPDATE grouping SET held_credit = 180").await;
         let names = census.check_due(now, 50).await;
         asked.extend(names.into_iter().map(|name| (name, now)));
         now = now.plus(Duration::from_secs(3600));
     }
-    for pair in asked.windows(2) {
-        assert!(pair[1].1.since(pair[0].1) >= DAY, "{pair:?}");
-    }
-    assert!(asked.len() >= 9, "{asked:?}");
+    // 300 hours are twelve spans, in which half of the hosts wait for the others.
+    assert!((120..=240).contains(&asked.len()), "{}", asked.len());
     let mut hosts: Vec<_> = asked.iter().map(|(name, _)| name).collect();
     hosts.sort();
     hosts.dedup();
-    assert!(hosts.len() >= 6, "the same ones again and again: {asked:?}");
+    assert_eq!(hosts.len(), 60, "the same ones again and again: {asked:?}");
     assert_eq!(census.listed(now), Vec::<String>::new());
 }
 
@@ -140,8 +290,8 @@ async fn one_sick_group_does_not_keep_others_waiting_nor_come_up_again_at_once()
     census.add(farm(0..400), NOW).await;
     let later = NOW.plus(Duration::from_secs(1));
     census.add(vec![host("honest.example")], later).await;
-    let asked = census.check_due(later, 2).await;
-    assert_eq!(asked.len(), 2, "{asked:?}");
+    let asked = census.check_due(later, 21).await;
+    assert_eq!(asked.len(), 21, "{asked:?}");
     assert!(asked.contains(&"honest.example".to_owned()), "{asked:?}");
     let reader = census.store.reader().unwrap();
     assert_eq!(reader.due(later).unwrap(), 0);
@@ -240,6 +390,27 @@ async fn another_threshold_holds_and_frees_groups_that_are_there() {
     census.writer.set_group_threshold(8).await.unwrap();
     assert!(!census.farm().group.is_over);
     assert_eq!(census.farm().held_back, 0);
+}
+
+#[tokio::test]
+async fn any_number_of_a_hosters_names_is_free() {
+    let census = Census::new();
+    census.add(farm(0..12), NOW).await;
+    let hosters = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+    let listed = census.writer.set_hosters(hosters(&["farm.example"]));
+    listed.await.unwrap();
+    census.add(farm(12..40), NOW).await;
+    let farm = census.farm();
+    assert_eq!((farm.group.is_over, farm.held_back), (false, 0));
+    assert_eq!(census.check_due(NOW, 30).await.len(), 30);
+    census.writer.set_hosters(hosters(&[])).await.unwrap();
+    assert_eq!(census.farm().held_back, 10, "those that have not responded");
+    let soundness = census
+        .store
+        .reader()
+        .unwrap()
+        .soundness(crate::Depth::Quick, DAY);
+    assert_eq!(soundness.unwrap().findings, []);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use admission::Names;
 use census::state::Record;
 use census::time::Timestamp;
 use protocol::Host;
@@ -15,7 +16,7 @@ use rusqlite::{Connection, params};
 use crate::db::error::StoreError;
 use crate::known::forgotten;
 use crate::tables::hosts::opt_out;
-use crate::tables::row;
+use crate::tables::{groups, row};
 
 /// Names written per request: about one line of a peers list, so that a long list never delays
 /// other writes for long.
@@ -58,8 +59,8 @@ pub enum AddedAs {
 /// figures.
 pub(crate) const ROWS: usize = 50;
 
-/// Parameters per row: name, first seen, due, hash.
-const PARAMETERS: usize = 4;
+/// Parameters per row: name, first seen, due, hash, registered domain.
+const PARAMETERS: usize = 5;
 
 macro_rules! five {
     ($rows:expr) => {
@@ -76,8 +77,9 @@ pub(crate) use {fifty, five};
 
 /// Inserts the names that are neither known nor forgotten.
 pub(crate) const INSERT: &str = concat!(
-    "INSERT INTO hosts (name, state, since, first_seen, due) SELECT column1, 'discovered', column2, column2, column3 FROM (VALUES ",
-    fifty!("(?,?,?,?)"),
+    "INSERT INTO hosts (name, state, since, first_seen, due, group_id) SELECT column1, 'discovered', column2, column2, column3, \
+     (SELECT id FROM groups WHERE domain = column5) FROM (VALUES ",
+    fifty!("(?,?,?,?,?)"),
     ") WHERE column1 IS NOT NULL AND NOT EXISTS (SELECT 1 FROM forgotten WHERE hash = column4) ON CONFLICT (name) DO NOTHING RETURNING name"
 );
 
@@ -86,11 +88,12 @@ pub(crate) const NOTE: &str = "UPDATE hosts SET last_note = ?2 WHERE name = ?1";
 /// Note of an imported host until its first verdict.
 const IMPORTED: &str = "imported from another crawler";
 
-/// Inserts discovered hosts, except known and forgotten ones. Returns, for each, whether it was
-/// inserted.
+/// Inserts discovered hosts, except known and forgotten ones, each into the group that `names` gives
+/// it. Returns, for each, whether it was inserted.
 pub(crate) fn insert_candidates(
     connection: &Connection,
     candidates: &[Candidate],
+    names: Option<&Names>,
 ) -> Result<Vec<bool>, StoreError> {
     let key = forgotten::key(connection)?;
     let mut statement = connection.prepare_cached(INSERT)?;
@@ -103,14 +106,26 @@ pub(crate) fn insert_candidates(
             statement.raw_bind_parameter(place + 2, one.first_seen.0)?;
             statement.raw_bind_parameter(place + 3, one.due.0)?;
             statement.raw_bind_parameter(place + 4, forgotten::hash_by(&key, name))?;
+            if let Some(names) = names {
+                let domain = names.registered_domain(&one.host);
+                groups::make(connection, &domain)?;
+                statement.raw_bind_parameter(place + 5, domain)?;
+            }
         }
         let mut new: HashSet<String> = HashSet::with_capacity(portion.len());
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
             new.insert(row.get(0)?);
         }
-        // A name that appears twice is new once.
-        made.extend(portion.iter().map(|one| new.remove(one.host.as_str())));
+        drop(rows);
+        for one in portion {
+            // A name that appears twice is new once.
+            let is_new = new.remove(one.host.as_str());
+            if let Some(names) = names.filter(|_| !is_new) {
+                groups::drop_empty(connection, &names.registered_domain(&one.host))?;
+            }
+            made.push(is_new);
+        }
     }
     Ok(made)
 }
@@ -120,13 +135,14 @@ pub(crate) fn add_now(
     connection: &Connection,
     hosts: &[Host],
     now: Timestamp,
+    names: Option<&Names>,
 ) -> Result<Vec<(Host, AddedAs)>, StoreError> {
     let mut candidates = Vec::with_capacity(hosts.len());
     for host in hosts {
         forgotten::remember(connection, host)?;
         candidates.push(Candidate::first_in_line(host.clone(), now));
     }
-    let made = insert_candidates(connection, &candidates)?;
+    let made = insert_candidates(connection, &candidates, names)?;
     let mut added = Vec::with_capacity(made.len());
     for (one, is_new) in candidates.into_iter().zip(made) {
         let comes_in = is_new || opt_out::unpark_row(connection, one.host.as_str(), now, now)?;

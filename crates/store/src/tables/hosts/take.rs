@@ -1,9 +1,10 @@
 //! Before a check: marks due hosts as in flight.
 //!
 //! A host that is in flight already (invariant I8) or must never be checked (invariant I7) is
-//! refused. A host that exceeds its group's pace is postponed.
+//! refused. A host that exceeds its group's pace, or the share of all held groups, is postponed.
 
 use census::class::{Class, PerClass};
+use census::group::{HELD_A_DAY, OTHERS_PER_HELD};
 use census::schedule::due_when_taken;
 use census::state::Record;
 use census::time::{Calendar, Jitter, Timestamp};
@@ -11,7 +12,7 @@ use protocol::Host;
 use rusqlite::{Connection, params};
 
 use crate::db::error::StoreError;
-use crate::tables::groups;
+use crate::tables::groups::{self, Start};
 use crate::tables::hosts::recovery;
 use crate::tables::row::{self, HostRow, columns};
 
@@ -21,6 +22,10 @@ pub(crate) const TAKE_MAX: u32 = 1000;
 
 /// Hosts read in a further look, after hosts of the first look were postponed.
 const PORTION_AGAIN: u32 = 250;
+
+/// Most starts of other hosts that held-back hosts may still use: one group's checks of a day, so that
+/// a quiet week does not end in a burst.
+const CREDIT_MAX: u32 = HELD_A_DAY * OTHERS_PER_HELD;
 
 /// A host that is in flight from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +49,10 @@ pub(crate) const TAKE_DUE: &str = concat!(
 /// Stops counting at a limit, so that the cost does not grow with the backlog.
 pub(crate) const COUNT_WAITING: &str = "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE in_flight = 0 AND due IS NOT NULL AND class = ?1 AND due <= ?2 LIMIT ?3)";
 
+pub(crate) const CREDIT: &str = "SELECT held_credit FROM grouping WHERE id = 1";
+
+pub(crate) const PUT_CREDIT: &str = "UPDATE grouping SET held_credit = ?1 WHERE id = 1";
+
 pub(crate) const MARK: &str = "UPDATE hosts SET due = ?2, in_flight = 1 WHERE id = ?1";
 
 /// Takes due hosts, the longest due first: at most `wanted` of each class, and at most one per
@@ -56,6 +65,9 @@ pub(crate) fn take_due(
     jitters: &[Jitter],
     calendar: Calendar,
 ) -> Result<Vec<Taken>, StoreError> {
+    let credit = connection
+        .prepare_cached(CREDIT)?
+        .query_row([], |row| row.get(0))?;
     let mut taking = Taking {
         connection,
         now,
@@ -63,6 +75,7 @@ pub(crate) fn take_due(
         jitters: jitters.iter().copied().peekable(),
         taken: Vec::new(),
         left: TAKE_MAX,
+        credit,
     };
     let mut missing = wanted;
     // In the first look, most of the rows are taken.
@@ -74,10 +87,17 @@ pub(crate) fn take_due(
         }
         let is_over = missing.sum() == 0 || taking.left == 0 || taking.jitters.peek().is_none();
         if found == 0 || is_over {
-            return Ok(taking.taken);
+            break;
         }
         portion_min = PORTION_AGAIN;
     }
+    // The usual state is that all credit is left, which costs no write.
+    if taking.credit != credit {
+        connection
+            .prepare_cached(PUT_CREDIT)?
+            .execute([taking.credit])?;
+    }
+    Ok(taking.taken)
 }
 
 /// Due hosts per class, counted up to `most`.
@@ -103,6 +123,8 @@ struct Taking<'c, J: Iterator> {
     taken: Vec<Taken>,
     /// Hosts that may still be examined.
     left: u32,
+    /// Starts of other hosts that held-back hosts have not used yet.
+    credit: u32,
 }
 
 impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
@@ -153,13 +175,19 @@ impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
         let Some(jitter) = self.jitters.peek().copied() else {
             return Ok(false);
         };
-        let is_taken = groups::is_its_turn(connection, &row, now, own(jitter, &row), calendar)?;
-        if is_taken {
-            self.jitters.next();
-            self.taken
-                .push(take(connection, row, now, jitter, calendar)?);
+        let has_room = self.credit >= OTHERS_PER_HELD;
+        let own = own(jitter, &row);
+        match groups::start(connection, &row, now, own, calendar, has_room)? {
+            None => return Ok(false),
+            Some(Start::Ordinary) => {
+                self.credit = self.credit.saturating_add(1).min(CREDIT_MAX);
+            }
+            Some(Start::OfHeld) => self.credit = self.credit.saturating_sub(OTHERS_PER_HELD),
         }
-        Ok(is_taken)
+        self.jitters.next();
+        self.taken
+            .push(take(connection, row, now, jitter, calendar)?);
+        Ok(true)
     }
 }
 
