@@ -133,7 +133,8 @@ pub struct Config {
     /// File that lists the public lists to read.
     pub sources: Option<PathBuf>,
     pub admission: policy::Files,
-    /// A group below one registered domain with more hosts than this is held, unless it is a hoster's.
+    /// A group below one registered domain with more hosts than this is held, unless it is a
+    /// hoster's.
     pub group_threshold: u32,
     /// Maximum walks through hosts' public conversations per hour; 0: none.
     pub walks_per_hour: u32,

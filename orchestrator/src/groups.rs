@@ -1,9 +1,9 @@
 //! Groups: all hosts below one registered domain, and the operator's decisions about them.
 //!
-//! Names are grouped in the transaction that admits them. A background task groups other rows without
-//! a group, such as opt-outs of unknown hosts, a portion at a time. Decisions are stored in the
-//! database; both are shown as text. A domain that is not a registered domain and an invalid reason
-//! are rejected.
+//! Names are grouped in the transaction that admits them. A background task groups other rows
+//! without a group, such as opt-outs of unknown hosts, a portion at a time. Decisions are stored in
+//! the database; both are shown as text. A domain that is not a registered domain and an invalid
+//! reason are rejected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,14 +57,9 @@ impl From<Verb> for Decision {
 ///
 /// # Errors
 /// None; it is a `Result` so that it can be joined with the loop.
-pub async fn keep(
-    services: Services,
-    threshold: u32,
-    shutdown: CancellationToken,
-) -> anyhow::Result<()> {
+pub async fn keep(services: Services, shutdown: CancellationToken) -> anyhow::Result<()> {
     let mut names = services.gate.names();
     let mut left = Some(0);
-    let mut is_set = false;
     let mut look = tokio::time::interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -78,16 +73,13 @@ pub async fn keep(
             (names, left) = (in_force, Some(0));
         }
         let round = async {
-            if !is_set {
-                services.writer.set_group_threshold(threshold).await?;
-            }
             if let Some(after) = left {
                 return services.writer.group_again(Arc::clone(&names), after).await;
             }
             group_new(&services.writer, &names).await.map(|()| None)
         };
         match round.await {
-            Ok(more) => (left, is_set) = (more, true),
+            Ok(more) => left = more,
             // The loop reports other failures of the same cause. The next look continues.
             Err(error) => tracing::debug!(%error, "hosts could not be grouped"),
         }

@@ -74,7 +74,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let push = push_server(config, &services)?;
     let metrics = metrics_server(config, &store, &services, &handler)?;
     let waiting = waiting_names(&services, shutdown.clone());
-    let grouped = groups::keep(services.clone(), config.group_threshold, shutdown.clone());
+    let grouped = groups::keep(services.clone(), shutdown.clone());
     let lists = lists::keep::keep(
         services.clone(),
         sources,
@@ -185,8 +185,10 @@ fn metrics_server(
 /// The gate with these settings. A file that can't be put in force is an error: a census with other
 /// rules than its operator wrote would do damage.
 pub(crate) async fn gate(config: &Config, store: &Store) -> anyhow::Result<NameGate> {
-    let files = config.admission.clone();
-    Ok(NameGate::open(store.writer(), config.names()?, files).await?)
+    let (files, writer) = (config.admission.clone(), store.writer());
+    // Before the first name joins its group.
+    writer.set_group_threshold(config.group_threshold).await?;
+    Ok(NameGate::open(writer, config.names()?, files).await?)
 }
 
 /// SIGHUP reloads the rules. It is caught from here on, before the daemon reports that it runs.

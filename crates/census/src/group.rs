@@ -7,8 +7,8 @@
 //! The threshold counts all hosts that have a row, whatever their states. A count that excluded
 //! opted-out or redirecting hosts could be manipulated by someone who invents hosts.
 //!
-//! A held-back host gets a place by [`Evidence`] from outside its group. Decision 0018 says why, and
-//! why hosts that were once alive keep their place.
+//! A held-back host gets a place by [`Evidence`] from outside its group. Decision 0018 says why,
+//! and why hosts that were once alive keep their place.
 
 use std::time::Duration;
 
@@ -40,11 +40,12 @@ pub const RESPONSES_MIN: u32 = 2;
 pub const PLACES_MAX: u32 = 200;
 
 /// Hosts of a held group that come due together at the end of a span: enough that there are always
-/// hosts to check, and few enough that ten thousand invented names are not postponed again each day.
+/// hosts to check, and few enough that ten thousand invented names are not postponed again each
+/// day.
 const WAKING_TOGETHER: u64 = 40;
 
-/// Most spans by which a host of a held group is postponed: with up to 28 hours each this stays below
-/// four weeks.
+/// Most spans by which a host of a held group is postponed: with up to 28 hours each this stays
+/// below four weeks.
 const SPANS_MAX: u64 = 23;
 
 /// The operator's decision about a group.
@@ -98,8 +99,8 @@ pub enum Place {
     HeldBack,
 }
 
-/// What speaks for a held-back host. Only sources outside its group count, because a farm chooses all
-/// that its own hosts say.
+/// What speaks for a held-back host. Only sources outside its group count, because a farm chooses
+/// all that its own hosts say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Evidence {
     /// Independent sources that first named it at least [`Calendar::named_at_least`] ago.

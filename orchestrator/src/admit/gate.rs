@@ -178,9 +178,9 @@ impl NameGate {
         listed.map_or(Ok(()), |listed| Err(Refusal::Denied(listed)))
     }
 
-    /// Admits the names that are new and have room. Names without room may wait. Of known names, new
-    /// hosts that wait for their first check move up, and for held-back ones the store notes that
-    /// `by` names them.
+    /// Admits the names that are new and have room. Names without room may wait. Of known names,
+    /// new hosts that wait for their first check move up, and for held-back ones the store notes
+    /// that `by` names them.
     ///
     /// # Errors
     /// A fault of ours; some of the names may be admitted already, and the others are not counted.

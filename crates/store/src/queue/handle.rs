@@ -44,8 +44,8 @@ impl Writer {
         )
     }
 
-    /// From now on, a new row gets the group of its registered domain in the transaction that inserts
-    /// it.
+    /// From now on, a new row gets the group of its registered domain in the transaction that
+    /// inserts it.
     pub fn group_by(&self, names: Arc<Names>) {
         let place = self.names.write();
         *place.unwrap_or_else(PoisonError::into_inner) = Some(names);

@@ -1,5 +1,5 @@
-//! The tables `groups`, `grouping`, `hosters` and `group_decisions`: hosts by registered domain, and the
-//! operator's decisions about whole domains.
+//! The tables `groups`, `grouping`, `hosters` and `group_decisions`: hosts by registered domain,
+//! and the operator's decisions about whole domains.
 //!
 //! Triggers keep the groups' sizes correct. Decisions are never changed, only superseded. The rule
 //! that maps names to domains comes from the caller, since only the census knows the list of public
@@ -265,7 +265,8 @@ pub(crate) enum Start {
 }
 
 /// Whether the group of a due host lets it be checked now. Writes the group's count, the host's new
-/// due time, or that evidence gives it a place. `has_room` is whether held groups have a start left.
+/// due time, or that evidence gives it a place. `has_room` is whether held groups have a start
+/// left.
 pub(crate) fn start(
     connection: &Connection,
     row: &HostRow,

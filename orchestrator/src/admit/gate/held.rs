@@ -1,9 +1,9 @@
-//! Which known names are held back, as far as memory can tell: only those are looked up when a peers
-//! list repeats them.
+//! Which known names are held back, as far as memory can tell: only those are looked up when a
+//! peers list repeats them.
 //!
-//! Refreshed with the rounds of waiting names, every ten minutes. Between two refreshes, each name is
-//! noted once, for the first source that repeats it: every list repeats nearly all names, and a name
-//! needs two sources in a week.
+//! Refreshed with the rounds of waiting names, every ten minutes. Between two refreshes, each name
+//! is noted once, for the first source that repeats it: every list repeats nearly all names, and a
+//! name needs two sources in a week.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};

@@ -16,8 +16,10 @@ use crate::db::error::StoreError;
 use crate::db::reader::Reader;
 use crate::queue::handle::Writer;
 use crate::tables::groups;
-use crate::tables::hosts::add::ADD_MAX;
 use crate::tables::row::{self, HostRow};
+
+/// Names noted per transaction: takes some milliseconds, so that other writes don't wait long.
+const NOTED_AT_ONCE: usize = 500;
 
 /// Whether a row of `groups` is an independent source. `?2` is the least number of responses.
 macro_rules! is_independent {
@@ -78,7 +80,7 @@ impl Writer {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let source: Arc<str> = source.into();
-        for chunk in hosts.chunks(ADD_MAX) {
+        for chunk in hosts.chunks(NOTED_AT_ONCE) {
             let (chunk, source) = (chunk.to_vec(), Arc::clone(&source));
             self.call(move |c| note(c, &chunk, &source, now)).await?;
         }

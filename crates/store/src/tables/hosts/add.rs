@@ -88,8 +88,8 @@ pub(crate) const NOTE: &str = "UPDATE hosts SET last_note = ?2 WHERE name = ?1";
 /// Note of an imported host until its first verdict.
 const IMPORTED: &str = "imported from another crawler";
 
-/// Inserts discovered hosts, except known and forgotten ones, each into the group that `names` gives
-/// it. Returns, for each, whether it was inserted.
+/// Inserts discovered hosts, except known and forgotten ones, each into the group that `names`
+/// gives it. Returns, for each, whether it was inserted.
 pub(crate) fn insert_candidates(
     connection: &Connection,
     candidates: &[Candidate],

@@ -23,8 +23,8 @@ pub(crate) const TAKE_MAX: u32 = 1000;
 /// Hosts read in a further look, after hosts of the first look were postponed.
 const PORTION_AGAIN: u32 = 250;
 
-/// Most starts of other hosts that held-back hosts may still use: one group's checks of a day, so that
-/// a quiet week does not end in a burst.
+/// Most starts of other hosts that held-back hosts may still use: one group's checks of a day, so
+/// that a quiet week does not end in a burst.
 const CREDIT_MAX: u32 = HELD_A_DAY * OTHERS_PER_HELD;
 
 /// A host that is in flight from now on.
