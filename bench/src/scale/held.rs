@@ -9,11 +9,10 @@ use std::process::Command;
 use admission::{Limit, Limits, Names, Reserved, Suffixes};
 use anyhow::{Context as _, Result, ensure};
 use census::time::Timestamp;
-use orchestrator::admit::gate::NameGate;
+use orchestrator::admit::gate::{NameGate, Origin};
 use orchestrator::admit::policy::Files;
 use protocol::Host;
 use serde::{Deserialize, Serialize};
-use store::Candidate;
 
 use crate::checks::{Arrival, Census};
 
@@ -87,15 +86,10 @@ async fn gate(census: &Census) -> Result<NameGate> {
 async fn name_junk(gate: &NameGate, junk: u64, now: Timestamp) -> Result<()> {
     let by = Host::parse("social.example.org")?;
     for begin in (0..junk).step_by(usize::try_from(LIST)?) {
-        let candidate = |number| -> Result<Candidate> {
-            Ok(Candidate {
-                host: Host::parse(&format!("invented{number}.net"))?,
-                due: now,
-                first_seen: now,
-            })
-        };
-        let list = (begin..junk.min(begin + LIST)).map(candidate);
-        gate.named(list.collect::<Result<_>>()?, &by, now).await?;
+        let numbers = begin..junk.min(begin + LIST);
+        let hosts = numbers.map(|number| Host::parse(&format!("invented{number}.net")));
+        let list = hosts.collect::<Result<_, _>>()?;
+        gate.named(list, &by, Origin::Stranger, now).await?;
     }
     Ok(())
 }

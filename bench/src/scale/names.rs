@@ -14,15 +14,15 @@ use std::path::{Path, PathBuf};
 use admission::{Limit, Limits, Names, Reserved, Suffixes};
 use anyhow::{Context as _, Result};
 use bench::shared::cost::{Cost, Meter};
-use census::time::{Calendar, Jitter, Timestamp};
+use census::time::Timestamp;
 use clap::Args;
-use orchestrator::admit::gate::NameGate;
+use orchestrator::admit::gate::{NameGate, Origin};
 use orchestrator::admit::policy::Files;
 use protocol::Host;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use rusqlite::{Connection, params};
-use store::{Candidate, Store};
+use store::Store;
 
 const NOW: Timestamp = Timestamp(1_790_812_800_000);
 
@@ -153,23 +153,16 @@ impl Stage {
     async fn through_the_door(&mut self, hosts: Vec<Host>) -> Result<Cost> {
         let many = hosts.len();
         let by = Host::parse("social.example.org")?;
-        let mut lists: Vec<Vec<Candidate>> = Vec::new();
+        let mut lists: Vec<Vec<Host>> = Vec::new();
         for host in hosts {
             if lists.last().is_none_or(|list| list.len() == self.list) {
                 lists.push(Vec::with_capacity(self.list));
             }
-            // At a random time within a day, as in the census.
-            let jitter = Jitter(self.chance.random());
-            let candidate = Candidate {
-                host,
-                due: NOW.plus(Calendar::REAL.second_check(jitter)),
-                first_seen: NOW,
-            };
-            lists.last_mut().context("a list")?.push(candidate);
+            lists.last_mut().context("a list")?.push(host);
         }
         let meter = Meter::begin();
         for list in lists {
-            self.gate.named(list, &by, NOW).await?;
+            self.gate.named(list, &by, Origin::Stranger, NOW).await?;
         }
         Ok(meter.end(many))
     }

@@ -205,7 +205,11 @@ impl Terms {
                 claims.push(Claim {
                     table: Table::Source,
                     id: source.0,
-                    limit: is_bounded.then_some(limits.source).unwrap_or(Limit::MAX),
+                    limit: if is_bounded {
+                        limits.source
+                    } else {
+                        Limit::MAX
+                    },
                     room: Room::Source,
                 });
                 claims.extend(candidate.shared_suffix.map(shared));

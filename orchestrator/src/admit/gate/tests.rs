@@ -104,8 +104,8 @@ impl Rig {
 
     async fn named_as(&self, names: &[&str], by: &str, origin: Origin, now: Timestamp) {
         let hosts = names.iter().map(|name| host(name)).collect();
-        let naming = self.gate.named(hosts, &host(by), origin, now);
-        naming.await.unwrap();
+        let by = host(by);
+        self.gate.named(hosts, &by, origin, now).await.unwrap();
     }
 
     async fn named(&self, names: &[&str], by: &str) {

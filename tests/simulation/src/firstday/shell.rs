@@ -15,7 +15,7 @@ use orchestrator::check::commit_verdict::commit_verdict;
 use orchestrator::daemon::read_demand;
 use protocol::Host;
 use protocol::egress::Deferral;
-use scheduler::command::{Command, Release};
+use scheduler::command::{CanaryTurn, Command, Release};
 use scheduler::event::{CheckNumber, CheckOutcome, SlotHolder, Taken, Trigger, WriteOutcome};
 use scheduler::publication::PublishAgain;
 use scheduler::slots::SLOT_WAIT_MAX;
@@ -280,27 +280,7 @@ impl Shell {
                     not_admitted: Vec::new(),
                 });
             }
-            Command::TakeCanary(turn) => {
-                let services = &self.stage.services;
-                let jitter = services.random.jitter();
-                let taken =
-                    services
-                        .writer
-                        .take_one(&turn.host, self.now, jitter, services.calendar);
-                self.events.push_back(match taken.await {
-                    Ok(Some(taken)) => {
-                        self.tally.canary(&turn.host);
-                        Event::TakenOne {
-                            taken: of_store(taken),
-                            trigger: Trigger::Canary(turn.wish),
-                        }
-                    }
-                    Ok(None) | Err(_) => Event::CanaryRefused {
-                        wish: turn.wish,
-                        left: turn.left,
-                    },
-                });
-            }
+            Command::TakeCanary(turn) => self.take_canary(turn).await,
             Command::Start(start) => self.open_host(start),
             Command::GrantSlot(SlotHolder::Check(check)) => {
                 let first_output = self.machine.start(self.now);
@@ -315,18 +295,7 @@ impl Shell {
                 self.releases.push(release);
             }
             Command::AskParts => self.events.push_back(Event::PartStatus(Ok(()))),
-            Command::Publish { .. } => {
-                let mut names = 0;
-                let calendar = self.stage.services.calendar;
-                self.stage.reader.listed(self.now, calendar, |_| {
-                    names += 1;
-                    anyhow::Ok(())
-                })?;
-                let writer = &self.stage.services.writer;
-                writer.record_dump(self.now, names).await?;
-                self.tally.published(names, self.now);
-                self.at(self.now.plus(LIST), Happening::ListMade);
-            }
+            Command::Publish { .. } => self.publish().await?,
             Command::Abort { check } => {
                 self.checks.remove(&check);
             }
@@ -334,6 +303,41 @@ impl Shell {
             | Command::TurnAway(SlotHolder::Reading(_))
             | Command::Report(_) => {}
         }
+        Ok(())
+    }
+
+    async fn take_canary(&mut self, turn: CanaryTurn) {
+        let services = &self.stage.services;
+        let jitter = services.random.jitter();
+        let taken = services
+            .writer
+            .take_one(&turn.host, self.now, jitter, services.calendar);
+        self.events.push_back(match taken.await {
+            Ok(Some(taken)) => {
+                self.tally.canary(&turn.host);
+                Event::TakenOne {
+                    taken: of_store(taken),
+                    trigger: Trigger::Canary(turn.wish),
+                }
+            }
+            Ok(None) | Err(_) => Event::CanaryRefused {
+                wish: turn.wish,
+                left: turn.left,
+            },
+        });
+    }
+
+    async fn publish(&mut self) -> anyhow::Result<()> {
+        let mut names = 0;
+        let calendar = self.stage.services.calendar;
+        self.stage.reader.listed(self.now, calendar, |_| {
+            names += 1;
+            anyhow::Ok(())
+        })?;
+        let writer = &self.stage.services.writer;
+        writer.record_dump(self.now, names).await?;
+        self.tally.published(names, self.now);
+        self.at(self.now.plus(LIST), Happening::ListMade);
         Ok(())
     }
 
