@@ -8,6 +8,7 @@
 mod changes;
 mod day;
 pub mod pages;
+pub(crate) mod progress;
 pub mod round;
 pub mod signature;
 
