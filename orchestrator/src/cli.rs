@@ -157,7 +157,7 @@ enum Command {
     },
     /// Publish the list now
     Dump {
-        /// Even if it has less than 70 % of the last one's names
+        /// Even if it has less than 70 % of the last full list's names
         #[arg(long)]
         force: bool,
     },

@@ -90,7 +90,8 @@ impl Daemon {
             );
         }
         take::admit_seeds(&config.seeds, &services, now).await?;
-        let published = store.reader()?.last_dump()?;
+        let reader = store.reader()?;
+        let (published, first) = (reader.last_dump()?, reader.first_dump(1)?);
         if let Some(published) = published {
             clock_watch::log_odd_time(now, published.at);
             services.clock.was_at(published.at);
@@ -102,10 +103,7 @@ impl Daemon {
             canaries: config.canaries.clone(),
             peers_every: services.peers_every,
             calendar: config.calendar,
-            published: published.map(|dump| LastList {
-                names: dump.names,
-                at: dump.at,
-            }),
+            published: published.map(|dump| LastList { first, at: dump.at }),
             publish_interval: services.calendar.dump_interval(services.random.jitter()),
             count_again_after: COUNT_AGAIN_AFTER,
             look_around_every: TICK,
@@ -116,7 +114,7 @@ impl Daemon {
         let mut daemon = Self {
             scheduler: Scheduler::new(settings, now),
             checks: Running::default(),
-            reader: Arc::new(Mutex::new(store.reader()?)),
+            reader: Arc::new(Mutex::new(reader)),
             work: JoinSet::new(),
             asks: JoinSet::new(),
             publishing: Publishing::default(),

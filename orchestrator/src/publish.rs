@@ -1,13 +1,14 @@
 //! Step 7 of 7: reads rows in one transaction, and writes the set of files and the pages into a
 //! tree, which is published at once.
 //!
-//! A list that lost more than 30 % of its names since the last one is held back until an operator
-//! forces it (invariant I11). The old set then stays, without the hosts that opted out since
-//! (invariant I7).
+//! A list that lost more than 30 % of its names since the last full one is held back until an
+//! operator forces it (invariant I11). The old set then stays, without the hosts that opted out
+//! since (invariant I7).
 
 mod changes;
 mod day;
 pub mod pages;
+pub(crate) mod progress;
 pub mod round;
 pub mod signature;
 
@@ -117,6 +118,8 @@ pub struct Occasion<'a> {
 pub(crate) enum Set {
     New {
         names: u64,
+        /// Whether later lists are compared with it.
+        is_full: bool,
         /// Why it is not signed; `None` if it is.
         unsigned: Option<KeyError>,
     },
@@ -141,7 +144,11 @@ impl Publisher {
         reader: &Reader,
         occasion: Occasion<'_>,
     ) -> Result<Set, PublishError> {
-        let previous = reader.last_dump()?.map(|dump| dump.names);
+        let previous = reader.last_full_dump()?;
+        // Names that are paced, held or deferred are due later. A name in flight is being checked.
+        let has_unchecked = reader.due_by_class(occasion.now, 1)?.new > 0;
+        // An operator who forces a list has accepted its size.
+        let is_full = !has_unchecked || occasion.force == Force::Yes;
         let draft = dump::write(tree, moment(occasion.now), |row| {
             let take = |listed: Listed<'_>| -> Result<(), PublishError> {
                 occasion.cancel.check()?;
@@ -169,7 +176,11 @@ impl Publisher {
             return Ok(Set::HeldBack { why, is_changed });
         }
         let unsigned = dump.finish(draft)?;
-        Ok(Set::New { names, unsigned })
+        Ok(Set::New {
+            names,
+            is_full,
+            unsigned,
+        })
     }
 }
 

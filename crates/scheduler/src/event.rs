@@ -101,6 +101,8 @@ pub enum Event {
         again: PublishAgain,
         /// Whether the pages show the current list.
         has_pages: bool,
+        /// Whether it made a list that names a host.
+        has_names: bool,
         /// The ordinary pause between two lists, with a new jitter.
         interval: Duration,
     },

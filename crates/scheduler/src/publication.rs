@@ -8,9 +8,22 @@ use census::time::{Calendar, Timestamp};
 /// again.
 const AGAIN_AFTER: Duration = Duration::from_secs(300);
 
-/// First pause between lists of a census that has published no name yet and grows fast. It doubles
-/// up to the ordinary pause.
-const YOUNG_PAUSE: Duration = Duration::from_secs(300);
+/// Pauses after the first list that names a host, while a census grows fast. The ordinary pause
+/// follows.
+const GROWTH_PAUSES: [Duration; 8] = [
+    FIRST_PAUSE,
+    Duration::from_mins(2),
+    Duration::from_mins(5),
+    Duration::from_mins(15),
+    Duration::from_mins(30),
+    Duration::from_hours(1),
+    Duration::from_hours(2),
+    Duration::from_hours(4),
+];
+
+/// Shortest pause between lists. Also between attempts at the first one: the hosts that responded
+/// may all be hidden or held.
+const FIRST_PAUSE: Duration = Duration::from_mins(1);
 
 /// Longest wait of the first list while the clock lies before the last one. A machine without a
 /// clock of its own starts in the past and is set a moment later; a list that is older than the
@@ -30,8 +43,22 @@ const THROTTLE_FOR: Duration = Duration::from_secs(120);
 /// The last list, made before this process began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastList {
-    pub names: u64,
+    /// When the first list that named a host was made. `None` if all were empty.
+    pub first: Option<Timestamp>,
     pub at: Timestamp,
+}
+
+/// How far the sequence of growing pauses is. Its position is the age of the first list that named
+/// a host, which the database keeps, so restarts and lists in between don't change it.
+#[derive(Debug, Clone, Copy)]
+enum Growth {
+    /// No list has named a host. The first one follows the first response.
+    Awaited {
+        /// The earliest next attempt.
+        from: Timestamp,
+    },
+    Since(Timestamp),
+    Over,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,14 +100,25 @@ pub(crate) struct Publication {
     queued: Option<Force>,
     /// How soon a list must follow at most: the first one, and one after a host withdrew.
     within: Option<Duration>,
-    young_pause: Option<Duration>,
+    growth: Growth,
+    calendar: Calendar,
     pub(crate) interval: Duration,
 }
 
 impl Publication {
     /// The first publication is due at once, or once the clock has passed the last list.
-    pub(crate) fn new(now: Timestamp, last: Option<LastList>, interval: Duration) -> Self {
-        let young = last.is_none_or(|last| last.names == 0);
+    pub(crate) fn new(
+        now: Timestamp,
+        last: Option<LastList>,
+        calendar: Calendar,
+        interval: Duration,
+    ) -> Self {
+        let growth = match last.and_then(|last| last.first) {
+            None => Growth::Awaited { from: now },
+            Some(first) if first <= now => Growth::Since(first),
+            // One of the clocks was wrong, so the age is unknown.
+            Some(_) => Growth::Over,
+        };
         let passed = last.map_or(now, |last| last.at);
         Self {
             began: None,
@@ -89,7 +127,8 @@ impl Publication {
             pages_fresh_until: None,
             queued: None,
             within: Some(EARLIER_MAX),
-            young_pause: young.then_some(YOUNG_PAUSE),
+            growth,
+            calendar,
             interval,
         }
     }
@@ -114,15 +153,49 @@ impl Publication {
 
     /// A host that may be on the list withdrew. The list that follows is the next one for earlier
     /// withdrawals too. One in progress may name the host and is followed by another.
-    pub(crate) fn withdrawn(&mut self, calendar: Calendar, now: Timestamp) {
-        let within = calendar.withdrawn_within();
+    pub(crate) fn withdrawn(&mut self, now: Timestamp) {
+        let within = self.calendar.withdrawn_within();
         self.within = Some(within);
         self.next = self.next.min(now.plus(within));
     }
 
-    /// The clock was set: earlier times are no longer comparable.
+    /// Whether no list has named a host yet.
+    pub(crate) fn is_first_awaited(&self) -> bool {
+        matches!(self.growth, Growth::Awaited { .. })
+    }
+
+    /// A host responded, and the store knows. Brings the first list, if it is awaited.
+    pub(crate) fn responded(&mut self, now: Timestamp) {
+        let pause = self.calendar.shortened(FIRST_PAUSE);
+        if let Growth::Awaited { from } = &mut self.growth {
+            let at = now.max(*from);
+            if at < self.next {
+                *from = at.plus(pause);
+                self.next = at;
+                self.within = Some(pause);
+            }
+        }
+    }
+
+    /// The publication in progress made a list that names a host.
+    pub(crate) fn listed(&mut self) {
+        if let (Growth::Awaited { .. }, Some(began)) = (self.growth, self.began) {
+            self.growth = Growth::Since(began);
+            let pause = self.pause(began);
+            self.next = self.next.min(began.plus(pause));
+        }
+    }
+
+    /// The clock was set: earlier times are no longer comparable. A sequence of growing pauses
+    /// begins again.
     pub(crate) fn clock_was_set(&mut self, now: Timestamp) {
-        let latest = now.plus(self.within.unwrap_or(self.interval));
+        self.growth = match self.growth {
+            Growth::Awaited { .. } => Growth::Awaited { from: now },
+            Growth::Since(_) => Growth::Since(now),
+            Growth::Over => Growth::Over,
+        };
+        let pause = self.pause(now);
+        let latest = now.plus(self.within.unwrap_or(pause));
         self.next = self.next.min(latest);
         self.pages_next = self.pages_next.map(|next| next.min(latest));
         self.pages_fresh_until = None;
@@ -167,7 +240,7 @@ impl Publication {
     fn begin(&mut self, extent: Extent, force: Force, now: Timestamp) -> (Extent, Force) {
         self.began = Some(now);
         if extent != Extent::Pages {
-            self.next = now.plus(self.pause());
+            self.next = now.plus(self.pause(now));
             self.within = None;
         }
         (extent, force)
@@ -200,14 +273,21 @@ impl Publication {
         Some(self.begin(Extent::Full, force, now))
     }
 
-    fn pause(&mut self) -> Duration {
-        match self.young_pause {
-            Some(pause) if pause < self.interval => {
-                self.young_pause = Some(pause.saturating_mul(2));
-                pause
+    /// The pause after a list that begins now.
+    fn pause(&mut self, now: Timestamp) -> Duration {
+        let Growth::Since(first) = self.growth else {
+            return self.interval;
+        };
+        let age = now.since(first);
+        let mut next = Duration::ZERO;
+        for pause in GROWTH_PAUSES {
+            next = next.saturating_add(self.calendar.shortened(pause));
+            if next > age {
+                return next.saturating_sub(age).min(self.interval);
             }
-            Some(_) | None => self.interval,
         }
+        self.growth = Growth::Over;
+        self.interval
     }
 }
 
@@ -221,26 +301,89 @@ mod tests {
         Timestamp(0).plus(Duration::from_secs(60 * minutes))
     }
 
-    /// A list of so many names, made at the beginning of these tests.
-    fn last(names: u64) -> Option<LastList> {
+    /// A census that starts at this time, with a list made at the beginning of these tests.
+    fn starts(now: Timestamp, first: Option<Timestamp>) -> Publication {
         let at = minutes(0);
-        Some(LastList { names, at })
+        Publication::new(now, Some(LastList { first, at }), Calendar::REAL, INTERVAL)
+    }
+
+    /// A census that starts at this time and published its first list a week before these tests.
+    fn old(now: Timestamp) -> Publication {
+        starts(now, Some(minutes(0).minus(Duration::from_hours(168))))
     }
 
     /// An old census whose first list was published at once.
     fn published() -> Publication {
-        let mut publication = Publication::new(minutes(0), last(9), INTERVAL);
+        let mut publication = old(minutes(0));
         assert_eq!(publication.due(minutes(0)), Some((Extent::Full, Force::No)));
         publication
     }
 
+    /// Publishes lists that name a host whenever one is due, and returns the minutes.
+    fn published_at(publication: &mut Publication, from: u64, until: u64) -> Vec<u64> {
+        let begins = (from..until).filter(|&minute| {
+            let begins = publication.due(minutes(minute)).is_some();
+            if begins {
+                publication.listed();
+                publication.ended(PublishAgain::Nothing, true, INTERVAL, minutes(minute));
+            }
+            begins
+        });
+        begins.collect()
+    }
+
     #[test]
-    fn a_young_census_publishes_often_at_first_and_an_old_one_does_not() {
-        let mut young = Publication::new(minutes(0), last(0), INTERVAL);
-        let pauses: Vec<_> = (0..9).map(|_| young.pause().as_secs() / 60).collect();
-        assert_eq!(pauses, [5, 10, 20, 40, 80, 160, 320, 360, 360]);
-        let mut old = Publication::new(minutes(0), last(9), INTERVAL);
-        assert_eq!(old.pause(), INTERVAL);
+    fn first_list_follows_a_response_and_the_next_ones_soon() {
+        let mut young = starts(minutes(0), None);
+        assert!(young.due(minutes(0)).is_some(), "pages without a list");
+        young.ended(PublishAgain::Nothing, true, INTERVAL, minutes(0));
+        assert_eq!(young.extent_due(minutes(359)), None);
+        young.responded(minutes(60));
+        let lists = published_at(&mut young, 60, 1300);
+        let first = [0, 1, 3, 8, 23, 53, 113, 233, 473, 833, 1193];
+        assert_eq!(lists, first.map(|after| 60 + after));
+        young.responded(minutes(1300));
+        assert_eq!(young.extent_due(minutes(1301)), None);
+    }
+
+    #[test]
+    fn position_among_the_growing_pauses_survives_restarts() {
+        let mut again = starts(minutes(30), Some(minutes(0)));
+        let lists = published_at(&mut again, 30, 900);
+        assert_eq!(lists, [30, 53, 113, 233, 473, 833]);
+        for first in [minutes(0), minutes(501)] {
+            let mut over = starts(minutes(500), Some(first));
+            assert_eq!(published_at(&mut over, 500, 900), [500, 860], "{first:?}");
+        }
+    }
+
+    /// Such as an instance that asks not to be listed, or one of a held group.
+    #[test]
+    fn responses_that_bring_no_name_are_tried_once_a_minute() {
+        let mut young = starts(minutes(0), None);
+        let second = |second: i64| Timestamp(second * 1000);
+        let begins = (0..200).filter(|&at| {
+            let begins = young.due(second(at)).is_some();
+            young.ended(PublishAgain::Nothing, true, INTERVAL, second(at));
+            young.responded(second(at));
+            begins
+        });
+        assert_eq!(begins.collect::<Vec<_>>(), [0, 1, 60, 120, 180]);
+    }
+
+    #[test]
+    fn growing_pauses_begin_again_when_the_clock_was_set() {
+        let mut young = starts(minutes(100), Some(minutes(0)));
+        assert_eq!(published_at(&mut young, 100, 110), [100]);
+        young.clock_was_set(minutes(5));
+        assert_eq!(published_at(&mut young, 5, 20), [6, 8, 13]);
+    }
+
+    #[test]
+    fn growing_pauses_are_divided_in_the_lab() {
+        let mut lab = starts(minutes(0), Some(minutes(0)));
+        lab.calendar.divisor = 60;
+        assert_eq!(lab.pause(minutes(0)), Duration::from_secs(1));
     }
 
     #[test]
@@ -250,7 +393,7 @@ mod tests {
         let throttles =
             [0, 1, 2, 60, 121, 122, 9999].map(|second| publication.throttles(at(second)));
         assert_eq!(throttles, [false, false, true, true, true, false, false]);
-        let idle = Publication::new(minutes(0), last(9), INTERVAL);
+        let idle = old(minutes(0));
         assert!(!idle.throttles(minutes(1)));
     }
 
@@ -302,7 +445,7 @@ mod tests {
         let mut publication = published();
         let begins = (1..60).filter(|&minute| {
             let now = minutes(minute);
-            publication.withdrawn(Calendar::REAL, now);
+            publication.withdrawn(now);
             let begins = publication.due(now).is_some();
             publication.ended(PublishAgain::Nothing, true, INTERVAL, now);
             begins
@@ -313,7 +456,7 @@ mod tests {
     #[test]
     fn a_host_that_withdraws_while_a_list_is_made_brings_another() {
         let mut publication = published();
-        publication.withdrawn(Calendar::REAL, minutes(1));
+        publication.withdrawn(minutes(1));
         publication.ended(PublishAgain::Nothing, true, INTERVAL, minutes(2));
         let due = [10, 11].map(|at| publication.extent_due(minutes(at)).is_some());
         assert_eq!(due, [false, true]);
@@ -324,7 +467,7 @@ mod tests {
     fn a_clock_before_the_last_list_delays_the_next_for_an_hour() {
         let begins = |ago: u64| {
             let now = minutes(0).minus(Duration::from_secs(60 * ago));
-            (now, Publication::new(now, last(9), INTERVAL))
+            (now, old(now))
         };
         let (now, mut early) = begins(30);
         assert_eq!(early.extent_due(now), None);
@@ -336,7 +479,7 @@ mod tests {
         let past = now.minus(INTERVAL);
         wrong.clock_was_set(past);
         assert_eq!(wrong.next(), past.plus(EARLIER_MAX));
-        wrong.withdrawn(Calendar::REAL, past);
+        wrong.withdrawn(past);
         assert_eq!(wrong.next(), past.plus(Calendar::REAL.withdrawn_within()));
     }
 
@@ -347,7 +490,7 @@ mod tests {
         let past = Timestamp(-1_000_000_000_000);
         publication.clock_was_set(past);
         assert_eq!(publication.next(), past.plus(INTERVAL));
-        publication.withdrawn(Calendar::REAL, minutes(1));
+        publication.withdrawn(minutes(1));
         publication.clock_was_set(past);
         assert_eq!(publication.next(), past.plus(Duration::from_secs(600)));
     }

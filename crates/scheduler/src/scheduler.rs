@@ -89,6 +89,8 @@ pub struct Scheduler {
     quiet_since: Timestamp,
     asks_parts: bool,
     publication: Publication,
+    /// Hosts whose response is being written, while the first list is awaited.
+    responding: Vec<Host>,
     commands: Vec<Command>,
 }
 
@@ -174,7 +176,13 @@ impl Scheduler {
             outage: Outage::default(),
             quiet_since: now,
             asks_parts: false,
-            publication: Publication::new(now, settings.published, settings.publish_interval),
+            publication: Publication::new(
+                now,
+                settings.published,
+                settings.calendar,
+                settings.publish_interval,
+            ),
+            responding: Vec::new(),
             commands: Vec::new(),
         }
     }
@@ -213,7 +221,7 @@ impl Scheduler {
             Event::PartStatus(status) => self.part_status(status, now),
             Event::PartFailed { what } => self.stop(what, now),
             Event::OptedOut { host } => self.opted_out(&host, now),
-            Event::Withdrawn => self.publication.withdrawn(self.calendar, now),
+            Event::Withdrawn => self.publication.withdrawn(now),
             Event::PublishAsked(force) => {
                 let publication = self.publication.ask(force, now);
                 self.publish(publication);
@@ -221,8 +229,12 @@ impl Scheduler {
             Event::Published {
                 again,
                 has_pages,
+                has_names,
                 interval,
             } => {
+                if has_names {
+                    self.publication.listed();
+                }
                 let publication = self.publication.ended(again, has_pages, interval, now);
                 self.publish(publication);
             }

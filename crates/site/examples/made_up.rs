@@ -164,6 +164,7 @@ fn facts(rows: u64, days: u64) -> Facts {
         push: Push::Closed,
         reading: Reading::Instances,
         known,
+        progress: None,
         salt: Salt::from_random(u128::from(rows)),
         history,
         published: dump::PublishedSet::default(),

@@ -38,6 +38,9 @@ pub struct Facts {
     pub reading: Reading,
     /// Number of all known hosts by state.
     pub known: ByState,
+    /// What the first round of checks has done and has left, in a sentence. `None` if none is under
+    /// way.
+    pub progress: Option<String>,
     /// The salt of the answers' keys; different in each publication.
     pub salt: Salt,
     /// Daily counts, ascending by day.

@@ -36,7 +36,7 @@ pub(crate) fn unicode(host: &str) -> Option<String> {
 
 /// A number in groups of three digits with no-break spaces, `1 234 567`: readable in every
 /// language.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {

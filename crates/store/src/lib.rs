@@ -24,7 +24,7 @@ pub use db::reader::Reader;
 pub use files::backup::{Copied, Restored, backup, backup_into, restore};
 pub use files::instances_file::{InstanceRow, InstancesFile, VersionCount};
 pub use open::{Location, Store, open, open_read_only};
-pub use queries::counts::Counts;
+pub use queries::counts::{Counts, Unchecked};
 pub use queries::host::Stored;
 pub use queries::host_answers::{HostAnswer, KnownHost};
 pub use queries::listed::Listed;

@@ -69,6 +69,8 @@ statements! {
     dumps::RECORD => [],
     dumps::PRUNE => ["SEARCH dumps USING INTEGER PRIMARY KEY (rowid<?)"],
     dumps::LAST => ["SCAN dumps"] because "from the end, and the first row is the answer",
+    dumps::LAST_FULL => ["SCAN dumps"] because "from the end, over DUMPS_MAX rows",
+    dumps::FIRST => ["SCAN dumps"] because "over DUMPS_MAX rows",
     known::forgotten::KEY => ["SEARCH forgotten_key USING INTEGER PRIMARY KEY (rowid=?)"],
     known::forgotten::IS_FORGOTTEN => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
     known::forgotten::FORGET => [],
@@ -262,6 +264,7 @@ statements! {
     host::TARGET_IS_ALIVE => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     counts::COUNT_BY_STATE => ["SCAN hosts USING COVERING INDEX hosts_state"]
         because "a person asks, and metrics now and then; one small index from end to end",
+    counts::COUNT_UNCHECKED => ["SEARCH hosts USING INDEX hosts_state (state=?)", "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN"],
     counts::COUNT_IN_FLIGHT => ["SCAN hosts USING COVERING INDEX hosts_in_flight"] because "the index holds those in flight alone",
     counts::COUNT_OPTED_OUT => ["SEARCH hosts USING INDEX hosts_state (state=?)", "USE TEMP B-TREE FOR GROUP BY"]
         because "metrics now and then; who opted out is few, and the kinds are three",

@@ -303,9 +303,8 @@ impl Writer {
         self.call(recovery::try_write).await
     }
 
-    /// Stores that a dump of `names` names was published.
-    pub async fn record_dump(&self, at: Timestamp, names: u64) -> Result<(), StoreError> {
-        let dump = DumpRecord { at, names };
+    /// Stores that a dump was published.
+    pub async fn record_dump(&self, dump: DumpRecord) -> Result<(), StoreError> {
         self.call(move |c| dumps::record(c, dump)).await
     }
 }

@@ -68,7 +68,7 @@ impl Daemon {
         self.services
             .meters
             .dump(outcome.unwrap_or(Dumped::Published));
-        let (again, has_pages) = (again(&done), done.has_pages);
+        let (again, has_pages, has_names) = (again(&done), done.has_pages, done.has_names);
         let outcome = match done.names {
             Ok(names) => {
                 tracing::info!(names, "published");
@@ -88,6 +88,7 @@ impl Daemon {
         Event::Published {
             again,
             has_pages,
+            has_names,
             interval: self.ordinary_pause(),
         }
     }

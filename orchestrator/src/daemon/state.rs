@@ -75,5 +75,6 @@ pub(super) fn nothing_made(error: StoreError) -> Done {
     Done {
         names: Err(error.into()),
         has_pages: false,
+        has_names: false,
     }
 }

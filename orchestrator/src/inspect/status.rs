@@ -15,6 +15,7 @@ use store::{Reader, StoreError};
 
 use crate::daemon::LiveState;
 use crate::discover::lists::keep::pause_words;
+use crate::publish::progress;
 
 /// A part that does not answer within this time is unhealthy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -30,6 +31,8 @@ pub struct Status {
     /// Hosts that are due now.
     pub due: u64,
     pub in_flight: u64,
+    /// The first round of checks in a sentence, while it is under way.
+    pub progress: Option<String>,
     /// Groups over the threshold that no one has decided about.
     pub groups_held: u64,
     /// Hosts held back in these groups.
@@ -131,6 +134,7 @@ pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
         hidden: counts.hidden,
         due: reader.due(now)?,
         in_flight: counts.in_flight,
+        progress: progress::read(reader, &counts, now)?,
         groups_held: held.groups,
         hosts_held_back: held.hosts,
         groups_denied: held.denied,
@@ -252,6 +256,7 @@ mod tests {
             hidden: 0,
             due: 3,
             in_flight: 37,
+            progress: Some("1 of 3 known names checked".to_owned()),
             groups_held: 2,
             hosts_held_back: 300,
             groups_denied: 1,
@@ -295,6 +300,7 @@ mod tests {
 fedicensus 0.1.0, database in /data
 hosts      40: 40 alive; 0 hidden
 checks     3 due, 37 in flight
+progress   1 of 3 known names checked
 groups     2 held with 300 hosts held back, 1 denied
 peers      30 complete, 10 refused
 source     a-list: 3 names taken 1970-01-01T00:00:00Z; PAUSED since 1970-01-01T00:00:01Z: it held 30 names, and 3 at the reading before: \

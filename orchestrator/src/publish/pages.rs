@@ -23,7 +23,7 @@ use site::{Answer, Day, Facts, Found, Place, Salt, Site, SiteError, Why, Written
 use store::{DayCounts, HostAnswer, KnownHost, Reader, StoreError};
 use thiserror::Error;
 
-use super::{Imprint, Occasion, day, moment};
+use super::{Imprint, Occasion, day, moment, progress};
 
 /// The facts about the census for the pages.
 #[derive(Debug, Clone)]
@@ -90,6 +90,7 @@ fn facts(
 ) -> Result<Facts, StoreError> {
     let made = moment(now);
     let imprint = &about.imprint;
+    let counts = reader.counts()?;
     let mut days = reader.days(now)?;
     if let Some(today) = today {
         days = day::with(days, today);
@@ -107,7 +108,8 @@ fn facts(
         push: about.push,
         reading: about.reading,
         salt,
-        known: by_state(reader.counts()?.by_state),
+        progress: progress::read(reader, &counts, now)?,
+        known: by_state(counts.by_state),
         history: days.into_iter().filter_map(shown_day).collect(),
         published: dump::published_set(folder),
     })

@@ -9,7 +9,7 @@
 use ::publish::{Tree, TreeError};
 use scheduler::publication::Extent;
 use site::Salt;
-use store::{DayCounts, Reader, Writer};
+use store::{DayCounts, DumpRecord, Reader, Writer};
 use tokio::runtime::Handle;
 
 use super::pages::PagesError;
@@ -23,6 +23,8 @@ pub struct Done {
     pub names: Result<u64, PublishError>,
     /// Whether the pages belong to the published set.
     pub has_pages: bool,
+    /// Whether a list that names a host was made.
+    pub has_names: bool,
 }
 
 /// One dump with all its inputs.
@@ -56,6 +58,7 @@ impl Round<'_> {
         self.try_make(extent).unwrap_or_else(|error| Done {
             names: Err(error),
             has_pages: false,
+            has_names: false,
         })
     }
 
@@ -67,6 +70,7 @@ impl Round<'_> {
             return Ok(Done {
                 names: list.outcome,
                 has_pages: true,
+                has_names: false,
             });
         }
         let today = list.new.as_ref().and_then(|new| new.today.clone());
@@ -75,7 +79,7 @@ impl Round<'_> {
         if pages.is_err() {
             self.occasion.cancel.check()?;
             if !list.is_changed {
-                return Ok(done(list.outcome, pages.map(drop)));
+                return Ok(done(list.outcome, pages.map(drop), false));
             }
             self.keep_pages(&tree)?;
         }
@@ -87,11 +91,12 @@ impl Round<'_> {
             let site::Written { rows, answers } = written;
             tracing::info!(rows, answers, "pages published");
         }
+        let has_names = list.new.as_ref().is_some_and(|new| new.names > 0);
         let outcome = match list.new {
             Some(new) => self.record(new).and(list.outcome),
             None => list.outcome,
         };
-        Ok(done(outcome, pages.map(drop)))
+        Ok(done(outcome, pages.map(drop), has_names))
     }
 
     /// Writes or keeps the set.
@@ -107,11 +112,16 @@ impl Round<'_> {
             return Ok(former(Ok(names), false));
         }
         match self.publisher.write(tree, self.reader, self.occasion) {
-            Ok(Set::New { names, unsigned }) => Ok(List {
+            Ok(Set::New {
+                names,
+                is_full,
+                unsigned,
+            }) => Ok(List {
                 outcome: unsigned.map_or(Ok(names), |error| Err(PublishError::Unsigned(error))),
                 is_changed: true,
                 new: Some(New {
                     names,
+                    is_full,
                     today: self.today(tree),
                 }),
             }),
@@ -155,11 +165,14 @@ impl Round<'_> {
     }
 
     fn record(&self, new: New) -> Result<(), PublishError> {
+        let dump = DumpRecord {
+            at: self.occasion.now,
+            names: new.names,
+            is_full: new.is_full,
+        };
         Handle::current()
             .block_on(async {
-                self.writer
-                    .record_dump(self.occasion.now, new.names)
-                    .await?;
+                self.writer.record_dump(dump).await?;
                 match new.today {
                     Some(today) => self.writer.record_day(today).await,
                     None => Ok(()),
@@ -179,10 +192,11 @@ struct List {
 
 struct New {
     names: u64,
+    is_full: bool,
     today: Option<DayCounts>,
 }
 
-fn done(list: Result<u64, PublishError>, pages: Result<(), PagesError>) -> Done {
+fn done(list: Result<u64, PublishError>, pages: Result<(), PagesError>, has_names: bool) -> Done {
     let has_pages = pages.is_ok();
     let names = match (list, pages) {
         (Ok(_names), Err(error)) => Err(PublishError::Pages(error)),
@@ -192,5 +206,9 @@ fn done(list: Result<u64, PublishError>, pages: Result<(), PagesError>) -> Done 
         }
         (names, Ok(())) => names,
     };
-    Done { names, has_pages }
+    Done {
+        names,
+        has_pages,
+        has_names,
+    }
 }

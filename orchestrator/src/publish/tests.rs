@@ -9,11 +9,12 @@ use census::transition::transition;
 use protocol::Host;
 use protocol::{DeadReason, Instance, Private};
 use site::Salt;
-use store::{Store, Writer};
+use store::{DumpRecord, Store, Writer};
 
 use super::*;
 
 mod faults;
+mod full;
 mod pages;
 mod stops;
 
@@ -148,17 +149,27 @@ impl Stage {
             tree.publish()?;
         }
         match set {
-            Set::New { names, unsigned } => {
-                unsigned.map_or(Ok(names), |error| Err(PublishError::Unsigned(error)))
-            }
+            Set::New {
+                names, unsigned, ..
+            } => unsigned.map_or(Ok(names), |error| Err(PublishError::Unsigned(error))),
             Set::HeldBack { why, .. } => Err(why.into()),
         }
     }
 
     async fn publish(&self, force: Force) -> u64 {
         let names = self.publish_without("", force).unwrap();
-        self.writer.record_dump(NOW, names).await.unwrap();
+        self.record(names).await;
         names
+    }
+
+    /// Records a full list that was published.
+    async fn record(&self, names: u64) {
+        let dump = DumpRecord {
+            at: NOW,
+            names,
+            is_full: true,
+        };
+        self.writer.record_dump(dump).await.unwrap();
     }
 
     fn is_held_back(&self, deny: &str) {
@@ -383,7 +394,7 @@ async fn who_opts_out_after_dying_is_named_by_no_change_though_the_list_is_held_
         named.len() == 4,
         "the day's file, the feed, both packed: {named:?}"
     );
-    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.record(1000).await;
     stage.is_held_back("");
     assert_eq!(stage.naming("a"), named);
     stage.opt_out("a").await;
@@ -401,7 +412,7 @@ async fn who_opts_out_after_dying_is_named_by_no_change_though_the_list_is_held_
 async fn a_set_from_which_nobody_has_to_go_stays_as_it_is() {
     let stage = Stage::new("abcd").await;
     stage.publish(Force::No).await;
-    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.record(1000).await;
     let written = || std::fs::metadata(stage.published().join("data/index.json")).unwrap();
     let (before, files) = (written().modified().unwrap(), stage.files());
     stage.is_held_back("");
@@ -422,7 +433,7 @@ async fn the_rows_of_a_set_that_is_held_back_are_as_old_as_they_are() {
     };
     let read = "1970-01-01T00:16:40Z".to_owned();
     assert_eq!(times(), (read.clone(), read.clone()));
-    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.record(1000).await;
     for (hour, letter, made) in [(1, "a", "01:16:40"), (2, "b", "02:16:40")] {
         stage.opt_out(letter).await;
         let now = Timestamp(NOW.0 + hour * 60 * 60 * 1000);
@@ -450,7 +461,7 @@ async fn a_set_that_is_held_back_keeps_those_whom_the_census_knows_no_more() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();
     }
-    stage.writer.record_dump(NOW, 4).await.unwrap();
+    stage.record(4).await;
     stage.opt_out("d").await;
     stage.is_held_back("");
     stage.holds("abc");
@@ -464,7 +475,7 @@ async fn a_damaged_row_goes_and_the_others_stay() {
     let mut rows = std::fs::read(&path).unwrap();
     rows[0] = b'[';
     std::fs::write(&path, rows).unwrap();
-    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.record(1000).await;
     stage.is_held_back("");
     stage.holds("bcd");
 }

@@ -98,7 +98,7 @@ impl Census {
             peers_every: services.peers_every,
             calendar: services.calendar,
             published: Some(LastList {
-                names: u64::from(plan.hosts),
+                first: Some(Timestamp(0)),
                 at: Timestamp(0),
             }),
             publish_interval: services.calendar.dump_interval(services.random.jitter()),

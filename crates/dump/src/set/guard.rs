@@ -1,10 +1,11 @@
 //! The guard before publishing (invariant I11): if a list shrank too much, a fault on our side is
-//! more likely than a real change. It compares the sizes of the last dump and of the new one.
+//! more likely than a real change. It compares the new dump with the last full one: a dump that was
+//! made while a backlog of names was never checked says little about the next one's size.
 
 use thiserror::Error;
 
-/// A dump with less than this percentage of the last one's names is held back. On an ordinary day
-/// the list changes by less than one per cent.
+/// A dump with less than this percentage of the last full one's names is held back. On an ordinary
+/// day the list changes by less than one per cent.
 const PERCENT_MIN: u128 = 70;
 
 /// Whether an operator wants to publish the dump whatever its size.
@@ -18,15 +19,17 @@ pub enum Force {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[error(
-    "the new list has {names} names and the last one {previous}: less than {PERCENT_MIN} %, so it is held back and the last one stays; if this is right, run `fedicensus dump --force`"
+    "the new list has {names} names and the last full one {previous}: less than {PERCENT_MIN} %, so it is held back and the published one stays; if this is right, run `fedicensus dump --force`"
 )]
 pub struct HeldBack {
-    /// Names in the last dump.
+    /// Names in the last full dump.
     pub previous: u64,
     pub names: u64,
 }
 
-/// Checks the size of a dump of `names` names against the last one's, if there was one.
+/// Checks the size of a dump of `names` names against the last full one's. Without one there is
+/// nothing to compare with: a young list grows, and a responding host stays on it for a week of
+/// failures.
 ///
 /// # Errors
 /// Fails if it has less than 70 % of them and no operator forces it.

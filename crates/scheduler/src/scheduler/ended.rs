@@ -124,7 +124,10 @@ impl Scheduler {
         // At the earliest; an ordinary list is at most this old.
         let made = now.minus(self.publication.interval);
         if listing::withdraws(&verdict) && listing::may_be_on_list(&record, made, self.calendar) {
-            self.publication.withdrawn(self.calendar, now);
+            self.publication.withdrawn(now);
+        }
+        if self.publication.is_first_awaited() && matches!(verdict, Verdict::Alive(_)) {
+            self.responding.push(record.host.clone());
         }
         let commit = Command::CommitVerdict { record, verdict };
         self.commands.push(commit);

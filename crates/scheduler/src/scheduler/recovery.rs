@@ -49,8 +49,12 @@ impl Scheduler {
     }
 
     pub(super) fn written(&mut self, host: Host, outcome: WriteOutcome, now: Timestamp) {
+        let was_responding = self.responding.extract_if(.., |one| *one == host).count() > 0;
         match outcome {
             WriteOutcome::Verdict => {
+                if was_responding {
+                    self.publication.responded(now);
+                }
                 self.in_flight.remove(&host);
                 if let Some(lasted) = self.outage.works(now) {
                     self.report(Notice::OutageOver { lasted });

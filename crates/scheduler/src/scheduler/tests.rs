@@ -1,6 +1,7 @@
 //! The scheduler from its shell's point of view: events in, commands out.
 
 mod books;
+mod first_list;
 mod opt_outs;
 
 use std::hash::RandomState;
@@ -40,7 +41,7 @@ fn settings(canaries: Vec<Host>) -> Settings {
         peers_every: 3,
         calendar: Calendar::REAL,
         published: Some(LastList {
-            names: 9,
+            first: Some(Timestamp(0)),
             at: Timestamp(0),
         }),
         publish_interval: Duration::from_secs(6 * 3600),
@@ -72,6 +73,7 @@ impl Rig {
         rig.on(Event::Published {
             again: PublishAgain::Nothing,
             has_pages: true,
+            has_names: true,
             interval: Duration::from_secs(6 * 3600),
         });
         rig.on(Event::Demand {

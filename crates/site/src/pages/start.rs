@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::layout::Page;
+use super::layout::{Page, moment};
 use super::plots::{new_and_gone, softwares, states, total};
 use super::push::{self, Notified};
 use super::rows::{COLUMNS, row};
@@ -45,7 +45,8 @@ pub(crate) fn start(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> St
                     }
                     a href="/owners.html" { "owners can opt out" } "."
                 }
-                @if listed.rows == 0 { (first_checks(facts)) } @else { (counts(facts, listed, ranking)) }
+                @if listed.rows == 0 { (before_the_list(facts)) } @else { (counts(facts, listed, ranking)) }
+                (first_round(facts))
             }
             @if has_plots { div { (total(facts)) } }
         }
@@ -79,13 +80,26 @@ pub(crate) fn start(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> St
     .around(facts, &content)
 }
 
-/// The text before the first list exists.
-fn first_checks(facts: &Facts) -> Markup {
+/// The text before a list names an instance.
+fn before_the_list(facts: &Facts) -> Markup {
     let known = sum(facts.known.values());
     html! {
         div.notice {
-            p { strong { "The first checks are under way." } }
-            p { "This census knows " (grouped(known)) " hosts and has not published an instance yet. The list appears here with the next publication; load this page again in some minutes." }
+            @if known == 0 {
+                p { strong { "This census knows no servers yet." } }
+                p { "It begins when its operator names the first one." }
+            } @else {
+                p { strong { "No listed instance yet." } }
+                p { "This census knows " (grouped(known)) " hosts. The list appears here as soon as one of them has responded and may be listed." }
+            }
+        }
+    }
+}
+
+fn first_round(facts: &Facts) -> Markup {
+    html! {
+        @if let Some(progress) = &facts.progress {
+            p { "The first checks are under way. At " (moment(facts.made)) ": " (progress) "." }
         }
     }
 }

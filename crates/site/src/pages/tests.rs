@@ -68,6 +68,7 @@ fn facts(days: usize) -> Facts {
         push: Push::Open,
         reading: Reading::Instances,
         known: by_state(21_000),
+        progress: None,
         salt: Salt::from_random(days as u128),
         history,
         published: dump::PublishedSet::default(),
@@ -131,13 +132,35 @@ fn pages_that_are_newer_than_their_list_say_so() {
 }
 
 #[test]
+fn start_page_promises_a_list_only_if_a_name_is_known() {
+    let page = |known: ByState, progress: Option<&str>| {
+        let facts = Facts {
+            known,
+            progress: progress.map(str::to_owned),
+            ..facts(0)
+        };
+        read(written(facts, []).path(), "index.html")
+    };
+    let empty = page(ByState::new(), None);
+    assert!(empty.contains("knows no servers yet") && !empty.contains("The list appears"));
+    let seeds = [(StateName::Discovered, 5)].into();
+    let first = page(seeds, Some("0 of 5 known names checked"));
+    assert!(first.contains("The list appears here as soon as one of them has responded"));
+    assert!(first.contains("UTC</time>: 0 of 5 known names checked."));
+}
+
+#[test]
 fn pages_of_a_small_world() {
     let rows = [
         instance("a.example", "software0", "4.5.1"),
         instance("b.example", "software0", "4.5.0+glitch"),
         instance("c.example", "<b>\"Lemmy\" & co</b>", "0.19"),
     ];
-    let folder = written(facts(3), rows);
+    let facts = Facts {
+        progress: Some("3 of 5 known names checked; 1 held".to_owned()),
+        ..facts(3)
+    };
+    let folder = written(facts, rows);
     for page in [
         "index.html",
         "why.html",

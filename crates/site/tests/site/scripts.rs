@@ -179,6 +179,7 @@ fn facts() -> Facts {
         push: Push::Closed,
         reading: Reading::Instances,
         known: ByState::new(),
+        progress: None,
         salt: Salt::from_random(7),
         history: Vec::new(),
         published: dump::PublishedSet::default(),

@@ -13,6 +13,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../../migrations/0004_walks.sql")),
     M::up(include_str!("../../../../migrations/0005_no_wildcards.sql")),
     M::up(include_str!("../../../../migrations/0006_variant.sql")),
+    M::up(include_str!("../../../../migrations/0007_full_lists.sql")),
     M::up(include_str!("../../../../migrations/0008_hosters.sql")),
     M::up(include_str!("../../../../migrations/0009_young.sql")),
 ];

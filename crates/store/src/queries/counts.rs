@@ -18,6 +18,22 @@ pub struct Counts {
     pub hosts: u64,
 }
 
+/// Hosts that were never checked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unchecked {
+    pub hosts: u64,
+    /// Hosts held back in undecided groups.
+    pub held: u64,
+    /// Other hosts with each of the given notes.
+    pub noted: [u64; 4],
+}
+
+pub(crate) const COUNT_UNCHECKED: &str = "SELECT count(*), count(*) FILTER (WHERE is_held), \
+     count(*) FILTER (WHERE NOT is_held AND last_note = ?1), count(*) FILTER (WHERE NOT is_held AND last_note = ?2), \
+     count(*) FILTER (WHERE NOT is_held AND last_note = ?3), count(*) FILTER (WHERE NOT is_held AND last_note = ?4) \
+     FROM (SELECT last_note, held_back = 1 AND is_over = 1 AND decision = 'none' AS is_held \
+     FROM hosts LEFT JOIN groups ON groups.id = group_id WHERE state = 'discovered')";
+
 pub(crate) const COUNT_BY_STATE: &str =
     "SELECT state, count(*), sum(hidden) FROM hosts GROUP BY state";
 
@@ -50,6 +66,19 @@ impl Reader {
             }
         }
         Ok(counts)
+    }
+
+    /// Counts of hosts that were never checked. Reads each of their rows.
+    pub fn unchecked(&self, notes: [&str; 4]) -> Result<Unchecked, StoreError> {
+        let mut statement = self.connection().prepare_cached(COUNT_UNCHECKED)?;
+        Ok(statement.query_row(notes, |row| {
+            let at = |column: usize| row.get(column).map(unsigned);
+            Ok(Unchecked {
+                hosts: at(0)?,
+                held: at(1)?,
+                noted: [at(2)?, at(3)?, at(4)?, at(5)?],
+            })
+        })?)
     }
 
     /// Opted-out hosts by who opted them out. A party without opt-outs is missing.

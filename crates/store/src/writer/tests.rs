@@ -447,7 +447,7 @@ async fn opt_out_is_undone_only_by_the_one_who_made_it() {
         OptIn::Unknown
     );
     census.check("a", &alive()).await;
-    writer.record_dump(NOW, 1).await.unwrap();
+    writer.record_dump(dump(NOW, 1)).await.unwrap();
     let done = writer.opt_out(&a, Owner, NOW).await.unwrap();
     assert_eq!(done, OptOut::DoneListed, "the list may name it");
 }
@@ -495,17 +495,48 @@ async fn dumps_are_remembered() {
     let census = Census::new();
     let reader = census.store.reader().unwrap();
     assert_eq!(reader.last_dump().unwrap(), None);
-    census.writer.record_dump(NOW, 7).await.unwrap();
+    let empty = dump(NOW.minus(HOUR), 0);
+    for dump in [empty, dump(NOW, 7)] {
+        census.writer.record_dump(dump).await.unwrap();
+    }
     // The last one written counts, whatever its time.
     let earlier = NOW.minus(HOUR);
-    census.writer.record_dump(earlier, 8).await.unwrap();
-    assert_eq!(
-        reader.last_dump().unwrap(),
-        Some(DumpRecord {
-            at: earlier,
-            names: 8
-        })
-    );
+    let last = DumpRecord {
+        is_full: false,
+        ..dump(earlier, 8)
+    };
+    census.writer.record_dump(last).await.unwrap();
+    assert_eq!(reader.last_dump().unwrap(), Some(last));
+    assert_eq!(reader.last_full_dump().unwrap(), Some(7));
+    let first = [0, 1, 9].map(|names_min| reader.first_dump(names_min).unwrap());
+    assert_eq!(first, [Some(empty.at), Some(NOW), None]);
+}
+
+fn dump(at: Timestamp, names: u64) -> DumpRecord {
+    let is_full = true;
+    DumpRecord { at, names, is_full }
+}
+
+#[tokio::test]
+async fn hosts_never_checked_are_counted_by_what_they_wait_for() {
+    let census = Census::with(&["a", "b", "c", "d", "e", "f"]).await;
+    census.check("a", &dead()).await;
+    let prepare = "UPDATE hosts SET last_note = 'turn' WHERE name IN ('b.example', 'c.example'); \
+         UPDATE hosts SET last_note = 'family' WHERE name = 'd.example'; \
+         INSERT INTO groups (id, domain) VALUES (1, 'example'); \
+         UPDATE hosts SET group_id = 1 WHERE name IN ('a.example', 'b.example', 'e.example'); \
+         UPDATE groups SET is_over = 1; \
+         UPDATE hosts SET held_back = 1 WHERE group_id = 1";
+    census.sql(prepare).await;
+    let reader = census.store.reader().unwrap();
+    let counts = || {
+        let counts = reader.unchecked(["turn", "-", "-", "family"]).unwrap();
+        (counts.hosts, counts.held, counts.noted)
+    };
+    assert_eq!(counts(), (5, 2, [1, 0, 0, 1]));
+    let allow = "UPDATE groups SET decision = 'allow', reason = 'a hoster', decided_at = 1";
+    census.sql(allow).await;
+    assert_eq!(counts(), (5, 0, [2, 0, 0, 1]));
 }
 
 #[tokio::test]

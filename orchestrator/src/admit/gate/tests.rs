@@ -9,7 +9,7 @@ use admission::{HashKey, Limit, Limits, Reserved, Rules, Suffixes, TestDomain};
 use census::class::PerClass;
 use census::time::Calendar;
 use census::transition::transition;
-use store::Store;
+use store::{DumpRecord, Store};
 use tempfile::TempDir;
 
 use super::*;
@@ -313,7 +313,12 @@ async fn only_the_operators_lists_are_taken_whole_and_only_in_youth() {
     rig.named_as(&named[..1], "seed.net", Origin::Operators, NOW)
         .await;
     assert_eq!(rig.known().len(), 6, "no list was published yet");
-    writer.record_dump(NOW, 1).await.unwrap();
+    let dump = DumpRecord {
+        at: NOW,
+        names: 1,
+        is_full: false,
+    };
+    writer.record_dump(dump).await.unwrap();
     rig.gate.grow_older(day).await.unwrap();
     let rig = rig.restarted().await;
     rig.named_as(&named, "seed.net", Origin::Operators, NOW)

@@ -65,8 +65,9 @@ impl Status {
             plain("fedicensus", program),
             plain("hosts", hosts),
             plain("checks", checks),
-            plain("groups", groups),
         ];
+        lines.extend(self.progress.clone().map(|text| plain("progress", text)));
+        lines.push(plain("groups", groups));
         for (label, outcomes) in [("peers", &self.peers_lists), ("walks", &self.walks)] {
             if !outcomes.is_empty() {
                 lines.push(plain(label, counted(outcomes)));

@@ -216,7 +216,7 @@ async fn pages_of_a_set_that_is_held_back_let_go_of_who_hides_and_of_a_denied_gr
     let hides = kit::alive_with(Private::Yes);
     stage.judge("a", &hides).await;
     stage.lists("bcd");
-    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.record(1000).await;
     stage.round("", Force::No).unwrap_err();
     stage.shows("bcd");
     let hidden = ("withheld".to_owned(), "withheld".to_owned(), false);
@@ -253,7 +253,7 @@ async fn an_answer_tells_who_stands_on_an_older_list_and_who_is_not_on_it_yet() 
         .await
         .unwrap();
     stage.find(Private::No).await;
-    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.record(1000).await;
     stage.round("", Force::No).unwrap_err();
     stage.shows("abcd");
     let answer = |state: &str, why: &str, listed| (state.to_owned(), why.to_owned(), listed);
@@ -278,7 +278,7 @@ async fn who_stands_on_the_list_and_is_not_known_any_more_has_an_answer_too() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, bytes).unwrap();
     }
-    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.record(1000).await;
     stage.round("", Force::No).unwrap_err();
     stage.shows("ab");
     let leaves = ("alive".to_owned(), "leaves_next".to_owned(), true);
@@ -302,7 +302,7 @@ async fn what_is_tried_again_makes_no_more_anew_than_it_must() {
         done.has_pages && written("data/index.json") == set && written("why/index.json") != pages
     );
 
-    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.record(1000).await;
     let former = both();
     let done = stage.make("", Force::No, Extent::ListFirst);
     assert!(matches!(done.names, Err(PublishError::HeldBack(_))));

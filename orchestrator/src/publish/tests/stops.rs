@@ -79,7 +79,7 @@ async fn a_list_is_stopped_at_any_row_or_change_or_file_and_the_one_before_stays
 async fn a_list_that_is_held_back_is_stopped_at_any_look_and_is_then_as_it_was() {
     let mut stage = Stage::new("abcd").await;
     stage.publish(Force::No).await;
-    stage.writer.record_dump(NOW, 1000).await.unwrap();
+    stage.record(1000).await;
     let held = |stage: &Stage| held_back(stage.publish_without("", Force::No));
     let unchanged = stage.stopped_at_each_look(held);
     stage.opt_out("a").await;

@@ -337,7 +337,12 @@ async fn what_the_database_knows_is_told() {
     let owner = census::state::OptedOutBy::Owner;
     writer.opt_out(&hosts[0], owner, now).await.unwrap();
     let dumped_at = Timestamp(1_700_000_000_000);
-    writer.record_dump(dumped_at, 12).await.unwrap();
+    let dump = store::DumpRecord {
+        at: dumped_at,
+        names: 12,
+        is_full: true,
+    };
+    writer.record_dump(dump).await.unwrap();
     rig.says(&[
         "fedicensus_hosts{state=\"discovered\"} 2",
         "fedicensus_hosts{state=\"opted_out\"} 1",

@@ -66,6 +66,7 @@ impl Census {
                 self.events.push_back(Event::Published {
                     again: PublishAgain::Nothing,
                     has_pages: true,
+                    has_names: true,
                     interval,
                 });
             }

@@ -21,6 +21,7 @@ use scheduler::publication::PublishAgain;
 use scheduler::slots::SLOT_WAIT_MAX;
 use scheduler::slots::concurrency::Bounds;
 use scheduler::{Event, LastList, Scheduler, Settings};
+use store::DumpRecord;
 
 use super::course::Check;
 use super::known::KnownWorld;
@@ -81,6 +82,8 @@ pub(super) struct Shell {
     pub(super) dns_failures: HashMap<usize, u32>,
     /// Peers lists that were read and wait for the gate.
     pub(super) lists: Vec<(Host, usize)>,
+    /// Whether the list in progress, or the last one, names a host.
+    last_has_names: bool,
     happenings: BTreeMap<(Timestamp, u64), Happening>,
     caused: u64,
     commits: Vec<(Box<Record>, Verdict)>,
@@ -110,6 +113,7 @@ impl Shell {
             events: VecDeque::new(),
             dns_failures: HashMap::new(),
             lists: Vec::new(),
+            last_has_names: false,
             happenings: BTreeMap::new(),
             caused: 0,
             commits: Vec::new(),
@@ -184,10 +188,9 @@ impl Shell {
             "{recovered} hosts were in flight on disk and {in_flight} in memory"
         );
         self.tally.killed(recovered);
-        let last = self.stage.reader.last_dump()?.map(|dump| LastList {
-            names: dump.names,
-            at: dump.at,
-        });
+        let first = self.stage.reader.first_dump(1)?;
+        let last = self.stage.reader.last_dump()?;
+        let last = last.map(|DumpRecord { at, .. }| LastList { first, at });
         let settings = settings(&self.plan, &self.world, &self.stage, last);
         self.scheduler = Scheduler::new(settings, self.now);
         self.pace = Pace::new(Paces::default(), 1);
@@ -335,7 +338,13 @@ impl Shell {
             anyhow::Ok(())
         })?;
         let writer = &self.stage.services.writer;
-        writer.record_dump(self.now, names).await?;
+        let dump = DumpRecord {
+            at: self.now,
+            names,
+            is_full: false,
+        };
+        writer.record_dump(dump).await?;
+        self.last_has_names = names > 0;
         self.tally.published(names, self.now);
         self.at(self.now.plus(LIST), Happening::ListMade);
         Ok(())
@@ -347,6 +356,7 @@ impl Shell {
         self.events.push_back(Event::Published {
             again: PublishAgain::Nothing,
             has_pages: true,
+            has_names: self.last_has_names,
             interval,
         });
     }

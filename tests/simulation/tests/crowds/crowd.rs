@@ -152,7 +152,7 @@ impl Crowd {
             peers_every: 3,
             calendar: Calendar::REAL,
             published: Some(LastList {
-                names: 1,
+                first: Some(Timestamp(0)),
                 at: Timestamp(0),
             }),
             publish_interval: Duration::from_secs(6 * 3600),
@@ -299,6 +299,7 @@ impl Crowd {
             Command::Publish { .. } => self.on(Event::Published {
                 again: PublishAgain::Nothing,
                 has_pages: true,
+                has_names: true,
                 interval: Duration::from_secs(6 * 3600),
             }),
             // There are no canaries, readings or opt-outs, and the log is not used.

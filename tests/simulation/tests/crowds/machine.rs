@@ -78,7 +78,7 @@ impl Machine {
             peers_every: 3,
             calendar: Calendar::REAL,
             published: Some(LastList {
-                names: 1,
+                first: Some(Timestamp(0)),
                 at: Timestamp(0),
             }),
             publish_interval: Duration::from_secs(6 * 3600),
@@ -262,6 +262,7 @@ fn published() -> Event {
     Event::Published {
         again: PublishAgain::Nothing,
         has_pages: true,
+        has_names: true,
         interval: Duration::from_secs(6 * 3600),
     }
 }
