@@ -27,8 +27,8 @@ impl Which {
     }
 }
 
-/// The ordinary interval of a host in this state, after its first check or a later one. `None` if it
-/// is never checked.
+/// The ordinary interval of a host in this state, after its first check or a later one. `None` if
+/// it is never checked.
 pub fn ordinary_interval(
     state: &State,
     doublings: u8,

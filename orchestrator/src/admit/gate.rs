@@ -43,6 +43,7 @@ use self::novelty::Novelty;
 use self::state::{BATCH_MAX, GateState, LONG_BATCH_MAX};
 use crate::admit::policy::{Files, TermsError};
 
+pub use self::state::Origin;
 pub use self::submitted::Submitted;
 pub use self::view::{GateView, TEST_DOMAIN_WARNING, why_it_waits};
 
@@ -88,14 +89,6 @@ struct Shared {
     held: RwLock<Arc<HeldGroups>>,
     /// Signals that rules, lists or suffixes were reloaded.
     reloaded: Notify,
-}
-
-/// Whose names these are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    Stranger,
-    /// A seed or a public list, both named by the operator.
-    Operators,
 }
 
 impl NameGate {

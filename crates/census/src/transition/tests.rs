@@ -471,23 +471,6 @@ fn who_refuses_for_14_days_without_having_lived_is_dead() {
     );
 }
 
-/// Hosts that were all checked for the first time within hours would all be due at once again.
-#[test]
-fn a_first_verdict_of_any_kind_is_followed_by_20_to_49_hours() {
-    let first = Record {
-        last_checked: None,
-        ..never_lived()
-    };
-    for verdict in [alive(), refused(None), dead()] {
-        let next = run(&first, &verdict).record;
-        assert_eq!(
-            next.due,
-            Some(NOW.plus(REAL.second_check(JITTER))),
-            "{verdict:?}"
-        );
-    }
-}
-
 #[test]
 fn retry_after_is_kept_to_for_a_day_more_than_the_interval() {
     let check = |state: &str, retry_after_s, expect: Duration| {

@@ -12,8 +12,8 @@ use protocol::Host;
 /// interval. A host may be a canary every minute, and its list of peers is long.
 const PEERS_EVERY: Duration = Duration::from_secs(27 * 3600);
 
-/// Most checks of a canary a day, also while hosts fail for hours and none responds: at one a minute
-/// four canaries last for three hours.
+/// Most checks of a canary a day, also while hosts fail for hours and none responds: at one a
+/// minute four canaries last for three hours.
 const CHECKS_MAX: usize = 48;
 
 const DAY: Duration = Duration::from_hours(24);

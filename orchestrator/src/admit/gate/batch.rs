@@ -16,8 +16,8 @@ use census::time::Timestamp;
 use protocol::Host;
 use store::{Admission, Candidate, StoreError, Writer};
 
-use super::state::{GateState, LONG_BATCH_MAX, YOUNG_NAMES_MAX, seconds};
-use super::{Origin, line};
+use super::line;
+use super::state::{GateState, LONG_BATCH_MAX, Origin, YOUNG_NAMES_MAX, seconds};
 
 /// Most changes to waiting names in one transaction: each name of a batch may replace another, and
 /// as many may expire.

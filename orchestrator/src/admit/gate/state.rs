@@ -12,9 +12,17 @@ pub(super) const BATCH_MAX: usize = 500;
 /// less each name writes. `bench/RESULTS.md` has the figures.
 pub(super) const LONG_BATCH_MAX: usize = 2000;
 
-/// Most names that a census knows while it takes its seeds' lists whole: twice as many as the largest
-/// list had, and as many as one list may have.
+/// Most names that a census knows while it takes its seeds' lists whole: twice as many as the
+/// largest list had, and as many as one list may have.
 pub(super) const YOUNG_NAMES_MAX: usize = 250_000;
+
+/// Whose names these are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    Stranger,
+    /// A seed or a public list, both named by the operator.
+    Operators,
+}
 
 /// Counters and waiting names. They equal those on disk, except for what is marked as unwritten.
 #[derive(Debug)]

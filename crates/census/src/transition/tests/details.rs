@@ -236,3 +236,20 @@ proptest! {
         prop_assert!(!reason.contains(char::is_control));
     }
 }
+
+/// Hosts that were all checked for the first time within hours would all be due at once again.
+#[test]
+fn a_first_verdict_of_any_kind_is_followed_by_20_to_49_hours() {
+    let first = Record {
+        last_checked: None,
+        ..never_lived()
+    };
+    for verdict in [alive(), refused(None), dead()] {
+        let next = run(&first, &verdict).record;
+        assert_eq!(
+            next.due,
+            Some(NOW.plus(REAL.second_check(JITTER))),
+            "{verdict:?}"
+        );
+    }
+}
