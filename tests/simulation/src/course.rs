@@ -60,7 +60,7 @@ pub(crate) fn now_of(name: Name, truth: &Truth) -> Now {
         Name::Host(number) => truth
             .being(number)
             .map_or(Now::Dead(How::NoName), |being| being.now),
-        Name::Farm(_) => Now::Up,
+        Name::Farm(..) => Now::Up,
         Name::Apart(_) => Now::Dead(How::NoName),
     }
 }
@@ -156,7 +156,7 @@ mod tests {
         let world = crate::world::World::named("all-living").unwrap();
         let truth = Truth::new(world, 1, 1, start);
         assert_eq!(course_of(Name::Host(0), &truth), Course::Container);
-        assert_eq!(course_of(Name::Farm(0), &truth), Course::Container);
+        assert_eq!(course_of(Name::Farm(0, 0), &truth), Course::Container);
         let not_there = Course::Closed(How::NoName);
         assert_eq!(course_of(Name::Apart(0), &truth), not_there);
     }

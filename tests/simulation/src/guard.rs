@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use census::group::PLACES_MAX;
 use census::state::{OptedOutBy, State};
 use census::time::{Calendar, Jitter, Timestamp};
 use protocol::Host;
@@ -14,6 +15,10 @@ use thiserror::Error;
 
 /// Most listed hosts of one registered domain without a decision: the daemon's default threshold.
 pub const GROUP_THRESHOLD: u32 = 10;
+
+/// No evidence frees a host sooner: a source has to be listed for two weeks, and then name it for
+/// one.
+const NO_EVIDENCE_BEFORE: Duration = Duration::from_secs(20 * 24 * 3600);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Rule {
@@ -149,7 +154,12 @@ impl Guard {
 
     /// Checks the number of listed hosts of a group without a decision.
     pub(crate) fn group(&self, domain: &str, listed: u32) -> Result<(), Broken> {
-        self.hold(listed <= GROUP_THRESHOLD, Rule::ListedThoughHeld, || {
+        let most = if self.elapsed() < NO_EVIDENCE_BEFORE {
+            GROUP_THRESHOLD
+        } else {
+            PLACES_MAX
+        };
+        self.hold(listed <= most, Rule::ListedThoughHeld, || {
             format!("one of {listed} below {domain}")
         })
     }
@@ -302,9 +312,13 @@ mod tests {
 
     #[test]
     fn no_more_of_a_group_are_listed_than_its_threshold() {
-        let guard = guard();
+        let mut guard = guard();
         guard.group("farm.example", GROUP_THRESHOLD).unwrap();
         let over = guard.group("farm.example", GROUP_THRESHOLD + 1);
+        assert_eq!(rule(over), Rule::ListedThoughHeld);
+        guard.step(START.plus(HOUR * 24 * 20));
+        guard.group("farm.example", PLACES_MAX).unwrap();
+        let over = guard.group("farm.example", PLACES_MAX + 1);
         assert_eq!(rule(over), Rule::ListedThoughHeld);
     }
 

@@ -209,6 +209,10 @@ impl Report {
                 "of them, invented names",
                 ends(|sample| u64::from(sample.invented)),
             ),
+            (
+                "checks of invented names",
+                percent(counts.invented as f64 / counts.checks.max(1) as f64),
+            ),
             ("rows", ends(|sample| sample.rows)),
             (
                 "hosts that there were, forgotten, waiting in the end",

@@ -54,14 +54,16 @@ pub struct Life {
     pub long_for: Duration,
 }
 
-/// Servers that list invented names once a day. Every other server lists names below one domain,
-/// all of which respond. The rest list nonexistent names, each in its own domain.
+/// Servers that list invented names once a day. Every other server lists names below the farm's
+/// domains, the same as the other such servers; all of them respond. The rest list nonexistent names, each in its own domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flood {
     pub from_day: u32,
     pub days: u32,
     pub servers: u32,
     pub names: u64,
+    /// Registered domains of the farm.
+    pub domains: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +109,16 @@ const DEFAULT: World = World {
     capacity: Capacity::Ample,
 };
 
-pub const WORLDS: [World; 5] = [
+/// Two servers of different domains name all hosts of one farm from the second day on.
+const FARM: Flood = Flood {
+    from_day: 2,
+    days: u32::MAX,
+    servers: 3,
+    names: 2000,
+    domains: 1,
+};
+
+pub const WORLDS: [World; 7] = [
     DEFAULT,
     World {
         name: "all-living",
@@ -129,6 +140,23 @@ pub const WORLDS: [World; 5] = [
             days: 28,
             servers: 4,
             names: 2000,
+            domains: 1,
+        }),
+        ..DEFAULT
+    },
+    World {
+        name: "farm",
+        about: "the default world, and servers that list a farm in one domain for ever",
+        flood: Some(FARM),
+        ..DEFAULT
+    },
+    World {
+        name: "farms",
+        about: "the default world, and servers that list a farm in a thousand domains for ever",
+        flood: Some(Flood {
+            names: 50_000,
+            domains: 1000,
+            ..FARM
         }),
         ..DEFAULT
     },

@@ -40,7 +40,7 @@ impl Census {
                 self.waiting.remove(&number);
                 self.measure.taken(number, &taken.record, &self.truth);
             }
-            Name::Farm(_) | Name::Apart(_) => self.measure.counts.invented += 1,
+            Name::Farm(..) | Name::Apart(_) => self.measure.counts.invented += 1,
         }
         Ok(Taken {
             record: Box::new(taken.record),

@@ -1,5 +1,6 @@
 //! Hourly work and work with each list: the gate, groups, floods; the list, and its quality.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use census::time::Timestamp;
@@ -9,7 +10,7 @@ use scheduler::Event;
 use super::Census;
 use crate::measure::OnList;
 use crate::plan::{Failure, Sabotage};
-use crate::world::names::{FARM, Name};
+use crate::world::names::{Name, farm};
 
 /// Random hosts that are looked up in the store with each list, to see whether they still exist.
 const LOOKED_FOR: u32 = 20;
@@ -25,6 +26,7 @@ impl Census {
     pub(super) async fn round(&mut self, now: Timestamp) -> Result<(), Failure> {
         self.flood(now).await?;
         let services = self.stage.services.clone();
+        services.gate.refresh_held().await?;
         services.gate.try_waiting(now).await?;
         self.stage.group().await.map_err(Failure::Other)?;
         for number in std::mem::take(&mut self.waiting) {
@@ -47,11 +49,12 @@ impl Census {
         }
         for server in (0..flood.servers).filter(|server| u64::from(server % HOURS) == hours % 24) {
             let by = Name::Host(server).host()?;
-            let first = u64::from(server) * flood.names;
+            // The farm's servers are in league: all name the same hosts.
+            let first = u64::from(server % 2) * u64::from(server) * flood.names;
             let numbers: Vec<u64> = (first..first + flood.names).collect();
             for chunk in numbers.chunks(TOGETHER) {
                 let invented = chunk.iter().map(|number| match server % 2 {
-                    0 => Name::Farm(*number).host(),
+                    0 => Name::Farm(*number, domain_of(*number, flood.domains)).host(),
                     _ => Name::Apart(*number).host(),
                 });
                 let hosts = invented.collect::<Result<Vec<_>, _>>()?;
@@ -75,7 +78,7 @@ impl Census {
             rows.push((Name::of(row.host), row.last_alive));
             Ok::<(), Failure>(())
         })?;
-        let (mut list, mut farm) = (OnList::default(), 0);
+        let (mut list, mut farms) = (OnList::default(), HashMap::<u32, u32>::new());
         for (name, last_alive) in rows {
             let name = name.ok_or_else(|| Failure::Stranger("a listed host".to_owned()))?;
             let seen = match name {
@@ -83,8 +86,8 @@ impl Census {
                     list.rightly += u32::from(self.truth.belongs(number));
                     self.measure.seen(number)
                 }
-                Name::Farm(_) => {
-                    farm += 1;
+                Name::Farm(_, domain) => {
+                    *farms.entry(domain).or_default() += 1;
                     list.invented += 1;
                     None
                 }
@@ -96,7 +99,9 @@ impl Census {
             list.listed += 1;
             self.guard.listed(name.host()?.as_str(), last_alive, seen)?;
         }
-        self.guard.group(FARM, farm)?;
+        for (domain, listed) in farms {
+            self.guard.group(&farm(domain), listed)?;
+        }
         self.look_for_the_lost()?;
         let counts = self.stage.reader.counts()?;
         let forgotten = self.measure.counts.forgotten;
@@ -124,4 +129,10 @@ impl Census {
         }
         Ok(())
     }
+}
+
+/// Which of a farm's registered domains a name is below.
+fn domain_of(number: u64, domains: u32) -> u32 {
+    let domain = number.checked_rem(u64::from(domains)).unwrap_or(0);
+    u32::try_from(domain).unwrap_or(0)
 }
