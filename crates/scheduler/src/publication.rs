@@ -273,16 +273,18 @@ impl Publication {
         Some(self.begin(Extent::Full, force, now))
     }
 
-    /// The pause after a list that begins now.
+    /// The pause after a list that begins now. A list that begins shortly before the next one of
+    /// the sequence replaces it.
     fn pause(&mut self, now: Timestamp) -> Duration {
         let Growth::Since(first) = self.growth else {
             return self.interval;
         };
         let age = now.since(first);
+        let soon = age.saturating_add(self.calendar.shortened(FIRST_PAUSE) / 2);
         let mut next = Duration::ZERO;
         for pause in GROWTH_PAUSES {
             next = next.saturating_add(self.calendar.shortened(pause));
-            if next > age {
+            if next > soon {
                 return next.saturating_sub(age).min(self.interval);
             }
         }
@@ -382,6 +384,8 @@ mod tests {
     #[test]
     fn growing_pauses_are_divided_in_the_lab() {
         let mut lab = starts(minutes(0), Some(minutes(0)));
+        let near = lab.pause(minutes(1).minus(Duration::from_secs(1)));
+        assert_eq!(near, Duration::from_secs(121), "it replaces the next one");
         lab.calendar.divisor = 60;
         assert_eq!(lab.pause(minutes(0)), Duration::from_secs(1));
     }
