@@ -16,9 +16,9 @@ use thiserror::Error;
 /// Most listed hosts of one registered domain without a decision: the daemon's default threshold.
 pub const GROUP_THRESHOLD: u32 = 10;
 
-/// No evidence frees a host sooner: a source has to be listed for two weeks, and then name it for
-/// one.
-const NO_EVIDENCE_BEFORE: Duration = Duration::from_secs(20 * 24 * 3600);
+/// No evidence frees a host sooner: sources that were listed at the start have to name it for a
+/// week.
+const NO_EVIDENCE_BEFORE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Rule {
@@ -316,7 +316,7 @@ mod tests {
         guard.group("farm.example", GROUP_THRESHOLD).unwrap();
         let over = guard.group("farm.example", GROUP_THRESHOLD + 1);
         assert_eq!(rule(over), Rule::ListedThoughHeld);
-        guard.step(START.plus(HOUR * 24 * 20));
+        guard.step(START.plus(HOUR * 24 * 7));
         guard.group("farm.example", PLACES_MAX).unwrap();
         let over = guard.group("farm.example", PLACES_MAX + 1);
         assert_eq!(rule(over), Rule::ListedThoughHeld);
