@@ -37,6 +37,6 @@ BEGIN
     DELETE FROM namings WHERE host_id = NEW.id;
 END;
 
--- Starts of other hosts that held-back hosts have not used yet (census::group). A new census may
--- check twenty of them at first.
-ALTER TABLE grouping ADD COLUMN held_credit INTEGER NOT NULL DEFAULT 180 CHECK (held_credit >= 0);
+-- Starts of other hosts that held groups have not used yet, or overdrew (census::group). A new
+-- census may check twenty held-back hosts at first.
+ALTER TABLE grouping ADD COLUMN held_credit INTEGER NOT NULL DEFAULT 180;

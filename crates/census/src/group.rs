@@ -19,8 +19,9 @@ use crate::time::{Calendar, Jitter, Timestamp};
 /// adds.
 pub const HELD_A_DAY: u32 = 20;
 
-/// Starts of other checks for each check of a held-back host: all held groups together get a tenth.
-pub const OTHERS_PER_HELD: u32 = 9;
+/// Starts of other checks for each check of a held group's host: all held groups together get a
+/// tenth. Hosts with a place are never put off, but leave less of it to held-back ones.
+pub const OTHERS_PER_HELD: i32 = 9;
 
 /// Independent sources that must have named a held-back host: one could be its own.
 pub const SOURCES_MIN: u32 = 2;

@@ -260,7 +260,8 @@ pub(crate) fn of_row(connection: &Connection, id: i64) -> Result<Option<StoredGr
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
     Ordinary,
-    /// It counts for all held groups.
+    /// Its group is held. It counts for all such groups, also if the host has a place: otherwise
+    /// those that evidence freed would add to the tenth.
     OfHeld,
 }
 
@@ -285,9 +286,14 @@ pub(crate) fn start(
     let Some(group) = found else {
         return Ok(Some(Start::Ordinary));
     };
+    let ordinary = if group.is_held() {
+        Start::OfHeld
+    } else {
+        Start::Ordinary
+    };
     let is_held = group.is_held() && row.place == Place::HeldBack;
-    if is_held && evidence::free(connection, row, now, calendar)? {
-        return Ok(Some(Start::Ordinary));
+    if is_held && has_room && evidence::free(connection, row, now, calendar)? {
+        return Ok(Some(ordinary));
     }
     let turn = match group.turn(&row.record, row.place, now, jitter, calendar) {
         Turn::Counted { .. } if is_held && !has_room => Turn::PutOff {
@@ -296,16 +302,12 @@ pub(crate) fn start(
         turn @ (Turn::Ordinary | Turn::Counted { .. } | Turn::PutOff { .. }) => turn,
     };
     match turn {
-        Turn::Ordinary => Ok(Some(Start::Ordinary)),
+        Turn::Ordinary => Ok(Some(ordinary)),
         Turn::Counted { since, asked } => {
             connection
                 .prepare_cached(COUNT)?
                 .execute(params![id, since.0, asked])?;
-            Ok(Some(if is_held {
-                Start::OfHeld
-            } else {
-                Start::Ordinary
-            }))
+            Ok(Some(ordinary))
         }
         Turn::PutOff { until } => {
             connection

@@ -225,7 +225,13 @@ async fn evidence_frees_two_hundred_hosts_and_a_decision_wins() {
     }
     let later = NOW.plus(REAL.named_at_least());
     census.make_due(2, later).await;
-    census.check_due(later, 300).await;
+    for _ in 0..12 {
+        census
+            .write("UPDATE hosts SET due = 1, in_flight = 0 WHERE held_back = 1")
+            .await;
+        census.write("UPDATE grouping SET held_credit = 180").await;
+        census.check_due(later, 300).await;
+    }
     assert_eq!(census.farm().held_back, 30);
     census.decide(Decision::Deny, later).await;
     let names = census.listed(later);
@@ -262,6 +268,31 @@ async fn held_groups_get_a_tenth_of_the_starts() {
     }
     assert_eq!(others, 90);
     assert!((8..=10).contains(&held), "{held}");
+}
+
+/// Otherwise a thousand farms, each with two hundred freed hosts, would be most of the checks.
+#[tokio::test]
+async fn hosts_with_a_place_use_up_the_tenth_of_held_groups() {
+    let census = Census::new();
+    census.add(farm(0..10), NOW).await;
+    assert_eq!(census.check_due(NOW, 10).await.len(), 10);
+    census.add(farm(10..60), NOW).await;
+    let others = (0..80).map(|n| host(&format!("o{n}.net")));
+    census.add(others.collect(), NOW).await;
+    census.write("UPDATE grouping SET held_credit = 0").await;
+    let mut with_a_place = 0;
+    for _ in 0..5 {
+        census
+            .write("UPDATE hosts SET due = 1, last_checked = NULL WHERE in_flight = 0")
+            .await;
+        for name in census.check_due(NOW, 140).await {
+            let number = name.strip_suffix(".farm.example");
+            let number = number.map(|label| label[1..].parse::<u32>().unwrap());
+            assert!(number.is_none_or(|number| number < 10), "{name}");
+            with_a_place += u32::from(number.is_some());
+        }
+    }
+    assert_eq!(with_a_place, 50, "they are never put off");
 }
 
 #[tokio::test] // S68

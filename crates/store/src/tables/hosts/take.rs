@@ -23,9 +23,11 @@ pub(crate) const TAKE_MAX: u32 = 1000;
 /// Hosts read in a further look, after hosts of the first look were postponed.
 const PORTION_AGAIN: u32 = 250;
 
-/// Most starts of other hosts that held-back hosts may still use: one group's checks of a day, so
-/// that a quiet week does not end in a burst.
-const CREDIT_MAX: u32 = HELD_A_DAY * OTHERS_PER_HELD;
+/// Most starts of other hosts that held groups may still use: one group's checks of a day, so that a
+/// quiet week does not end in a burst. Their hosts with a place are never put off and may overdraw
+/// it, by a few days' checks at most.
+const CREDIT_MAX: i32 = HELD_A_DAY.cast_signed() * OTHERS_PER_HELD;
+const CREDIT_MIN: i32 = -100 * CREDIT_MAX;
 
 /// A host that is in flight from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +126,7 @@ struct Taking<'c, J: Iterator> {
     /// Hosts that may still be examined.
     left: u32,
     /// Starts of other hosts that held-back hosts have not used yet.
-    credit: u32,
+    credit: i32,
 }
 
 impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
@@ -182,7 +184,10 @@ impl<J: Iterator<Item = Jitter>> Taking<'_, J> {
             Some(Start::Ordinary) => {
                 self.credit = self.credit.saturating_add(1).min(CREDIT_MAX);
             }
-            Some(Start::OfHeld) => self.credit = self.credit.saturating_sub(OTHERS_PER_HELD),
+            Some(Start::OfHeld) => {
+                let left = self.credit.saturating_sub(OTHERS_PER_HELD);
+                self.credit = left.max(CREDIT_MIN);
+            }
         }
         self.jitters.next();
         self.taken
