@@ -64,6 +64,8 @@ pub struct Flood {
     pub names: u64,
     /// Registered domains of the farm.
     pub domains: u32,
+    /// Whether no server lists names that don't exist.
+    pub farm_only: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +118,7 @@ const FARM: Flood = Flood {
     servers: 3,
     names: 2000,
     domains: 1,
+    farm_only: true,
 };
 
 pub const WORLDS: [World; 7] = [
@@ -141,6 +144,7 @@ pub const WORLDS: [World; 7] = [
             servers: 4,
             names: 2000,
             domains: 1,
+            farm_only: false,
         }),
         ..DEFAULT
     },

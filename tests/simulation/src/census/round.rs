@@ -49,6 +49,9 @@ impl Census {
         }
         for server in (0..flood.servers).filter(|server| u64::from(server % HOURS) == hours % 24) {
             let by = Name::Host(server).host()?;
+            if flood.farm_only && server % 2 == 1 {
+                continue;
+            }
             // The farm's servers are in league: all name the same hosts.
             let first = u64::from(server % 2) * u64::from(server) * flood.names;
             let numbers: Vec<u64> = (first..first + flood.names).collect();
