@@ -115,11 +115,11 @@ fn every_living_host_is_seen_within_its_day_as_long_as_capacity_suffices() {
     for name in ["default", "all-living"] {
         let report = simulate(&Plan::new(world(name), 200, 15, SEED));
         println!("{}", report.table());
-        // 29 h and the largest jitter. A deferred host is checked again within an hour.
-        let most = Duration::from_secs(32 * 3600);
+        // 49 h until a new host's second check. A deferred host is checked again within an hour.
+        let most = Duration::from_secs(50 * 3600);
         assert!(report.longest <= most, "{name}: {:?}", report.longest);
-        let seen = report.coverage(|sample: &Sample| sample.within_two_days);
-        assert!(seen.worst > 1.0 - 1e-9, "{name}: {seen:?}");
+        let seen = report.coverage(|sample: &Sample| sample.within_day_and_jitter);
+        assert!(seen.mean > 0.99, "{name}: {seen:?}");
         assert!(
             report.living_share() > 0.9,
             "{name}: {}",
@@ -132,7 +132,7 @@ fn every_living_host_is_seen_within_its_day_as_long_as_capacity_suffices() {
 fn a_flood_of_invented_names_neither_gets_onto_the_list_nor_delays_the_living() {
     let mut plan = Plan::new(world("flood"), 100, 8, SEED);
     plan.world.flood = plan.world.flood.map(|mut flood| {
-        flood.names = 120;
+        flood.names = 200;
         flood
     });
     let report = simulate(&plan);
@@ -141,7 +141,7 @@ fn a_flood_of_invented_names_neither_gets_onto_the_list_nor_delays_the_living() 
     assert!(worst <= Some(10), "{worst:?}");
     assert!(report.waiting > 0, "what had no room waits");
     assert!(
-        report.longest <= Duration::from_secs(32 * 3600),
+        report.longest <= Duration::from_secs(50 * 3600),
         "{:?}",
         report.longest
     );
