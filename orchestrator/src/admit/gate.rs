@@ -130,6 +130,7 @@ impl NameGate {
             unwritten: Vec::new(),
             refused: 0,
             passed_over: 0,
+            beyond_total: 0,
             young_left_s: remembered.young_left_s,
         };
         let gate = Self(Arc::new(Shared {
@@ -243,6 +244,10 @@ impl NameGate {
             }
         }
         let outcome = state.decide(asking, &terms, &self.0.writer, now).await;
+        if let (false, Ok(admitted)) = (source.is_bounded, &outcome) {
+            let count = u32::try_from(admitted.len()).unwrap_or(u32::MAX);
+            state.beyond_total = state.beyond_total.saturating_add(count);
+        }
         self.show(&state, &terms);
         let admitted = outcome?;
         self.novelty().came_in(admitted.len());

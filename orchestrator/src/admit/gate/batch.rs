@@ -140,7 +140,7 @@ impl GateState {
         self.counters.enter(seconds(now));
         let is_another = self.counters.window_start_s() != before;
         if is_another {
-            (self.refused, self.passed_over) = (0, 0);
+            (self.refused, self.passed_over, self.beyond_total) = (0, 0, 0);
             self.unwritten.clear();
         }
         is_another

@@ -35,6 +35,9 @@ pub(super) struct GateState {
     /// Names skipped in this window: memory did not recognise them, and they had neither room nor a
     /// place to wait.
     pub(super) passed_over: u64,
+    /// Names admitted in this window since the start that the total did not count, because the
+    /// operator's own lists brought them in youth.
+    pub(super) beyond_total: u32,
     /// Seconds for which the census is young, from its first list with a name on.
     pub(super) young_left_s: u32,
 }

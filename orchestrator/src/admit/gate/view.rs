@@ -44,7 +44,7 @@ pub struct GateView {
 impl GateView {
     pub(super) fn of(state: &GateState, files: &Files, terms: &Terms) -> Self {
         Self {
-            admitted: state.counters.total(),
+            admitted: state.counters.total().saturating_add(state.beyond_total),
             refused: state.refused,
             passed_over: state.passed_over,
             waiting: u64::try_from(state.waiting.len()).unwrap_or(u64::MAX),
