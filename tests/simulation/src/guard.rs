@@ -154,7 +154,7 @@ impl Guard {
 
     /// Checks the number of listed hosts of a group without a decision.
     pub(crate) fn group(&self, domain: &str, listed: u32) -> Result<(), Broken> {
-        let most = if self.elapsed() < NO_EVIDENCE_BEFORE {
+        let most = if self.now < self.start.plus(NO_EVIDENCE_BEFORE) {
             GROUP_THRESHOLD
         } else {
             PLACES_MAX

@@ -55,7 +55,8 @@ pub struct Life {
 }
 
 /// Servers that list invented names once a day. Every other server lists names below the farm's
-/// domains, the same as the other such servers; all of them respond. The rest list nonexistent names, each in its own domain.
+/// domains, the same as the other such servers; all of them respond. The rest list nonexistent
+/// names, each in its own domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flood {
     pub from_day: u32,

@@ -286,8 +286,9 @@ async fn hosts_with_a_place_use_up_the_tenth_of_held_groups() {
             .write("UPDATE hosts SET due = 1, last_checked = NULL WHERE in_flight = 0")
             .await;
         for name in census.check_due(NOW, 140).await {
-            let number = name.strip_suffix(".farm.example");
-            let number = number.map(|label| label[1..].parse::<u32>().unwrap());
+            let label = name.strip_suffix(".farm.example");
+            let label = label.and_then(|label| label.strip_prefix('n'));
+            let number = label.map(|number| number.parse::<u32>().unwrap());
             assert!(number.is_none_or(|number| number < 10), "{name}");
             with_a_place += u32::from(number.is_some());
         }

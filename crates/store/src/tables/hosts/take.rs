@@ -23,9 +23,9 @@ pub(crate) const TAKE_MAX: u32 = 1000;
 /// Hosts read in a further look, after hosts of the first look were postponed.
 const PORTION_AGAIN: u32 = 250;
 
-/// Most starts of other hosts that held groups may still use: one group's checks of a day, so that a
-/// quiet week does not end in a burst. Their hosts with a place are never put off and may overdraw
-/// it, by a few days' checks at most.
+/// Most starts of other hosts that held groups may still use: one group's checks of a day, so that
+/// a quiet week does not end in a burst. Their hosts with a place are never put off and may
+/// overdraw it, by two thousand checks at most.
 const CREDIT_MAX: i32 = HELD_A_DAY.cast_signed() * OTHERS_PER_HELD;
 const CREDIT_MIN: i32 = -100 * CREDIT_MAX;
 
