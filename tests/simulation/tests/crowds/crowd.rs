@@ -202,6 +202,8 @@ impl Crowd {
             let id = self.names.len();
             let mut record = Record::discovered(name.host.clone(), self.now, name.due);
             record.last_alive = name.responded.then_some(self.start);
+            // Checked daily from the beginning: second checks of new hosts are another story.
+            record.last_checked = Some(self.start);
             self.ids.insert(name.host.clone(), id);
             self.records.push(record);
             self.tried.push(Tried::Never);
