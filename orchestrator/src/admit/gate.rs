@@ -253,7 +253,7 @@ impl NameGate {
         self.novelty().came_in(admitted.len());
         let mut line = self.line();
         for host in admitted {
-            line.join(&host, source_domain);
+            line.join(&host, source_domain, &names);
         }
         Ok(())
     }

@@ -59,10 +59,11 @@ impl Line {
         self.named_by.clear();
     }
 
-    /// Remembers a new host, which this domain named.
-    pub(super) fn join(&mut self, host: &Host, domain: &str) {
+    /// Remembers a new host, which this domain named. A host's own domain does not count.
+    pub(super) fn join(&mut self, host: &Host, domain: &str, names: &Names) {
         if self.named_by.len() < NAMES_MAX {
-            let bit = self.bit(domain);
+            let is_own = names.registered_domain(host) == domain;
+            let bit = if is_own { 0 } else { self.bit(domain) };
             let bits = self.named_by.entry(self.hasher.hash_one(host)).or_default();
             *bits |= bit;
         }
@@ -84,11 +85,13 @@ impl Line {
                 return false;
             };
             let is_further = *bits & bit == 0 && bits.count_ones() < DOMAINS_MAX;
-            let counts = is_further && names.registered_domain(host) != domain;
-            if counts {
-                *bits |= bit;
+            if !is_further || names.registered_domain(host) == domain {
+                return false;
             }
-            counts
+            // The first domain gives it its place.
+            let is_first = *bits == 0;
+            *bits |= bit;
+            !is_first
         };
         hosts.filter(moves_up).cloned().collect()
     }
@@ -117,13 +120,21 @@ mod tests {
     fn a_host_moves_up_once_for_each_domain_but_its_own() {
         let mut line = Line::default();
         let (new, old) = (host("a.new.net"), host("a.old.net"));
-        line.join(&new, "one.net");
+        line.join(&new, "one.net", &names());
         let mut moves = |domain: &str| line.move_up([&new, &old].into_iter(), domain, &names());
         assert_eq!(moves("one.net"), Vec::<Host>::new());
         assert_eq!(moves("new.net"), Vec::<Host>::new(), "its own domain");
         // Two domains share a bit by chance, and then count once.
         let steps = (0..200).map(|n| moves(&format!("d{n}.net")).len());
         assert_eq!(steps.sum::<usize>(), 5);
+        let own = host("a.own.net");
+        line.join(&own, "own.net", &names());
+        let mut moves = |domain: &str| line.move_up([&own].into_iter(), domain, &names()).len();
+        assert_eq!(moves("one.net"), 0, "its first independent domain");
+        assert_eq!(
+            (0..200).map(|n| moves(&format!("d{n}.net"))).sum::<usize>(),
+            5
+        );
     }
 
     /// Nobody's many names delay another's few, and no names delay those that others vouch for.

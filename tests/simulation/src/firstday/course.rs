@@ -38,7 +38,7 @@ pub(super) struct Check {
 
 impl Shell {
     /// Charges the look-up, and makes it.
-    pub(super) fn open_host(&mut self, start: Start) {
+    pub(super) fn open_host(&mut self, start: Start) -> anyhow::Result<()> {
         let peers = self.stage.services.asks_peers(&start);
         let id = self.world.id(&start.host);
         let known = id.and_then(|id| self.world.hosts.get(id));
@@ -56,7 +56,7 @@ impl Shell {
         };
         let charged = self.pace.charge_group(domain, self.instant());
         if charged.is_ok() {
-            self.tally.looked_up(domain, self.now);
+            self.tally.looked_up(domain, self.now)?;
         }
         let check = Check {
             id,
@@ -70,6 +70,7 @@ impl Shell {
             Ok(()) => self.at(self.now.plus(takes), Happening::LookedUp(start.check)),
             Err(Late { why, retry_after }) => self.defer(start.check, why, retry_after, ANSWER),
         }
+        Ok(())
     }
 
     pub(super) fn defer(

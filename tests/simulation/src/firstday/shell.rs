@@ -284,7 +284,7 @@ impl Shell {
                 });
             }
             Command::TakeCanary(turn) => self.take_canary(turn).await,
-            Command::Start(start) => self.open_host(start),
+            Command::Start(start) => self.open_host(start)?,
             Command::GrantSlot(SlotHolder::Check(check)) => {
                 let first_output = self.machine.start(self.now);
                 self.at(first_output, Happening::FirstOutput(check));

@@ -197,8 +197,13 @@ impl Tally {
         Ok(())
     }
 
-    pub(super) fn looked_up(&mut self, domain: &str, now: Timestamp) {
-        self.domains.insert(domain.into(), now);
+    /// # Errors
+    /// The domain's name servers were asked faster than its pace.
+    pub(super) fn looked_up(&mut self, domain: &str, now: Timestamp) -> anyhow::Result<()> {
+        let last = self.domains.insert(domain.into(), now);
+        let is_early = last.is_some_and(|last| now.since(last) < Paces::default().group);
+        anyhow::ensure!(!is_early, "{domain} was asked twice within its pace");
+        Ok(())
     }
 
     pub(super) fn prove(&mut self, address: IpAddr) {
