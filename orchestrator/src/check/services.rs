@@ -13,6 +13,7 @@ use launcher::LauncherClient;
 use protocol::Host;
 use protocol::order::AskPeers;
 use scheduler::command::Start;
+use scheduler::event::Trigger;
 use store::{StoreError, Writer};
 
 use crate::admit::gate::{NameGate, Origin};
@@ -60,9 +61,10 @@ impl Services {
     }
 
     /// Whether a check asks for peers: as the scheduler wants, but at a host's first response only
-    /// while lists bring new names, or by chance. Seeds are always asked.
+    /// while lists bring new names, or by chance. Seeds are always asked, and so is a host whose
+    /// check the operator ordered.
     pub fn asks_peers(&self, start: &Start) -> AskPeers {
-        let is_first = start.class != Class::Living;
+        let is_first = start.class != Class::Living && start.trigger != Trigger::Manual;
         let is_sampled = || self.gate.reads_first_list(self.random.jitter());
         if is_first && !self.seeds.contains(&start.host) && !is_sampled() {
             return AskPeers::Skip;

@@ -304,6 +304,7 @@ async fn only_the_operators_lists_are_taken_whole_and_only_in_youth() {
     )
     .await;
     assert_eq!((rig.known().len(), rig.gate.shown().admitted), (4, 4));
+    let young = rig.gate.shown().text();
     rig.named(&["e.net", "f.net"], "x.net").await;
     assert_eq!(rig.known().len(), 5, "the total has its room for others");
     let writer = rig.store.writer();
@@ -324,6 +325,7 @@ async fn only_the_operators_lists_are_taken_whole_and_only_in_youth() {
     rig.named_as(&named, "seed.net", Origin::Operators, NOW)
         .await;
     assert_eq!(rig.known().len(), 6, "it is old, for good");
+    assert!(young.ends_with("taken whole") && !rig.gate.shown().text().contains("whole"));
 }
 
 #[tokio::test]

@@ -37,6 +37,8 @@ pub struct GateView {
     pub window_end_s: Option<u64>,
     /// The rules and lists in force, as text.
     pub in_force: String,
+    /// Whether the lists of the operator's seeds and sources are taken whole.
+    pub is_young: bool,
     /// Whether tokens of `test.sigsum.org`, which anyone can make, are accepted.
     pub takes_test_domain: bool,
 }
@@ -50,6 +52,7 @@ impl GateView {
             waiting: u64::try_from(state.waiting.len()).unwrap_or(u64::MAX),
             window_end_s: state.counters.window_end_s(),
             in_force: files.in_words(terms),
+            is_young: state.young_left_s > 0,
             takes_test_domain: terms.policy.test_domain == TestDomain::Allow,
         }
     }
@@ -61,8 +64,13 @@ impl GateView {
             .and_then(|end| i64::try_from(end).ok())
             .map(|end| format!(" until {}", rfc3339(Timestamp(end.saturating_mul(1000)))))
             .unwrap_or_default();
+        let young = if self.is_young {
+            "; on its first day, the seeds' and sources' lists are taken whole"
+        } else {
+            ""
+        };
         format!(
-            "{} admitted, {} refused, {} passed over in the window{until}; {} wait; {}",
+            "{} admitted, {} refused, {} passed over in the window{until}; {} wait; {}{young}",
             self.admitted, self.refused, self.passed_over, self.waiting, self.in_force
         )
     }
