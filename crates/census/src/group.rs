@@ -20,7 +20,8 @@ use crate::time::{Calendar, Jitter, Timestamp};
 pub const HELD_A_DAY: u32 = 20;
 
 /// Starts of other checks for each check of a held group's host: all held groups together get a
-/// tenth. Hosts with a place are never put off, but leave less of it to held-back ones.
+/// tenth. Only the oldest host of each that responds is never put off, since anyone can get another's
+/// domain held, and leaves less of it to the others.
 pub const OTHERS_PER_HELD: i32 = 9;
 
 /// Independent sources that must have named a held-back host: one could be its own.
@@ -197,10 +198,20 @@ impl Group {
         }
     }
 
-    /// When a held-back host is due again if held groups have had their share of the starts. Spread
-    /// evenly, because that share grows evenly.
-    pub fn next_turn(&self, now: Timestamp, jitter: Jitter, calendar: Calendar) -> Timestamp {
-        let spans = u32::try_from(self.spans()).unwrap_or(1);
+    /// When a host is due again if held groups have had their share of the starts. Spread evenly,
+    /// because that share grows evenly. A host with a place is due again the next day: it leaves the
+    /// list if it doesn't get a turn in 14 days (invariant I11).
+    pub fn next_turn(
+        &self,
+        place: Place,
+        now: Timestamp,
+        jitter: Jitter,
+        calendar: Calendar,
+    ) -> Timestamp {
+        let spans = match place {
+            Place::Own => 1,
+            Place::HeldBack => u32::try_from(self.spans()).unwrap_or(1),
+        };
         let most = calendar.day(Jitter(0)).saturating_mul(spans);
         let most_ms = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
         now.plus(calendar.again_soon(Jitter(u32::MAX)))

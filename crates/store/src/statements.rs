@@ -158,6 +158,7 @@ statements! {
         "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)",
         "USE TEMP B-TREE FOR ORDER BY",
     ] because "a person asks",
+    groups::OLDER => ["SEARCH hosts USING INDEX hosts_group (group_id=? AND held_back=? AND rowid<?)"],
     groups::COUNT => ["SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)"],
     groups::PUT_OFF => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"],
     groups::DECISIONS => ["SEARCH group_decisions USING INDEX group_decisions_domain (domain=?)"],

@@ -108,6 +108,9 @@ pub(crate) const LARGEST: &str = concat!(
     " FROM groups WHERE ?1 = 0 OR (is_over = 1 AND decision = 'none') ORDER BY hosts DESC, domain LIMIT ?2"
 );
 
+pub(crate) const OLDER: &str =
+    "SELECT 1 FROM hosts WHERE group_id = ?1 AND held_back = 0 AND id < ?2 AND state = 'alive' LIMIT 1";
+
 pub(crate) const COUNT: &str = "UPDATE groups SET asked_since = ?2, asked = ?3 WHERE id = ?1";
 
 pub(crate) const PUT_OFF: &str = "UPDATE hosts SET due = ?2 WHERE id = ?1";
@@ -260,8 +263,8 @@ pub(crate) fn of_row(connection: &Connection, id: i64) -> Result<Option<StoredGr
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
     Ordinary,
-    /// Its group is held. It counts for all such groups, also if the host has a place: otherwise
-    /// those that evidence freed would add to the tenth.
+    /// Its group is held. It counts for all such groups, also if the host has a place: otherwise a
+    /// thousand farms' first hosts, and those that evidence freed, would add to the tenth.
     OfHeld,
 }
 
@@ -291,14 +294,24 @@ pub(crate) fn start(
     } else {
         Start::Ordinary
     };
-    let is_held = group.is_held() && row.place == Place::HeldBack;
-    if is_held && has_room && evidence::free(connection, row, now, calendar)? {
+    let is_held_back = row.place == Place::HeldBack;
+    if is_held_back
+        && group.is_held()
+        && has_room
+        && evidence::free(connection, row, now, calendar)?
+    {
         return Ok(Some(ordinary));
     }
     let turn = match group.turn(&row.record, row.place, now, jitter, calendar) {
-        Turn::Counted { .. } if is_held && !has_room => Turn::PutOff {
-            until: group.next_turn(now, jitter, calendar),
-        },
+        Turn::Ordinary | Turn::Counted { .. }
+            if group.is_held()
+                && !has_room
+                && (is_held_back || has_older(connection, id, row.id)?) =>
+        {
+            Turn::PutOff {
+                until: group.next_turn(row.place, now, jitter, calendar),
+            }
+        }
         turn @ (Turn::Ordinary | Turn::Counted { .. } | Turn::PutOff { .. }) => turn,
     };
     match turn {
@@ -316,6 +329,12 @@ pub(crate) fn start(
             Ok(None)
         }
     }
+}
+
+/// Whether a host with a place in the group that responds is older than this one.
+fn has_older(connection: &Connection, group_id: i64, host_id: i64) -> Result<bool, StoreError> {
+    let mut statement = connection.prepare_cached(OLDER)?;
+    Ok(statement.exists([group_id, host_id])?)
 }
 
 /// Whether the operator denies the group of a host.

@@ -270,30 +270,27 @@ async fn held_groups_get_a_tenth_of_the_starts() {
     assert!((8..=10).contains(&held), "{held}");
 }
 
-/// Otherwise a thousand farms, each with two hundred freed hosts, would be most of the checks.
+/// Otherwise a thousand farms, each with ten hosts that came before it was held, would be most of
+/// the checks.
 #[tokio::test]
-async fn hosts_with_a_place_use_up_the_tenth_of_held_groups() {
+async fn only_the_oldest_host_exceeds_the_tenth_of_held_groups() {
     let census = Census::new();
     census.add(farm(0..10), NOW).await;
     assert_eq!(census.check_due(NOW, 10).await.len(), 10);
     census.add(farm(10..60), NOW).await;
-    let others = (0..80).map(|n| host(&format!("o{n}.net")));
-    census.add(others.collect(), NOW).await;
+    census.add(vec![host("other.net")], NOW).await;
     census.write("UPDATE grouping SET held_credit = 0").await;
-    let mut with_a_place = 0;
-    for _ in 0..5 {
-        census
-            .write("UPDATE hosts SET due = 1, last_checked = NULL WHERE in_flight = 0")
-            .await;
-        for name in census.check_due(NOW, 140).await {
-            let label = name.strip_suffix(".farm.example");
-            let label = label.and_then(|label| label.strip_prefix('n'));
-            let number = label.map(|number| number.parse::<u32>().unwrap());
-            assert!(number.is_none_or(|number| number < 10), "{name}");
-            with_a_place += u32::from(number.is_some());
-        }
-    }
-    assert_eq!(with_a_place, 50, "they are never put off");
+    let later = NOW.plus(DAY * 2);
+    let mut asked = census.check_due(later, 70).await;
+    asked.sort();
+    assert_eq!(asked, ["n0.farm.example", "other.net"], "without room");
+    let reader = census.store.reader().unwrap();
+    let put_off = reader.record(&farm(9..10)[0]).unwrap().unwrap();
+    assert!(put_off.record.due <= Some(later.plus(DAY * 2)));
+    census.write("UPDATE grouping SET held_credit = 45").await;
+    census.write("UPDATE hosts SET due = 1 WHERE in_flight = 0").await;
+    let asked = census.check_due(later, 70).await.len();
+    assert_eq!(asked, 6, "five of them, and another's");
 }
 
 #[tokio::test] // S68

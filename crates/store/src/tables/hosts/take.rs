@@ -24,7 +24,7 @@ pub(crate) const TAKE_MAX: u32 = 1000;
 const PORTION_AGAIN: u32 = 250;
 
 /// Most starts of other hosts that held groups may still use: one group's checks of a day, so that
-/// a quiet week does not end in a burst. Their hosts with a place are never put off and may
+/// a quiet week does not end in a burst. The oldest host of each group is never put off and may
 /// overdraw it, by two thousand checks at most.
 const CREDIT_MAX: i32 = HELD_A_DAY.cast_signed() * OTHERS_PER_HELD;
 const CREDIT_MIN: i32 = -100 * CREDIT_MAX;
@@ -125,7 +125,7 @@ struct Taking<'c, J: Iterator> {
     taken: Vec<Taken>,
     /// Hosts that may still be examined.
     left: u32,
-    /// Starts of other hosts that held-back hosts have not used yet.
+    /// Starts of other hosts that held groups have not used yet.
     credit: i32,
 }
 
