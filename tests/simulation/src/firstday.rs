@@ -4,7 +4,7 @@
 //! what bound in each, and the goals that were missed.
 //!
 //! Scheduler, paces, gate, groups, store and transitions are the product's. Engine, network and
-//! clock are simulated, in steps of [`STEP`].
+//! clock are simulated, in steps of 20 ms.
 
 mod course;
 mod known;
