@@ -72,7 +72,8 @@ struct Serve {
     /// Ordinary responding instances in addition to the personas.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     crowd: u32,
-    /// Names below one domain that fifty servers list as well.
+    /// Names of a farm below one domain, which fifty servers list, and a tenth as many customers of
+    /// a hoster.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=12_500_000))]
     farm: u64,
     /// Median round trip to each host in ms, a few of which take 2 s more for each answer.
@@ -181,7 +182,7 @@ fn chosen(list: &str) -> Vec<String> {
 
 fn expect(json: bool, only: &str) -> anyhow::Result<()> {
     let personas = chosen_personas(&chosen(only), &[]).map_err(LabError::NoPersona)?;
-    let table = Table::new(&personas, Crowd::default(), "");
+    let table = Table::new(&personas, Crowd::default(), Farm::default(), "");
     let mut out = io::stdout().lock();
     if json {
         serde_json::to_writer_pretty(&mut out, &table)?;

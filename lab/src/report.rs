@@ -79,6 +79,7 @@ pub fn compare(table: &Table, found: &[Found], nodes: &[String], asked: Option<&
             .extend(wrong.iter().map(|what| format!("{}: {what}", persona.host)));
     }
     crowd(&mut report, table, &rows, &listed);
+    farm(&mut report, table, &rows);
     strangers(&mut report, table, nodes);
     report.close();
     report
@@ -243,7 +244,21 @@ fn crowd(
     ));
 }
 
-/// Names in the list that do not belong to the lab.
+/// Names of a farm that the census doesn't know: it may not have read who names them. A listed one
+/// is a stranger.
+fn farm(report: &mut Report, table: &Table, rows: &BTreeMap<&str, &Found>) {
+    let is_known = |row: &&&Found| row.state != "unknown";
+    for name in &table.farm {
+        match rows.get(name.as_str()).filter(is_known) {
+            Some(_) => report.well += 1,
+            None => report
+                .differences
+                .push(format!("{name} of the farm is not known")),
+        }
+    }
+}
+
+/// Names in the list that do not belong to the lab, or to its farm.
 fn strangers(report: &mut Report, table: &Table, nodes: &[String]) {
     let ours: BTreeSet<&str> = table
         .personas

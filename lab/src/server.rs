@@ -63,7 +63,7 @@ pub struct Settings {
     /// Empty for all.
     pub personas: Vec<String>,
     pub crowd: Crowd,
-    /// The farm of invented hosts, in addition to the personas.
+    /// The farm of invented hosts, and the hoster, in addition to the personas.
     pub farm: Farm,
     /// The median round trip to its hosts. Zero: they answer at once.
     pub answer: Duration,
@@ -157,14 +157,15 @@ impl Lab {
             .or_else(state_dir::own_address)
             .ok_or(LabError::NoAddress)?;
         let address = SocketAddr::new(ip, bound.port());
-        let entrances = settings.crowd.entrances();
-        let personas =
-            chosen_personas(&settings.personas, &entrances).map_err(LabError::NoPersona)?;
+        let mut named = settings.crowd.entrances();
+        named.extend(settings.farm.servers().chain(settings.farm.customers()));
+        let personas = chosen_personas(&settings.personas, &named).map_err(LabError::NoPersona)?;
         let authority = Authority::new()?;
         let names = state_dir::names(&personas, settings.crowd, settings.farm, address)
             + &settings.names_added;
         let ca_pem = authority.pem() + &settings.ca_added;
-        let table = Table::new(&personas, settings.crowd, &settings.names_added);
+        let (crowd, farm) = (settings.crowd, settings.farm);
+        let table = Table::new(&personas, crowd, farm, &settings.names_added);
         let log_path = settings
             .state
             .as_ref()

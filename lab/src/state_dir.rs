@@ -29,24 +29,33 @@ pub const TABLE_FILE: &str = "expectations.json";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Table {
     pub personas: Vec<Persona>,
-    /// The members of the crowd, all of which respond and are listed.
+    /// The members of the crowd, a farm's servers and a hoster's customers, all of which respond and
+    /// are listed.
     pub crowd: Vec<String>,
+    /// Names of a farm, which are known and not listed.
+    #[serde(default)]
+    pub farm: Vec<String>,
     /// Names added by hand, without expectations.
     #[serde(default)]
     pub added: Vec<String>,
 }
 
 impl Table {
-    /// The table of these personas and this crowd.
+    /// The table of these personas, this crowd and this farm.
     ///
     /// `names_added` is the text added to the names file by hand.
-    pub fn new(personas: &[Persona], crowd: Crowd, names_added: &str) -> Self {
+    pub fn new(personas: &[Persona], crowd: Crowd, farm: Farm, names_added: &str) -> Self {
         let first_words = names_added
             .lines()
             .filter_map(|line| line.split_whitespace().next());
         Self {
             personas: personas.to_vec(),
-            crowd: crowd.names().collect(),
+            crowd: crowd
+                .names()
+                .chain(farm.servers())
+                .chain(farm.customers())
+                .collect(),
+            farm: farm.compared().collect(),
             added: first_words
                 .filter(|name| !name.starts_with(['#', '*']))
                 .map(str::to_lowercase)
@@ -75,7 +84,11 @@ pub(crate) fn names(personas: &[Persona], crowd: Crowd, farm: Farm, address: Soc
         .servers()
         .take(1)
         .map(|_| format!("*.{}", farm::DOMAIN));
-    for name in crowd.patterns().chain(farm.servers()).chain(wildcard) {
+    let listed = crowd
+        .patterns()
+        .chain(farm.servers())
+        .chain(farm.customers());
+    for name in listed.chain(farm.compared()).chain(wildcard) {
         text.push_str(&format!("{name} {ip} {port}\n"));
     }
     text
@@ -141,7 +154,7 @@ mod tests {
     #[test]
     fn files_are_swapped_whole() {
         let dir = tempfile::tempdir().unwrap();
-        let table = Table::new(&personas(), Crowd::new(2, 1), "");
+        let table = Table::new(&personas(), Crowd::new(2, 1), Farm::default(), "");
         write(dir.path(), "pem", &table, "names").unwrap();
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
         assert_eq!(left.len(), 3);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use lab::report::{Found, compare};
-use tests::{Engine, Options, PATIENCE, World};
+use tests::{Engine, Options, PATIENCE, Role, World};
 
 /// A look starts a program and reads the lab's whole log.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -47,7 +47,30 @@ async fn every_persona_comes_out_as_the_table_says_and_the_list_holds_exactly_th
         ("lab.opens_max", (pace.checks_max * 2).to_string()),
     ];
     options.interval_divisor = pace.interval_divisor;
-    let world = World::start(options).await?;
+    until_as_expected(&World::start(options).await?).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn customers_of_a_hoster_are_listed_and_no_name_of_a_farm() -> anyhow::Result<()> {
+    let mut options = Options::new(&[lab::personas::SEED]);
+    options.canaries = vec![lab::personas::SEED.to_owned()];
+    options.personas = vec!["mastodon.lab.test".to_owned()];
+    options.farm = 2000;
+    options.settings = vec![
+        ("group_threshold", "10".to_owned()),
+        ("checks_max", "16".to_owned()),
+    ];
+    let mut world = World::prepare(options).await?;
+    let hosters = world.path("hosters.txt");
+    std::fs::write(&hosters, include_str!("../../lab/hosters.txt"))?;
+    world.set("hosters", &hosters.display().to_string());
+    for role in [Role::Gateway, Role::Launcher, Role::Run] {
+        world.begin(role).await?;
+    }
+    until_as_expected(&world).await
+}
+
+async fn until_as_expected(world: &World) -> anyhow::Result<()> {
     let mut differences = Vec::new();
     let outcome = world
         .until_each(LOOK_EVERY, "all is as the table says", PATIENCE, |world| {

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use lab::crowd::Crowd;
+use lab::farm::Farm;
 use protocol::Host;
 use serde_json::Value;
 use store::{Reader, Stored};
@@ -109,7 +110,9 @@ impl World {
         use std::os::unix::fs::PermissionsExt as _;
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755))?;
         let lab = lab::Lab::start(lab::Settings {
+            personas: options.personas.clone(),
             crowd: Crowd::new(options.crowd, 1),
+            farm: Farm::new(options.farm),
             state: Some(directory.path().join("lab")),
             ..lab::Settings::default()
         })

@@ -1,5 +1,6 @@
 use super::*;
 use crate::crowd::Crowd;
+use crate::farm::Farm;
 use crate::personas;
 
 /// The findings of a faultless census after one check of each.
@@ -28,9 +29,8 @@ fn faultless(table: &Table) -> (Vec<Found>, Vec<String>) {
         .filter(|persona| persona.expectation.listed)
         .map(|persona| persona.host.to_string())
         .collect();
-    for host in &table.crowd {
-        let host = host.clone();
-        nodes.push(host.clone());
+    nodes.extend_from_slice(&table.crowd);
+    for host in table.crowd.iter().chain(&table.farm).cloned() {
         found.push(Found {
             host,
             state: "alive".to_owned(),
@@ -49,6 +49,7 @@ fn table() -> Table {
     Table::new(
         &personas(),
         Crowd::new(30, 1),
+        Farm::new(50),
         "# by hand\nReal.example 127.0.0.1 443\n*.all.example 127.0.0.1 443\n",
     )
 }
@@ -127,9 +128,18 @@ fn every_kind_of_difference_is_told() {
         |_, nodes, _| nodes.retain(|name| name != "n00007.crowd-1.test"),
         &["n00007.crowd-1.test of the crowd: alive: alive"],
     );
+    for name in ["zzz.test", "h00000003.farm-of-names.test"] {
+        check(
+            |_, nodes, _| {
+                nodes.push(name.to_owned());
+                nodes.sort();
+            },
+            &[&format!("{name} is in nodes.json and is nobody's")],
+        );
+    }
     check(
-        |_, nodes, _| nodes.push("zzz.test".to_owned()),
-        &["zzz.test is in nodes.json and is nobody's"],
+        |found, _, _| row(found, "h00000003.farm-of-names.test").state = "unknown".to_owned(),
+        &["h00000003.farm-of-names.test of the farm is not known"],
     );
     check(
         |_, nodes, _| nodes.push("mastodon.lab.test".to_owned()),

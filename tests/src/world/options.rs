@@ -55,6 +55,10 @@ pub struct Options {
     pub engine: Engine,
     /// Responding instances in addition to the personas.
     pub crowd: u32,
+    /// Names of a farm, and ten times the customers of a hoster.
+    pub farm: u64,
+    /// The only personas, with the seed; all if it is empty.
+    pub personas: Vec<String>,
     /// Names that the census starts with.
     pub seeds: Vec<String>,
     /// Names known to be alive.
@@ -76,6 +80,8 @@ impl Options {
         Self {
             engine: Engine::from_environment(),
             crowd: 0,
+            farm: 0,
+            personas: Vec::new(),
             seeds: seeds.iter().map(|&seed| seed.to_owned()).collect(),
             canaries: Vec::new(),
             interval_divisor: 50,
