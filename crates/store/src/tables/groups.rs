@@ -108,8 +108,7 @@ pub(crate) const LARGEST: &str = concat!(
     " FROM groups WHERE ?1 = 0 OR (is_over = 1 AND decision = 'none') ORDER BY hosts DESC, domain LIMIT ?2"
 );
 
-pub(crate) const OLDER: &str =
-    "SELECT 1 FROM hosts WHERE group_id = ?1 AND held_back = 0 AND id < ?2 AND state = 'alive' LIMIT 1";
+pub(crate) const OLDER: &str = "SELECT 1 FROM hosts WHERE group_id = ?1 AND held_back = 0 AND id < ?2 AND state = 'alive' LIMIT 1";
 
 pub(crate) const COUNT: &str = "UPDATE groups SET asked_since = ?2, asked = ?3 WHERE id = ?1";
 

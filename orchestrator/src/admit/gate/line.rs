@@ -5,6 +5,9 @@
 //! others does. Among equals each source's first name precedes every source's second: a source with
 //! a hundred thousand names delays the others' by as little as they have.
 //!
+//! Within a source they keep the order of its list. A hoster's many names are not put behind the
+//! others': at one each ten seconds they need every turn from the first minute on.
+//!
 //! Who named a host that waits for its first check is kept in memory only: after a restart a host
 //! keeps its place, and moves up no more.
 

@@ -288,7 +288,9 @@ async fn only_the_oldest_host_exceeds_the_tenth_of_held_groups() {
     let put_off = reader.record(&farm(9..10)[0]).unwrap().unwrap();
     assert!(put_off.record.due <= Some(later.plus(DAY * 2)));
     census.write("UPDATE grouping SET held_credit = 45").await;
-    census.write("UPDATE hosts SET due = 1 WHERE in_flight = 0").await;
+    census
+        .write("UPDATE hosts SET due = 1 WHERE in_flight = 0")
+        .await;
     let asked = census.check_due(later, 70).await.len();
     assert_eq!(asked, 6, "five of them, and another's");
 }
