@@ -9,7 +9,7 @@ use rand::Rng as _;
 use simulation::firstday::{FirstDay, first_day};
 use simulation::measure::Sample;
 use simulation::plan::Plan;
-use simulation::run::{discovery, run};
+use simulation::run::run;
 use simulation::world::{WORLDS, World};
 
 /// Most hosts: names and addresses of the simulated world have numbers below this.
@@ -45,12 +45,6 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// How many weeks it takes until servers are known: by peers lists, by walks, by both
-    Discovery {
-        /// Servers
-        #[arg(long, default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1000..=1_000_000))]
-        servers: u32,
-    },
     /// How soon the known Fediverse is checked and listed. Exits with 1 if a goal was missed
     #[command(name = "firstday")]
     FirstDay(FirstDay),
@@ -58,10 +52,8 @@ enum Command {
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    match &arguments.command {
-        Some(Command::Discovery { servers }) => return discover(*servers, &arguments),
-        Some(Command::FirstDay(plan)) => return live_first_day(plan, &arguments),
-        None => {}
+    if let Some(Command::FirstDay(plan)) = &arguments.command {
+        return live_first_day(plan, &arguments);
     }
     let world = World::named(&arguments.world).with_context(|| {
         let names = WORLDS.map(|world| world.name).join(", ");
@@ -83,13 +75,6 @@ fn main() -> anyhow::Result<()> {
     plan.watched_by = Some(tell);
     let report = run(&plan)?;
     Ok(write!(std::io::stdout(), "{}", report.table())?)
-}
-
-fn discover(servers: u32, arguments: &Arguments) -> anyhow::Result<()> {
-    let below = arguments.below.clone().unwrap_or_else(std::env::temp_dir);
-    let courses = discovery::discover(servers, told_seed(arguments)?, &below)?;
-    let table = discovery::table(&courses);
-    Ok(write!(std::io::stdout(), "{table}")?)
 }
 
 fn live_first_day(plan: &FirstDay, arguments: &Arguments) -> anyhow::Result<()> {

@@ -1,7 +1,5 @@
 //! One run, from its plan to its report.
 
-pub mod discovery;
-
 use std::time::Instant;
 
 use thiserror::Error;

@@ -4,7 +4,6 @@
 
 pub(crate) mod names;
 pub(crate) mod network;
-pub(crate) mod talk;
 pub(crate) mod truth;
 
 use std::time::Duration;
