@@ -24,8 +24,10 @@ pub struct World {
     pub junk_a_year: f64,
     pub farm: Option<Farm>,
     pub outages: Option<Outages>,
-    /// The engine's capacity, unless the command line sets it.
-    pub capacity: Capacity,
+    /// The engine's capacity as a fraction of what the world needs at its start, unless the command
+    /// line sets it. Without it twice that, and at least one check a second: a check that waits for
+    /// the engine must not look like one that the schedule forgot.
+    pub capacity: Option<f64>,
 }
 
 /// How often events happen to a responding host, as rates per year unless documented otherwise.
@@ -68,15 +70,6 @@ pub struct Outages {
     pub lasts: Duration,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Capacity {
-    /// Twice what the world needs, and at least one check a second: a check that waits for the
-    /// engine must not look like one that the schedule forgot.
-    Ample,
-    /// This fraction of what the world needs at its start.
-    Share(f64),
-}
-
 /// A turnover of about 30 % a year, with a tenth of the hosts flapping.
 const ORDINARY: Life = Life {
     deaths: 0.3,
@@ -101,7 +94,7 @@ const DEFAULT: World = World {
     junk_a_year: 0.25,
     farm: None,
     outages: None,
-    capacity: Capacity::Ample,
+    capacity: None,
 };
 
 pub const WORLDS: [World; 6] = [
@@ -115,7 +108,7 @@ pub const WORLDS: [World; 6] = [
     World {
         name: "overload",
         about: "the default world on an engine that can do half of what it needs",
-        capacity: Capacity::Share(0.5),
+        capacity: Some(0.5),
         ..DEFAULT
     },
     World {
@@ -192,10 +185,9 @@ impl World {
 
     /// Containers a second that the engine can start.
     pub fn capacity(&self, hosts: u32) -> f64 {
-        match self.capacity {
-            Capacity::Ample => (2.0 * self.need(hosts)).max(1.0),
-            Capacity::Share(share) => share * self.need(hosts),
-        }
+        let need = self.need(hosts);
+        self.capacity
+            .map_or((2.0 * need).max(1.0), |share| share * need)
     }
 }
 

@@ -426,17 +426,6 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_world_and_another_one_another() {
-        let life = |seed| {
-            let mut truth = truth(500, seed);
-            let words = truth.advance(START.plus(YEAR)).unwrap();
-            (words, truth.beings)
-        };
-        assert_eq!(life(1), life(1));
-        assert_ne!(life(1).1, life(2).1);
-    }
-
-    #[test]
     fn opting_out_by_word_of_mouth_is_for_ever() {
         let mut truth = truth(4000, 11);
         let words = truth.advance(START.plus(YEAR)).unwrap();
