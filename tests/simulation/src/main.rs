@@ -1,7 +1,7 @@
 //! `simulation`: runs a simulation from its arguments, and prints a table.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
@@ -9,8 +9,8 @@ use rand::Rng as _;
 use simulation::firstday::{FirstDay, first_day};
 use simulation::measure::Sample;
 use simulation::plan::Plan;
-use simulation::run::run;
 use simulation::world::{WORLDS, World};
+use simulation::year::run;
 
 /// Most hosts: names and addresses of the simulated world have numbers below this.
 const HOSTS_MAX: i64 = 16_000_000;
@@ -35,7 +35,7 @@ struct Arguments {
     /// Containers a second that the engine can start; without it what the world says
     #[arg(long)]
     capacity: Option<f64>,
-    /// Which world: default, all-living, overload, flood, farm, farms, outage
+    /// Which world: default, all-living, overload, farm, farms, outage, or a file with its hosts
     #[arg(long, default_value = "default")]
     world: String,
     /// Folder below which the database is made; without it the one for temporary files
@@ -55,15 +55,15 @@ fn main() -> anyhow::Result<()> {
     if let Some(Command::FirstDay(plan)) = &arguments.command {
         return live_first_day(plan, &arguments);
     }
-    let world = World::named(&arguments.world).with_context(|| {
-        let names = WORLDS.map(|world| world.name).join(", ");
-        format!(
-            "there is no world `{}`: take one of {names}",
-            arguments.world
-        )
-    })?;
+    let (name, days) = (&arguments.world, arguments.days);
     let seed = told_seed(&arguments)?;
-    let mut plan = Plan::new(world, arguments.hosts, arguments.days, seed);
+    let mut plan = match World::named(name) {
+        Some(world) => Plan::new(world, arguments.hosts, days, seed),
+        None => Plan::of_file(Path::new(name), days, seed).with_context(|| {
+            let names = WORLDS.map(|world| world.name).join(", ");
+            format!("the world is none of {names}, and no file with hosts")
+        })?,
+    };
     if let Some(capacity) = arguments.capacity {
         anyhow::ensure!(
             capacity.is_finite() && capacity > 0.0,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use census::state::{Record, StateName};
 use census::time::Timestamp;
 
-use crate::world::truth::{CANARIES, Now, Truth};
+use crate::world::truth::{Now, Truth};
 
 /// Time within which each responding host should be seen.
 pub const DAY: Duration = Duration::from_secs(29 * 3600);
@@ -24,7 +24,6 @@ pub struct Counts {
     pub checks: u64,
     /// Checks of hosts that were dead and known to be dead.
     pub wasted: u64,
-    pub wasted_containers: u64,
     pub invented: u64,
     /// Checks that found a responding host alive, without canaries.
     pub lived: u64,
@@ -158,7 +157,7 @@ impl Measure {
         let lived = record.last_alive == Some(now);
         if lived && truth.belongs(number) {
             // Canaries are checked out of turn.
-            self.counts.lived += u64::from(number >= CANARIES);
+            self.counts.lived += u64::from(!truth.is_seed(number));
             let gap = self.unseen_for(number, truth, now);
             self.longest = self.longest.max(gap.unwrap_or_default());
         }
@@ -274,25 +273,31 @@ fn is_asked_daily(state: StateName) -> bool {
 #[cfg(test)]
 mod tests {
     use census::state::State;
+    use rand::SeedableRng as _;
+    use rand::rngs::StdRng;
 
     use super::*;
     use crate::world::World;
-    use crate::world::names::Name;
+    use crate::world::known::KnownWorld;
 
     const START: Timestamp = Timestamp(1_800_000_000_000);
     const HOUR: Duration = Duration::from_secs(3600);
 
     fn world() -> (Truth, Measure) {
-        let truth = Truth::new(World::named("all-living").unwrap(), 3, 1, START);
-        (truth, Measure::new(START))
+        (truth(3, 1.0), Measure::new(START))
+    }
+
+    fn truth(hosts: u32, living: f64) -> Truth {
+        let mut chance = StdRng::seed_from_u64(1);
+        let hosts = KnownWorld::made(hosts, living, 0.5, &mut chance).unwrap();
+        Truth::new(hosts, World::still(), 1, START).unwrap()
     }
 
     fn record(number: u32, state: State, seen: Option<Timestamp>) -> Record {
-        let host = Name::Host(number).host().unwrap();
         Record {
             state,
             last_alive: seen,
-            ..Record::discovered(host, START, START)
+            ..Record::discovered(kit::host(&format!("h{number}.net")), START, START)
         }
     }
 
@@ -328,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_asked_weekly_is_not_missed_daily() {
+    fn a_host_that_is_asked_weekly_is_not_missed_daily() {
         let (truth, mut measure) = world();
         measure.imported(&record(0, State::Dead, None), 0);
         assert!(sample(&truth, &mut measure, 99).within_two_days > 0.99);
@@ -341,11 +346,7 @@ mod tests {
 
     #[test]
     fn a_check_is_wasted_on_the_dead_who_were_found_dead() {
-        let world = World {
-            living: 0.0,
-            ..World::named("default").unwrap()
-        };
-        let truth = Truth::new(world, 1, 1, START);
+        let truth = truth(1, 0.0);
         let mut measure = Measure::new(START);
         measure.taken(0, &record(0, State::Discovered, None), &truth);
         assert_eq!(measure.counts.wasted, 0);

@@ -3,7 +3,6 @@
 //! For the same seed the results of the world and the rules are the same. The cost to this machine
 //! is in a separate table.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::measure::{Counts, DAY, Sample};
@@ -82,11 +81,6 @@ impl Report {
         self.counts.lived as f64 / self.seconds() / need.min(self.plan.capacity)
     }
 
-    /// Checks of hosts that were dead and known to be dead, as a fraction of all checks.
-    pub fn wasted(&self) -> f64 {
-        self.counts.wasted as f64 / (self.counts.checks.max(1)) as f64
-    }
-
     fn seconds(&self) -> f64 {
         f64::from(self.plan.days) * 86_400.0
     }
@@ -98,128 +92,93 @@ impl Report {
 
     /// The results, which are the same for the same plan.
     pub fn world_table(&self) -> String {
-        let mut rows = self.rows_of_the_run();
-        rows.extend(self.rows_of_coverage());
-        rows.extend(self.rows_of_checks());
-        rows.extend(self.rows_of_names());
-        in_markdown("what became of it", &rows)
-    }
-
-    fn rows_of_the_run(&self) -> Vec<(&'static str, String)> {
         let Plan {
             world,
             hosts,
             days,
             seed,
-            capacity,
             ..
         } = &self.plan;
-        vec![
-            ("world", format!("`{}`: {}", world.name, world.about)),
-            ("seed", seed.to_string()),
-            ("hosts at the start, days", format!("{hosts}, {days}")),
-            (
-                "the engine's containers a second, and what the world needs at its start",
-                format!("{capacity:.3}, {:.3}", world.need(*hosts)),
-            ),
-        ]
-    }
-
-    fn rows_of_coverage(&self) -> Vec<(&'static str, String)> {
-        let within = |of: fn(&Sample) -> f64| {
-            let Spread { mean, worst } = self.coverage(of);
-            format!("{}, {}", percent(mean), percent(worst))
-        };
         let spread = |Spread { mean, worst }| format!("{}, {}", percent(mean), percent(worst));
-        vec![
-            (
-                "living hosts seen within 29 h: mean, lowest",
-                within(|sample| sample.within_day),
-            ),
-            (
-                "within 31 h, which is 29 h and the most that chance adds",
-                within(|sample| sample.within_day_and_jitter),
-            ),
-            ("within 48 h", within(|sample| sample.within_two_days)),
-            (
-                "longest that one was not seen",
-                format!("{:.1} h", self.longest.as_secs_f64() / 3600.0),
-            ),
-            (
-                "of the list, dead or otherwise wrong: mean, highest",
-                spread(self.wrong()),
-            ),
-            (
-                "of the living, not on the list: mean, highest",
-                spread(self.missing()),
-            ),
-            (
-                "checks that found one alive, to what the living need or the engine can",
-                percent(self.living_share()),
-            ),
-        ]
+        let within = |of: fn(&Sample) -> f64| spread(self.coverage(of));
+        format!(
+            "\
+| what became of it | |
+|---|---|
+| world | `{}`: {} |
+| seed | {seed} |
+| hosts at the start, days | {hosts}, {days} |
+| the engine's containers a second, and what the world needs at its start | {:.3}, {:.3} |
+| living hosts seen within 29 h: mean, lowest | {} |
+| within 31 h, which is 29 h and the most that chance adds | {} |
+| within 48 h | {} |
+| longest that one was not seen | {:.1} h |
+| of the list, dead or otherwise wrong: mean, highest | {} |
+| of the living, not on the list: mean, highest | {} |
+| checks that found one alive, to what the living need or the engine can | {} |
+{}",
+            world.name,
+            world.about,
+            self.plan.capacity,
+            world.need(*hosts),
+            within(|sample| sample.within_day),
+            within(|sample| sample.within_day_and_jitter),
+            within(|sample| sample.within_two_days),
+            self.longest.as_secs_f64() / 3600.0,
+            spread(self.wrong()),
+            spread(self.missing()),
+            percent(self.living_share()),
+            self.counts_table(),
+        )
     }
 
-    fn rows_of_checks(&self) -> Vec<(&'static str, String)> {
+    fn counts_table(&self) -> String {
         let counts = &self.counts;
-        vec![
-            (
-                "checks, a second of the world's time",
-                format!(
-                    "{}, {:.3}",
-                    counts.checks,
-                    counts.checks as f64 / self.seconds()
-                ),
-            ),
-            ("of them, through a container", self.containers.to_string()),
-            (
-                "of them, of hosts dead and known to be dead",
-                format!("{} ({})", counts.wasted, percent(self.wasted())),
-            ),
-            ("of them, of invented names", counts.invented.to_string()),
-            (
-                "failures asked again at once, within the hour",
-                format!("{}, {}", counts.asked_again, counts.unconfirmed),
-            ),
-            ("canaries asked for", counts.canaries.to_string()),
-            (
-                "checks put off, broken off or without network",
-                format!("{}, {}", counts.put_off, counts.ours),
-            ),
-            (
-                "outages of our network, silences told of",
-                format!("{}, {}", self.outages, self.told),
-            ),
-        ]
-    }
-
-    fn rows_of_names(&self) -> Vec<(&'static str, String)> {
         let ends = |of: fn(&Sample) -> u64| {
             let at = |sample: Option<&Sample>| sample.map_or(0, of);
             format!("{}, {}", at(self.samples.first()), at(self.samples.last()))
         };
-        let counts = &self.counts;
-        vec![
-            (
-                "living hosts at the start, in the end",
-                ends(|sample| u64::from(sample.living)),
-            ),
-            ("listed", ends(|sample| u64::from(sample.listed))),
-            (
-                "of them, invented names",
-                ends(|sample| u64::from(sample.invented)),
-            ),
-            (
-                "checks of invented names",
-                percent(counts.invented as f64 / counts.checks.max(1) as f64),
-            ),
-            ("rows", ends(|sample| sample.rows)),
-            (
-                "hosts that there were, forgotten, waiting in the end",
-                format!("{}, {}, {}", self.beings, counts.forgotten, self.waiting),
-            ),
-            ("opted out by word of mouth", counts.words.to_string()),
-        ]
+        let of_checks = |part: u64| percent(part as f64 / counts.checks.max(1) as f64);
+        format!(
+            "\
+| checks, a second of the world's time | {}, {:.3} |
+| of them, through a container | {} |
+| of them, of hosts dead and known to be dead | {} ({}) |
+| of them, of invented names | {} ({}) |
+| failures asked again at once, within the hour | {}, {} |
+| canaries asked for | {} |
+| checks put off, broken off or without network | {}, {} |
+| outages of our network, silences reported | {}, {} |
+| living hosts at the start, in the end | {} |
+| listed | {} |
+| of them, invented names | {} |
+| rows | {} |
+| hosts that there were, forgotten, waiting in the end | {}, {}, {} |
+| opted out by word of mouth | {} |
+",
+            counts.checks,
+            counts.checks as f64 / self.seconds(),
+            self.containers,
+            counts.wasted,
+            of_checks(counts.wasted),
+            counts.invented,
+            of_checks(counts.invented),
+            counts.asked_again,
+            counts.unconfirmed,
+            counts.canaries,
+            counts.put_off,
+            counts.ours,
+            self.outages,
+            self.told,
+            ends(|sample| u64::from(sample.living)),
+            ends(|sample| u64::from(sample.listed)),
+            ends(|sample| u64::from(sample.invented)),
+            ends(|sample| sample.rows),
+            self.beings,
+            counts.forgotten,
+            self.waiting,
+            counts.words,
+        )
     }
 
     pub fn cost_table(&self) -> String {
@@ -229,45 +188,26 @@ impl Report {
             bytes,
             steps,
         } = self.cost;
-        let first = self.samples.first().map_or(0, |sample| sample.bytes);
+        let first = self.samples.first().map_or(0, |sample| sample.bytes) as f64 / 1e6;
         let rows = self.samples.last().map_or(1, |sample| sample.rows.max(1));
         let seconds = took.as_secs_f64().max(1e-9);
-        in_markdown(
-            "what it cost",
-            &[
-                (
-                    "database at the start with its log, closed in the end",
-                    format!("{:.1} MB, {:.1} MB", megabytes(first), megabytes(bytes)),
-                ),
-                (
-                    "bytes a row in the end",
-                    format!("{:.0}", bytes as f64 / rows as f64),
-                ),
-                ("making it", format!("{:.1} s", set_up.as_secs_f64())),
-                (
-                    "wall time",
-                    format!(
-                        "{seconds:.1} s: {:.0} times as fast",
-                        self.seconds() / seconds
-                    ),
-                ),
-                (
-                    "checks simulated a second",
-                    format!("{:.0}", self.counts.checks as f64 / seconds),
-                ),
-                ("moments gone through", steps.to_string()),
-            ],
+        let checks = self.counts.checks as f64 / seconds;
+        let times = self.seconds() / seconds;
+        let set_up = set_up.as_secs_f64();
+        let (megabytes, a_row) = (bytes as f64 / 1e6, bytes as f64 / rows as f64);
+        format!(
+            "\
+| what it cost | |
+|---|---|
+| database at the start with its log, closed in the end | {first:.1} MB, {megabytes:.1} MB |
+| bytes a row in the end | {a_row:.0} |
+| making it | {set_up:.1} s |
+| wall time | {seconds:.1} s: {times:.0} times as fast |
+| checks simulated a second | {checks:.0} |
+| moments gone through | {steps} |
+"
         )
     }
-}
-
-fn in_markdown(head: &str, rows: &[(&str, String)]) -> String {
-    let mut text = format!("| {head} | |\n|---|---|\n");
-    for (what, value) in rows {
-        // Writing to a String can't fail.
-        writeln!(text, "| {what} | {value} |").ok();
-    }
-    text
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {
@@ -298,10 +238,6 @@ fn percent(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,11 +250,5 @@ mod tests {
         assert!((spread.worst - 0.5).abs() < f64::EPSILON);
         assert!((spread.mean - 0.3).abs() < 1e-9);
         assert!(share(3, 0).abs() < f64::EPSILON);
-    }
-
-    #[test]
-    fn a_table_is_one_in_markdown() {
-        let table = in_markdown("what", &[("a", "1".to_owned()), ("b", percent(0.123_45))]);
-        assert_eq!(table, "| what | |\n|---|---|\n| a | 1 |\n| b | 12.35 % |\n");
     }
 }

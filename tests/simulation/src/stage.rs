@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use admission::{Names, Reserved, Suffixes};
 use anyhow::Context as _;
-use census::state::{Record, State};
-use census::time::{Calendar, DOUBLINGS_MAX, Jitter, Timestamp};
+use census::time::{Calendar, Timestamp};
 use gateway::GatewayClient;
 use launcher::LauncherClient;
 use orchestrator::admit::gate::NameGate;
@@ -16,23 +15,10 @@ use orchestrator::admit::policy::Files;
 use orchestrator::check::services::Services;
 use orchestrator::check::slot_queue::SlotQueue;
 use orchestrator::ground::clock::{Clock, Random};
-use rand::Rng as _;
-use rand::SeedableRng as _;
-use rand::rngs::StdRng;
 use store::{Reader, Store};
 use tempfile::TempDir;
 
 use crate::guard::GROUP_THRESHOLD;
-use crate::measure::Measure;
-use crate::world::names::Name;
-use crate::world::truth::{Now, Truth};
-
-/// Records imported at once: a few megabytes.
-const IMPORTED_AT_ONCE: usize = 5000;
-
-/// Names that never responded were added within this many days before the start, so that none is
-/// forgotten at once and all are within a year.
-const KNOWN_FOR_DAYS: u32 = 300;
 
 #[derive(Debug)]
 struct VirtualClock(AtomicI64);
@@ -105,36 +91,6 @@ impl Stage {
             .sum()
     }
 
-    /// Adds all hosts of the world, as in the middle of a long census: responding hosts were seen
-    /// within their day, dead ones are checked every four weeks, half of them responded once. All
-    /// are at random points of their interval.
-    pub(crate) async fn import(
-        &self,
-        truth: &Truth,
-        measure: &mut Measure,
-        seed: u64,
-        start: Timestamp,
-    ) -> anyhow::Result<()> {
-        let mut chance = StdRng::seed_from_u64(seed);
-        let mut records = Vec::new();
-        for number in 0..truth.count() {
-            let is_up = truth
-                .being(number)
-                .is_some_and(|being| being.now == Now::Up);
-            let record = known(number, is_up, start, &mut chance)?;
-            measure.imported(&record, number);
-            records.push(record);
-            if records.len() == IMPORTED_AT_ONCE {
-                self.services
-                    .writer
-                    .import(std::mem::take(&mut records))
-                    .await?;
-            }
-        }
-        self.services.writer.import(records).await?;
-        self.group().await
-    }
-
     /// Groups all hosts that have no group, as the daemon does every few seconds.
     pub(crate) async fn group(&self) -> anyhow::Result<()> {
         let mut after = Some(0);
@@ -159,40 +115,4 @@ impl Stage {
         store.close();
         Ok(std::fs::metadata(folder.path().join("census.db"))?.len())
     }
-}
-
-/// The record of a host that has been known for a long time.
-fn known(
-    number: u32,
-    is_up: bool,
-    start: Timestamp,
-    chance: &mut StdRng,
-) -> anyhow::Result<Record> {
-    let day = std::time::Duration::from_secs(24 * 3600);
-    let first_seen = start.minus(day * chance.random_range(40..KNOWN_FOR_DAYS));
-    let jitter = Jitter(chance.random());
-    let (state, interval) = if is_up {
-        (State::Alive, Calendar::REAL.day(jitter))
-    } else {
-        (State::Dead, Calendar::REAL.weeks(DOUBLINGS_MAX, jitter))
-    };
-    let last_checked = start.minus(interval.mul_f64(chance.random()));
-    let once_alive: bool = chance.random();
-    let last_alive = match (is_up, once_alive) {
-        (true, _) => Some(last_checked),
-        (false, true) => Some(start.minus(day * 39)),
-        (false, false) => None,
-    };
-    let mut record = Record::discovered(
-        Name::Host(number).host()?,
-        first_seen,
-        last_checked.plus(interval),
-    );
-    record.state = state;
-    record.instance.software = last_alive.map(|_| "mastodon".to_owned());
-    record.last_alive = last_alive;
-    record.last_checked = Some(last_checked);
-    record.doublings = if is_up { 0 } else { DOUBLINGS_MAX };
-    record.alive_count = last_alive.map_or(0, |_| chance.random_range(1..100));
-    Ok(record)
 }

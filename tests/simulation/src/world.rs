@@ -1,8 +1,6 @@
-//! Worlds as data: how many hosts respond, how they appear and disappear, what floods, what breaks.
-//!
-//! A world is only numbers; `truth` draws from them.
+//! Worlds: their hosts, and as numbers what happens to the hosts and to our network over the years.
 
-pub(crate) mod names;
+pub(crate) mod known;
 pub(crate) mod network;
 pub(crate) mod truth;
 
@@ -10,6 +8,7 @@ use std::time::Duration;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
+/// A world in numbers. `truth` draws from them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct World {
     pub name: &'static str,
@@ -23,10 +22,12 @@ pub struct World {
     pub life: Life,
     /// New names per year that never respond, as a fraction of the initial dead hosts.
     pub junk_a_year: f64,
-    pub flood: Option<Flood>,
+    pub farm: Option<Farm>,
     pub outages: Option<Outages>,
-    /// The engine's capacity, unless the command line sets it.
-    pub capacity: Capacity,
+    /// The engine's capacity as a fraction of what the world needs at its start, unless the command
+    /// line sets it. Without it twice that, and at least one check a second: a check that waits for
+    /// the engine must not look like one that the schedule forgot.
+    pub capacity: Option<f64>,
 }
 
 /// How often events happen to a responding host, as rates per year unless documented otherwise.
@@ -53,19 +54,13 @@ pub struct Life {
     pub long_for: Duration,
 }
 
-/// Servers that list invented names once a day. Every other server lists names below the farm's
-/// domains, the same as the other such servers; all of them respond. The rest list nonexistent
-/// names, each in its own domain.
+/// Names below wildcards, all of which respond. From the second day on, two servers of different
+/// domains list all of them once a day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flood {
-    pub from_day: u32,
-    pub days: u32,
-    pub servers: u32,
-    pub names: u64,
-    /// Registered domains of the farm.
+pub struct Farm {
+    pub names: u32,
+    /// Registered domains.
     pub domains: u32,
-    /// Whether no server lists names that don't exist.
-    pub farm_only: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,15 +68,6 @@ pub struct Outages {
     /// Time from one to the next, on average.
     pub every: Duration,
     pub lasts: Duration,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Capacity {
-    /// Twice what the world needs, and at least one check a second: a check that waits for the
-    /// engine must not look like one that the schedule forgot.
-    Ample,
-    /// This fraction of what the world needs at its start.
-    Share(f64),
 }
 
 /// A turnover of about 30 % a year, with a tenth of the hosts flapping.
@@ -106,22 +92,12 @@ const DEFAULT: World = World {
     accepting: 0.5,
     life: ORDINARY,
     junk_a_year: 0.25,
-    flood: None,
+    farm: None,
     outages: None,
-    capacity: Capacity::Ample,
+    capacity: None,
 };
 
-/// Two servers of different domains name all hosts of one farm from the second day on.
-const FARM: Flood = Flood {
-    from_day: 2,
-    days: u32::MAX,
-    servers: 3,
-    names: 2000,
-    domains: 1,
-    farm_only: true,
-};
-
-pub const WORLDS: [World; 7] = [
+pub const WORLDS: [World; 6] = [
     DEFAULT,
     World {
         name: "all-living",
@@ -132,35 +108,24 @@ pub const WORLDS: [World; 7] = [
     World {
         name: "overload",
         about: "the default world on an engine that can do half of what it needs",
-        capacity: Capacity::Share(0.5),
-        ..DEFAULT
-    },
-    World {
-        name: "flood",
-        about: "the default world, and servers that list invented names for four weeks",
-        flood: Some(Flood {
-            from_day: 2,
-            days: 28,
-            servers: 4,
-            names: 2000,
-            domains: 1,
-            farm_only: false,
-        }),
+        capacity: Some(0.5),
         ..DEFAULT
     },
     World {
         name: "farm",
         about: "the default world, and servers that list a farm in one domain for ever",
-        flood: Some(FARM),
+        farm: Some(Farm {
+            names: 2000,
+            domains: 1,
+        }),
         ..DEFAULT
     },
     World {
         name: "farms",
         about: "the default world, and servers that list a farm in a thousand domains for ever",
-        flood: Some(Flood {
+        farm: Some(Farm {
             names: 50_000,
             domains: 1000,
-            ..FARM
         }),
         ..DEFAULT
     },
@@ -175,9 +140,37 @@ pub const WORLDS: [World; 7] = [
     },
 ];
 
+impl Life {
+    /// Nothing happens.
+    #[must_use]
+    pub fn still() -> Self {
+        Self {
+            deaths: 0.0,
+            moves: 0.0,
+            robots: 0.0,
+            words: 0.0,
+            flapping: 0.0,
+            ..ORDINARY
+        }
+    }
+}
+
 impl World {
     pub fn named(name: &str) -> Option<Self> {
         WORLDS.into_iter().find(|world| world.name == name)
+    }
+
+    pub(crate) fn ordinary() -> Self {
+        DEFAULT
+    }
+
+    /// A world to which nothing happens.
+    pub(crate) fn still() -> Self {
+        Self {
+            life: Life::still(),
+            junk_a_year: 0.0,
+            ..DEFAULT
+        }
     }
 
     /// Containers per second for this number of hosts at the start: responding hosts once in 29
@@ -192,24 +185,15 @@ impl World {
 
     /// Containers a second that the engine can start.
     pub fn capacity(&self, hosts: u32) -> f64 {
-        match self.capacity {
-            Capacity::Ample => (2.0 * self.need(hosts)).max(1.0),
-            Capacity::Share(share) => share * self.need(hosts),
-        }
+        let need = self.need(hosts);
+        self.capacity
+            .map_or((2.0 * need).max(1.0), |share| share * need)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_world_is_found_by_its_name_and_by_no_other() {
-        for world in WORLDS {
-            assert_eq!(World::named(world.name), Some(world));
-        }
-        assert_eq!(World::named("none"), None);
-    }
 
     #[test]
     fn a_million_hosts_need_what_the_specification_says() {

@@ -2,21 +2,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
-use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use census::state::{Record, Verdict};
+use census::state::Record;
 use census::time::Timestamp;
-use gateway::Paces;
 use protocol::Host;
 use protocol::egress::Deferral;
 use scheduler::command::{Release, Released};
 use scheduler::{Limit, Snapshot};
 
 use super::FirstDay;
-use super::known::KnownWorld;
 use crate::guard::GROUP_THRESHOLD;
+use crate::world::known::KnownWorld;
 
 /// Memory of a check in flight and of all that runs besides checks, in MiB, as measured.
 const CHECK_MIB: u32 = 11;
@@ -58,9 +56,8 @@ struct Hour {
     other: u32,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Tally {
-    plan: FirstDay,
     start: Timestamp,
     judged: HashMap<Host, Timestamp>,
     minutes: Vec<Minute>,
@@ -73,33 +70,13 @@ pub(super) struct Tally {
     canaries: HashMap<Host, u32>,
     floods: HashMap<Host, u64>,
     killed: u64,
-    /// The last visits, which a killed gateway forgets.
-    domains: HashMap<Box<str>, Timestamp>,
-    addresses: HashMap<IpAddr, Timestamp>,
-    blocks: HashMap<[u8; 3], Timestamp>,
-    proven: HashSet<IpAddr>,
 }
 
 impl Tally {
-    pub(super) fn new(plan: &FirstDay, start: Timestamp) -> Self {
+    pub(super) fn new(start: Timestamp) -> Self {
         Self {
-            plan: plan.clone(),
             start,
-            judged: HashMap::new(),
-            minutes: Vec::new(),
-            hours: Vec::new(),
-            first_list: None,
-            lists_made: 0,
-            lists: 0,
-            listed: Vec::new(),
-            containers_most: 0,
-            canaries: HashMap::new(),
-            floods: HashMap::new(),
-            killed: 0,
-            domains: HashMap::new(),
-            addresses: HashMap::new(),
-            blocks: HashMap::new(),
-            proven: HashSet::new(),
+            ..Self::default()
         }
     }
 
@@ -132,13 +109,13 @@ impl Tally {
         now.since(self.start) >= MINUTE.saturating_mul(minutes)
     }
 
-    pub(super) fn minute(&mut self, listed: &[String], rows: u64, _now: Timestamp) {
-        self.listed = listed.to_vec();
+    pub(super) fn minute(&mut self, listed: Vec<String>, rows: u64) {
         self.minutes.push(Minute {
             judged: self.judged.len(),
             listed: listed.len(),
             rows,
         });
+        self.listed = listed;
     }
 
     pub(super) fn published(&mut self, names: u64, now: Timestamp) {
@@ -154,10 +131,6 @@ impl Tally {
 
     pub(super) fn killed(&mut self, recovered: u64) {
         self.killed += recovered;
-        self.domains.clear();
-        self.addresses.clear();
-        self.blocks.clear();
-        self.proven.clear();
     }
 
     pub(super) fn released(&mut self, release: &Release, now: Timestamp) {
@@ -179,12 +152,7 @@ impl Tally {
 
     /// # Errors
     /// The host was judged less than 20 hours before.
-    pub(super) fn committed(
-        &mut self,
-        record: &Record,
-        _verdict: &Verdict,
-        now: Timestamp,
-    ) -> anyhow::Result<()> {
+    pub(super) fn committed(&mut self, record: &Record, now: Timestamp) -> anyhow::Result<()> {
         self.hour(now).judged += 1;
         let host = &record.host;
         let is_canary = self.canaries.contains_key(host);
@@ -197,70 +165,43 @@ impl Tally {
         Ok(())
     }
 
-    /// # Errors
-    /// The domain's name servers were asked faster than its pace.
-    pub(super) fn looked_up(&mut self, domain: &str, now: Timestamp) -> anyhow::Result<()> {
-        let last = self.domains.insert(domain.into(), now);
-        let is_early = last.is_some_and(|last| now.since(last) < Paces::default().group);
-        anyhow::ensure!(!is_early, "{domain} was asked twice within its pace");
-        Ok(())
-    }
-
-    pub(super) fn prove(&mut self, address: IpAddr) {
-        self.proven.insert(address);
-    }
-
-    /// # Errors
-    /// The address or its block was dialled faster than its pace.
-    pub(super) fn dialled(&mut self, address: Option<IpAddr>, at: Timestamp) -> anyhow::Result<()> {
-        let Some(IpAddr::V4(address)) = address else {
-            return Ok(());
-        };
-        let paces = Paces::default();
-        let [a, b, c, _] = address.octets();
-        let by_address = self.addresses.insert(address.into(), at);
-        let by_block = self.blocks.insert([a, b, c], at);
-        let is_early =
-            |last: Option<Timestamp>, pace| last.is_some_and(|last| at.since(last) < pace);
-        let is_proven = self.proven.contains(&address.into());
-        anyhow::ensure!(
-            is_proven || !is_early(by_address, paces.address),
-            "{address} was dialled twice within its pace"
-        );
-        anyhow::ensure!(
-            !is_early(by_block, paces.block),
-            "the block of {address} was dialled twice within its pace"
-        );
-        Ok(())
-    }
-
     /// Which part of a flood's names this host lists, if it is one of its sources: the first hosts
     /// that are read.
-    pub(super) fn flood_part(&mut self, by: &Host) -> Option<u64> {
+    pub(super) fn flood_part(&mut self, by: &Host, sources: u32) -> Option<u64> {
         let next = self.floods.len() as u64;
-        if next >= u64::from(self.plan.flood) || self.floods.contains_key(by) {
+        if next >= u64::from(sources) || self.floods.contains_key(by) {
             return None;
         }
         self.floods.insert(by.clone(), next);
         Some(next)
     }
 
-    pub(super) fn report(self, world: &KnownWorld, waiting: u64, held: u64, bytes: u64) -> Report {
-        let turns = self.plan.span().as_millis() / PROMISED_PACE.as_millis();
+    pub(super) fn report(
+        self,
+        plan: &FirstDay,
+        world: &KnownWorld,
+        waiting: u64,
+        held: u64,
+        bytes: u64,
+    ) -> Report {
+        let turns = plan.span().as_millis() / PROMISED_PACE.as_millis();
+        let mut names_of = HashMap::<&str, u32>::new();
+        for known in &world.hosts {
+            *names_of.entry(&known.domain).or_default() += 1;
+        }
         let listed: HashSet<&str> = self.listed.iter().map(String::as_str).collect();
         let [mut due, mut small, mut all, mut hosters] = [Share::default(); 4];
         for known in world.living() {
             let is_listed = listed.contains(known.host.as_str());
             all.count(is_listed);
-            let names = world.names_of_domain(&known.domain);
-            let is_hoster = known.group.starts_with("hoster:");
+            let names = names_of.get(&*known.domain).copied().unwrap_or(0);
             if u128::from(names) <= turns {
                 small.count(is_listed);
-                if is_hoster || names <= GROUP_THRESHOLD {
+                if known.is_of_hoster() || names <= GROUP_THRESHOLD {
                     due.count(is_listed);
                 }
             }
-            if is_hoster {
+            if known.is_of_hoster() {
                 hosters.count(is_listed);
             }
         }
@@ -337,49 +278,46 @@ impl Report {
             || "none".to_owned(),
             |after| format!("after {} s", after.as_secs()),
         );
-        let reached = tally.minutes.iter().position(|minute| {
-            let enough = f64::from(self.all.whole) * LISTED_MIN;
-            minute.listed as f64 >= enough
-        });
-        let rows = tally.minutes.last().map_or(0, |minute| minute.rows);
-        let visits = tally.canaries.values().max().copied().unwrap_or(0);
-        let mut text = String::from("| what became of it | |\n|---|---|\n");
-        for (what, value) in [
-            (
-                "living listed, but for domains too large for their pace and undecided groups",
-                self.due.to_string(),
-            ),
-            ("the same with undecided groups", self.small.to_string()),
-            ("all living listed", self.all.to_string()),
-            ("living of hosters listed", self.hosters.to_string()),
-            (
-                "99 % of all living listed after",
-                reached.map_or_else(|| "–".to_owned(), |minute| format!("{minute} min")),
-            ),
-            ("first list with a name", first),
-            ("lists made", tally.lists_made.to_string()),
-            ("peers lists read", tally.lists.to_string()),
-            (
-                "names known, held, waiting",
-                format!("{rows}, {}, {}", self.held, self.waiting),
-            ),
-            ("names judged", tally.judged.len().to_string()),
-            (
-                "containers at once at most; memory with the stack",
-                format!(
-                    "{}; {} MiB",
-                    tally.containers_most,
-                    STACK_MIB + CHECK_MIB * tally.containers_most
-                ),
-            ),
-            ("visits of one canary at most", visits.to_string()),
-            ("lost by kills", tally.killed.to_string()),
-            ("database", format!("{} MB", self.bytes / 1_000_000)),
-        ] {
-            writeln!(text, "| {what} | {value} |").unwrap_or(());
-        }
-        text.push_str(&self.hours());
-        text
+        let enough = f64::from(self.all.whole) * LISTED_MIN;
+        let mut minutes = tally.minutes.iter();
+        let reached = minutes.position(|minute| minute.listed as f64 >= enough);
+        let reached = reached.map_or_else(|| "–".to_owned(), |minute| format!("{minute} min"));
+        let names = tally.minutes.last().map_or(0, |minute| minute.rows);
+        let most = tally.containers_most;
+        format!(
+            "\
+| what became of it | |
+|---|---|
+| living listed, but for domains too large for their pace and undecided groups | {} |
+| the same with undecided groups | {} |
+| all living listed | {} |
+| living of hosters listed | {} |
+| 99 % of all living listed after | {reached} |
+| first list with a name | {first} |
+| lists made | {} |
+| peers lists read | {} |
+| names known, held, waiting | {names}, {}, {} |
+| names judged | {} |
+| containers at once at most; memory with the stack | {most}; {} MiB |
+| visits of one canary at most | {} |
+| lost by kills | {} |
+| database | {} MB |
+{}",
+            self.due,
+            self.small,
+            self.all,
+            self.hosters,
+            tally.lists_made,
+            tally.lists,
+            self.held,
+            self.waiting,
+            tally.judged.len(),
+            STACK_MIB + CHECK_MIB * most,
+            tally.canaries.values().max().unwrap_or(&0),
+            tally.killed,
+            self.bytes / 1_000_000,
+            self.hours(),
+        )
     }
 
     fn hours(&self) -> String {

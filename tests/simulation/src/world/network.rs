@@ -88,50 +88,22 @@ mod tests {
 
     use super::*;
 
-    const DAY: Duration = Duration::from_secs(24 * 3600);
-
-    fn at(day: u32) -> Timestamp {
-        Timestamp(0).plus(DAY * day)
-    }
-
-    fn network() -> Network {
-        let shape = Outages {
-            every: DAY * 5,
-            lasts: DAY,
-        };
-        Network::new(Some(shape), 1, at(0), at(400))
-    }
-
-    #[test]
-    fn a_network_without_outages_never_fails() {
-        let network = Network::new(None, 1, at(0), at(400));
-        assert_eq!(
-            (network.count(), network.fails_between(at(0), at(400))),
-            (0, None)
-        );
-    }
-
     #[test]
     fn it_fails_from_the_beginning_of_an_outage_to_its_end() {
-        let network = network();
+        let day = Duration::from_secs(24 * 3600);
+        let (every, lasts) = (day * 5, day);
+        let until = Timestamp(0).plus(day * 400);
+        let network = |shape| Network::new(shape, 1, Timestamp(0), until);
+        assert_eq!(network(None).fails_between(Timestamp(0), until), None);
+        let network = network(Some(Outages { every, lasts }));
         assert!((40..100).contains(&network.count()), "{}", network.count());
         for outage in &network.outages {
-            let a_moment = Duration::from_millis(1);
-            assert_eq!(network.fails_at(outage.began), Some(outage.shows));
-            assert_eq!(
-                network.fails_at(outage.ended.minus(a_moment)),
-                Some(outage.shows)
-            );
-            assert_eq!(network.fails_at(outage.ended), None);
-            assert_eq!(network.fails_at(outage.began.minus(a_moment)), None);
-            let around = network.fails_between(outage.began.minus(a_moment), outage.ended);
-            assert_eq!(around, Some(outage.shows));
+            let [before, last] = [outage.began, outage.ended].map(|at| Timestamp(at.0 - 1));
+            let shows = Some(outage.shows);
+            let fails = [before, outage.began, last, outage.ended].map(|at| network.fails_at(at));
+            assert_eq!(fails, [None, shows, shows, None]);
+            assert_eq!(network.fails_between(before, outage.ended), shows);
         }
-    }
-
-    #[test]
-    fn some_outages_are_told_and_some_are_silent() {
-        let network = network();
         for shows in [Shows::Told, Shows::Silent] {
             assert!(network.outages.iter().any(|outage| outage.shows == shows));
         }

@@ -8,21 +8,32 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
+use std::net::IpAddr;
+use std::ops::Range;
 use std::time::Duration;
 
+use census::state::Verdict;
 use census::time::Timestamp;
+use protocol::HostError;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
+use scheduler::blame::doubt::Doubt;
 
 use crate::world::World;
+use crate::world::known::{Known, KnownWorld, Outcome};
 
 const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How long a new name appears in peers lists, which contain names heard of lately.
 const SPOKEN_OF: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// The first hosts, which never go down: the operator's canaries.
-pub(crate) const CANARIES: u32 = 3;
+/// How a responding host is down for a while.
+const DOWN: [Outcome; 4] = [
+    Outcome::SilentTcp,
+    Outcome::SlowSilent,
+    Outcome::BadGateway,
+    Outcome::Refused,
+];
 
 /// An entry of the queue. The number keeps the order of equal times.
 type Entry = Reverse<(Timestamp, u64, Ahead)>;
@@ -34,31 +45,23 @@ enum Ahead {
     Junk,
 }
 
-/// How a host fails that does not respond.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
-    /// The name does not resolve: costs a look-up.
-    NoName,
-    /// Nothing accepts a connection: costs a look-up and a dial.
-    NoAnswer,
-    /// A server accepts TCP and stays silent: costs a container.
-    Accepts,
-    /// A web server answers 502: costs a container.
-    BadGateway,
-    /// It answers 429 to every client: costs a container.
-    Refuses,
-    /// It answers 410: costs a container.
-    Farewell,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Now {
     Up,
-    Down(How),
-    Dead(How),
+    Down(Outcome),
+    Dead(Outcome),
     /// It responds, and its robots.txt forbids checks.
     Robots,
     Moved(u32),
+}
+
+impl Now {
+    pub(crate) fn outcome(self) -> Outcome {
+        match self {
+            Self::Up | Self::Robots | Self::Moved(_) => Outcome::Alive,
+            Self::Down(outcome) | Self::Dead(outcome) => outcome,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +77,9 @@ pub(crate) struct Being {
 /// The world at the current time.
 #[derive(Debug)]
 pub(crate) struct Truth {
+    pub(crate) hosts: KnownWorld,
     world: World,
+    farm: Range<u32>,
     beings: Vec<Being>,
     queue: BinaryHeap<Entry>,
     queued: u64,
@@ -88,14 +93,19 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// The world at `start`, in which the census knows all `hosts`. Responding hosts come first.
-    pub(crate) fn new(world: World, hosts: u32, seed: u64, start: Timestamp) -> Self {
-        let living = (f64::from(hosts) * world.living).round() as u32;
-        let dead = hosts.saturating_sub(living);
+    /// The world at `start`.
+    pub(crate) fn new(
+        hosts: KnownWorld,
+        world: World,
+        seed: u64,
+        start: Timestamp,
+    ) -> Result<Self, HostError> {
         let mut truth = Self {
-            births: f64::from(living) * world.life.deaths,
-            junk: f64::from(dead) * world.junk_a_year,
+            births: 0.0,
+            junk: 0.0,
+            hosts,
             world,
+            farm: 0..0,
             beings: Vec::new(),
             queue: BinaryHeap::new(),
             queued: 0,
@@ -103,18 +113,27 @@ impl Truth {
             spoken_of: VecDeque::new(),
             living: 0,
         };
-        for number in 0..hosts {
-            let is_up = number < living;
-            let now = if is_up {
-                Now::Up
-            } else {
-                Now::Dead(truth.how_the_dead_fail())
-            };
-            truth.add(now, start);
+        for id in 0..truth.hosts.count() {
+            let known = truth.hosts.host(id);
+            truth.begin(
+                known.map_or(Outcome::NoSuchName, |known| known.outcome),
+                start,
+            );
         }
+        truth.births = f64::from(truth.living) * truth.world.life.deaths;
+        let dead = truth.count().saturating_sub(truth.living);
+        truth.junk = f64::from(dead) * truth.world.junk_a_year;
         truth.put(truth.births, Ahead::Birth, start);
         truth.put(truth.junk, Ahead::Junk, start);
-        truth
+        if let Some(farm) = truth.world.farm {
+            let first = truth.count();
+            truth.hosts.add_farm(farm.names, farm.domains)?;
+            truth.farm = first..truth.hosts.count();
+            for _ in truth.farm.clone() {
+                truth.begin(Outcome::Alive, start);
+            }
+        }
+        Ok(truth)
     }
 
     pub(crate) fn count(&self) -> u32 {
@@ -126,11 +145,54 @@ impl Truth {
         self.beings.get(usize::try_from(number).ok()?).copied()
     }
 
+    /// A host as the world has it, if it is one of the world.
+    pub(crate) fn known(&self, id: Option<u32>) -> Option<&Known> {
+        self.hosts.host(id?)
+    }
+
+    /// How a host responds now. A name that is not of the world does not exist.
+    pub(crate) fn now(&self, id: Option<u32>) -> Now {
+        let being = id.and_then(|id| self.being(id));
+        being.map_or(Now::Dead(Outcome::NoSuchName), |being| being.now)
+    }
+
+    /// What a check of a host that is as `now` finds, and what must work before it counts.
+    pub(crate) fn found(&self, now: Now, address: Option<IpAddr>) -> (Verdict, Doubt) {
+        let (verdict, doubt) = now.outcome().found(address);
+        let verdict = match now {
+            Now::Robots => Verdict::OptedOut,
+            Now::Moved(to) => match self.hosts.host(to) {
+                Some(known) => Verdict::Moved {
+                    to: known.host.clone(),
+                },
+                None => verdict,
+            },
+            Now::Up | Now::Down(_) | Now::Dead(_) => verdict,
+        };
+        (verdict, doubt)
+    }
+
+    /// The names of the farm.
+    pub(crate) fn farm(&self) -> Range<u32> {
+        self.farm.clone()
+    }
+
+    /// Whether it is a seed, which never goes down.
+    pub(crate) fn is_seed(&self, number: u32) -> bool {
+        let known = self.hosts.host(number);
+        known.is_some_and(|known| self.hosts.seeds.contains(&known.host))
+    }
+
     /// Whether it belongs on the list: it responds, may be checked, and its owner has not opted it
     /// out.
     pub(crate) fn belongs(&self, number: u32) -> bool {
-        self.being(number)
-            .is_some_and(|being| being.now == Now::Up && !being.word)
+        let is_up = |being: Being| being.now == Now::Up && !being.word;
+        self.being(number).is_some_and(is_up)
+            && !self.farm.contains(&number)
+            && self
+                .hosts
+                .host(number)
+                .is_some_and(|known| !known.ipv6_only)
     }
 
     /// Number of hosts that belong on the list.
@@ -144,24 +206,22 @@ impl Truth {
 
     /// Processes all events until `now`. Returns the hosts whose owners opted out through the
     /// operator.
-    pub(crate) fn advance(&mut self, now: Timestamp) -> Vec<u32> {
+    pub(crate) fn advance(&mut self, now: Timestamp) -> Result<Vec<u32>, HostError> {
         let mut words = Vec::new();
         while self.next().is_some_and(|at| at <= now)
             && let Some(Reverse((at, _, ahead))) = self.queue.pop()
         {
             match ahead {
                 Ahead::Birth => {
-                    let number = self.add(Now::Up, at);
-                    self.spoken_of.push_back((at, number));
+                    self.add(Outcome::Alive, at)?;
                     self.put(self.births, Ahead::Birth, at);
                 }
                 Ahead::Junk => {
-                    let how = self.how_the_dead_fail();
-                    let number = self.add(Now::Dead(how), at);
-                    self.spoken_of.push_back((at, number));
+                    let how = Outcome::of_the_dead(self.world.accepting, &mut self.chance);
+                    self.add(how, at)?;
                     self.put(self.junk, Ahead::Junk, at);
                 }
-                Ahead::Host(number) => words.extend(self.happens(number, at)),
+                Ahead::Host(number) => words.extend(self.happens(number, at)?),
             }
         }
         while self
@@ -171,7 +231,7 @@ impl Truth {
         {
             self.spoken_of.pop_front();
         }
-        words
+        Ok(words)
     }
 
     /// New names in a responding host's peers list, at most `most`.
@@ -184,7 +244,19 @@ impl Truth {
             .collect()
     }
 
-    fn add(&mut self, now: Now, at: Timestamp) -> u32 {
+    /// Adds a new host, which appears in peers lists from now on.
+    fn add(&mut self, outcome: Outcome, at: Timestamp) -> Result<u32, HostError> {
+        let number = self.hosts.invent(outcome, &mut self.chance)?;
+        self.begin(outcome, at);
+        self.spoken_of.push_back((at, number));
+        Ok(number)
+    }
+
+    fn begin(&mut self, outcome: Outcome, at: Timestamp) {
+        let now = match outcome {
+            Outcome::Alive => Now::Up,
+            dead => Now::Dead(dead),
+        };
         let number = self.count();
         let flaps = self.chance.random_bool(self.world.life.flapping);
         self.beings.push(Being {
@@ -193,70 +265,67 @@ impl Truth {
             flaps,
             word: false,
         });
-        if now == Now::Up {
-            self.living += 1;
+        self.living += u32::from(self.belongs(number));
+        if now == Now::Up && !self.farm.contains(&number) {
             self.plan(number, now, at);
         }
-        number
     }
 
     /// Processes a host's next event. Returns the host if its owner opts it out through the
     /// operator.
-    fn happens(&mut self, number: u32, at: Timestamp) -> Option<u32> {
-        let before = self.being(number)?;
-        if before.word {
-            return None;
-        }
+    fn happens(&mut self, number: u32, at: Timestamp) -> Result<Option<u32>, HostError> {
+        let Some(before) = self.being(number).filter(|being| !being.word) else {
+            return Ok(None);
+        };
         let (now, word) = match before.now {
             Now::Down(_) | Now::Robots => (Now::Up, false),
-            Now::Up => self.what_befalls(before, at),
-            Now::Dead(_) | Now::Moved(_) => return None,
+            Now::Up => self.what_befalls(before, at)?,
+            Now::Dead(_) | Now::Moved(_) => return Ok(None),
         };
         let was_living = self.belongs(number);
-        if let Some(being) = self.beings.get_mut(usize::try_from(number).ok()?) {
+        if let Some(being) = self.beings.get_mut(number as usize) {
             being.word = word;
             if being.now != now {
                 (being.now, being.since) = (now, at);
             }
         }
-        match (was_living, self.belongs(number)) {
-            (true, false) => self.living = self.living.saturating_sub(1),
-            (false, true) => self.living += 1,
-            (true, true) | (false, false) => {}
-        }
+        self.living += u32::from(self.belongs(number));
+        self.living -= u32::from(was_living);
         if !word {
             self.plan(number, now, at);
         }
-        word.then_some(number)
+        Ok(word.then_some(number))
     }
 
     /// The next state of a responding host, and whether its owner opts it out through the operator.
-    fn what_befalls(&mut self, being: Being, at: Timestamp) -> (Now, bool) {
+    fn what_befalls(&mut self, being: Being, at: Timestamp) -> Result<(Now, bool), HostError> {
         let life = self.world.life;
         let flap = self.flaps_a_year(being);
         let all = life.deaths + life.moves + life.robots + life.words + flap;
         let mut drawn = self.chance.random::<f64>() * all;
-        for (rate, what) in [
-            (life.deaths, 0),
-            (life.moves, 1),
-            (life.robots, 2),
-            (life.words, 3),
-        ] {
-            if drawn < rate {
-                return match what {
-                    0 => (Now::Dead(self.how_one_dies()), false),
-                    1 => {
-                        let target = self.add(Now::Up, at);
-                        self.spoken_of.push_back((at, target));
-                        (Now::Moved(target), false)
-                    }
-                    2 => (Now::Robots, false),
-                    _ => (Now::Up, true),
-                };
-            }
+        let mut is_drawn = |rate: f64| {
             drawn -= rate;
-        }
-        (Now::Down(self.how_one_is_down()), false)
+            drawn < 0.0
+        };
+        let accepting = self.world.accepting;
+        Ok(if is_drawn(life.deaths) {
+            let is_farewell = self.chance.random_bool(life.farewells);
+            let how = Outcome::of_the_dead(accepting, &mut self.chance);
+            (
+                Now::Dead(if is_farewell { Outcome::Gone } else { how }),
+                false,
+            )
+        } else if is_drawn(life.moves) {
+            (Now::Moved(self.add(Outcome::Alive, at)?), false)
+        } else if is_drawn(life.robots) {
+            (Now::Robots, false)
+        } else if is_drawn(life.words) {
+            (Now::Up, true)
+        } else {
+            let way = self.chance.random_range(0..DOWN.len());
+            let how = DOWN.get(way).copied().unwrap_or(Outcome::SilentTcp);
+            (Now::Down(how), false)
+        })
     }
 
     fn flaps_a_year(&self, being: Being) -> f64 {
@@ -267,13 +336,13 @@ impl Truth {
         }
     }
 
-    /// Queues a host's next event. Dead hosts, moved hosts and canaries have none.
+    /// Queues a host's next event. Dead hosts, moved hosts and seeds have none.
     fn plan(&mut self, number: u32, now: Now, at: Timestamp) {
         let life = self.world.life;
         let year = YEAR.as_secs_f64();
         let rate = match now {
             Now::Dead(_) | Now::Moved(_) => return,
-            Now::Up if number < CANARIES => return,
+            Now::Up if self.is_seed(number) => return,
             Now::Up => {
                 let flap = self
                     .being(number)
@@ -303,30 +372,6 @@ impl Truth {
         self.queue
             .push(Reverse((at.plus(wait), self.queued, ahead)));
     }
-
-    fn how_the_dead_fail(&mut self) -> How {
-        if self.chance.random_bool(self.world.accepting) {
-            How::Accepts
-        } else if self.chance.random() {
-            How::NoName
-        } else {
-            How::NoAnswer
-        }
-    }
-
-    fn how_one_dies(&mut self) -> How {
-        if self.chance.random_bool(self.world.life.farewells) {
-            How::Farewell
-        } else {
-            self.how_the_dead_fail()
-        }
-    }
-
-    fn how_one_is_down(&mut self) -> How {
-        const WAYS: [How; 4] = [How::NoAnswer, How::Accepts, How::BadGateway, How::Refuses];
-        let way = self.chance.random_range(0..WAYS.len());
-        WAYS.get(way).copied().unwrap_or(How::NoAnswer)
-    }
 }
 
 #[cfg(test)]
@@ -336,7 +381,12 @@ mod tests {
     const START: Timestamp = Timestamp(1_800_000_000_000);
 
     fn truth(hosts: u32, seed: u64) -> Truth {
-        Truth::new(World::named("default").unwrap(), hosts, seed, START)
+        let (world, mut chance) = (
+            World::named("default").unwrap(),
+            StdRng::seed_from_u64(seed),
+        );
+        let hosts = KnownWorld::made(hosts, world.living, world.accepting, &mut chance).unwrap();
+        Truth::new(hosts, world, seed, START).unwrap()
     }
 
     fn count(truth: &Truth) -> u32 {
@@ -349,7 +399,7 @@ mod tests {
     fn the_number_of_the_living_is_that_of_those_who_live_at_any_time() {
         let mut truth = truth(2000, 3);
         for day in 0..200 {
-            truth.advance(START.plus(YEAR * day / 365));
+            truth.advance(START.plus(YEAR * day / 365)).unwrap();
             assert_eq!(truth.living(), count(&truth), "day {day}");
         }
     }
@@ -357,7 +407,7 @@ mod tests {
     #[test]
     fn births_keep_up_with_deaths() {
         let mut truth = truth(20_000, 5);
-        truth.advance(START.plus(YEAR));
+        truth.advance(START.plus(YEAR)).unwrap();
         let living = f64::from(truth.living());
         // Births balance deaths; opt-outs, robots.txt and flapping affect a fraction that hardly
         // grows within a year.
@@ -369,29 +419,18 @@ mod tests {
     }
 
     #[test]
-    fn canaries_live_for_ever() {
+    fn seeds_live_for_ever() {
         let mut truth = truth(400, 7);
-        truth.advance(START.plus(YEAR * 20));
-        assert!((0..CANARIES).all(|number| truth.belongs(number)));
+        truth.advance(START.plus(YEAR * 20)).unwrap();
+        assert!((0..3).all(|number| truth.belongs(number)));
     }
 
     #[test]
-    fn the_same_seed_gives_the_same_world_and_another_one_another() {
-        let life = |seed| {
-            let mut truth = truth(500, seed);
-            let words = truth.advance(START.plus(YEAR));
-            (words, truth.beings)
-        };
-        assert_eq!(life(1), life(1));
-        assert_ne!(life(1).1, life(2).1);
-    }
-
-    #[test]
-    fn whoever_opted_out_by_word_of_mouth_never_takes_it_back() {
+    fn opting_out_by_word_of_mouth_is_for_ever() {
         let mut truth = truth(4000, 11);
-        let words = truth.advance(START.plus(YEAR));
+        let words = truth.advance(START.plus(YEAR)).unwrap();
         assert!(!words.is_empty());
-        truth.advance(START.plus(YEAR * 3));
+        truth.advance(START.plus(YEAR * 3)).unwrap();
         for number in words {
             assert!(truth.being(number).unwrap().word && !truth.belongs(number));
         }
@@ -400,7 +439,7 @@ mod tests {
     #[test]
     fn only_new_names_are_spoken_of() {
         let mut truth = truth(20_000, 13);
-        truth.advance(START.plus(YEAR));
+        truth.advance(START.plus(YEAR)).unwrap();
         let mut chance = StdRng::seed_from_u64(1);
         let names = truth.speaks_of(50, &mut chance);
         assert_eq!(names.len(), 50);

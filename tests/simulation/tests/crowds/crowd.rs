@@ -40,6 +40,8 @@ const LOOK_UP: Duration = Duration::from_millis(30);
 const DIAL_FAILED: Duration = Duration::from_secs(5);
 const CHECK: Duration = Duration::from_secs(2);
 
+const PUBLISH_INTERVAL: Duration = Duration::from_secs(6 * 3600);
+
 /// Least wait of a responding host that was deferred.
 const EARLY_ASK: Duration = Duration::from_secs(30);
 
@@ -141,26 +143,8 @@ pub(crate) struct Crowd {
 impl Crowd {
     /// A census of these names that begins now.
     pub(crate) fn new(names: Vec<Name>, elsewhere: Elsewhere, start: Timestamp) -> Self {
-        let settings = Settings {
-            containers: Bounds {
-                least: CHECKS_MAX,
-                most: CHECKS_MAX,
-            },
-            opens_max: OPENS_MAX,
-            starts_per_second: STARTS_PER_SECOND,
-            canaries: Vec::new(),
-            peers_every: 3,
-            calendar: Calendar::REAL,
-            published: Some(LastList {
-                first: Some(Timestamp(0)),
-                at: Timestamp(0),
-            }),
-            publish_interval: Duration::from_secs(6 * 3600),
-            // Each row that becomes due sooner is reported.
-            count_again_after: Duration::from_secs(3600),
-            look_around_every: Duration::from_secs(1),
-            name_key: RandomState::new(),
-        };
+        let (least, most) = (CHECKS_MAX, CHECKS_MAX);
+        let settings = settings(Bounds { least, most }, OPENS_MAX, STARTS_PER_SECOND);
         let mut crowd = Self {
             now: start,
             names: Vec::new(),
@@ -298,12 +282,7 @@ impl Crowd {
                 self.on(Event::RowsChanged);
             }
             Command::AskParts => self.on(Event::PartStatus(Ok(()))),
-            Command::Publish { .. } => self.on(Event::Published {
-                again: PublishAgain::Nothing,
-                has_pages: true,
-                has_names: true,
-                interval: Duration::from_secs(6 * 3600),
-            }),
+            Command::Publish { .. } => self.on(published()),
             // There are no canaries, readings or opt-outs, and the log is not used.
             Command::TakeCanary(_)
             | Command::GrantSlot(SlotHolder::Reading(_))
@@ -543,6 +522,35 @@ impl Crowd {
             host: record.host.clone(),
             outcome: WriteOutcome::Verdict,
         });
+    }
+}
+
+/// Settings of a census without canaries, whose shell reports each row that becomes due sooner.
+pub(crate) fn settings(containers: Bounds, opens_max: u32, starts_per_second: u32) -> Settings {
+    Settings {
+        containers,
+        opens_max,
+        starts_per_second,
+        canaries: Vec::new(),
+        peers_every: 3,
+        calendar: Calendar::REAL,
+        published: Some(LastList {
+            first: Some(Timestamp(0)),
+            at: Timestamp(0),
+        }),
+        publish_interval: PUBLISH_INTERVAL,
+        count_again_after: Duration::from_secs(3600),
+        look_around_every: Duration::from_secs(1),
+        name_key: RandomState::new(),
+    }
+}
+
+pub(crate) fn published() -> Event {
+    Event::Published {
+        again: PublishAgain::Nothing,
+        has_pages: true,
+        has_names: true,
+        interval: PUBLISH_INTERVAL,
     }
 }
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use census::time::{Calendar, Jitter, Timestamp};
-use protocol::Host;
 
 use crate::crowd::{Behaviour, Crowd, Elsewhere, Name};
+use crate::paces::crowd;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -18,25 +18,15 @@ const START: Timestamp = Timestamp(1_700_000_000_000);
 
 /// Hosts due within a day, each at its own address in its own block.
 fn hosts(honest: usize, in_league: usize) -> Vec<Name> {
-    let name = |number: usize| {
-        let [_, a, b, c] = u32::try_from(number).unwrap().to_be_bytes();
-        let text = format!("n{number}.example");
-        let part = f64::from(u32::try_from(number % honest).unwrap())
-            / f64::from(u32::try_from(honest).unwrap());
-        Name {
-            host: Host::parse(&text).unwrap(),
-            group: text,
-            address: [20 + a, b, c, 1].into(),
-            behaviour: if number < honest {
-                Behaviour::Responds
-            } else {
-                Behaviour::Faults
-            },
-            responded: number < honest,
-            due: START.plus(DAY.mul_f64(part)),
-        }
-    };
-    (0..honest + in_league).map(name).collect()
+    crowd("n", honest + in_league, |number, name| {
+        let [part, whole] = [number % honest, honest].map(|part| u32::try_from(part).unwrap());
+        name.due = START.plus(DAY * part / whole);
+        name.responded = number < honest;
+        name.behaviour = match name.responded {
+            true => Behaviour::Responds,
+            false => Behaviour::Faults,
+        };
+    })
 }
 
 /// The longest time for which an honest host was not checked.

@@ -3,20 +3,20 @@
 //! For stories about the machine's capacity.
 
 use std::collections::BTreeMap;
-use std::hash::RandomState;
 use std::time::Duration;
 
 use census::class::{Class, PerClass};
 use census::state::Record;
-use census::time::{Calendar, Timestamp};
+use census::time::Timestamp;
 use protocol::Host;
 use scheduler::blame::doubt::{Dns, Doubt};
 use scheduler::blame::faults::{CheckFault, FaultScope};
 use scheduler::command::{Command, Release};
 use scheduler::event::{CheckNumber, CheckOutcome, SlotDemand, SlotHolder, Taken, WriteOutcome};
-use scheduler::publication::PublishAgain;
 use scheduler::slots::concurrency::{Bounds, Pressure};
-use scheduler::{Event, LastList, Scheduler, Settings};
+use scheduler::{Event, Scheduler, Settings};
+
+use crate::crowd::{published, settings};
 
 const START: Timestamp = Timestamp(1_700_000_000_000);
 
@@ -71,20 +71,8 @@ impl Machine {
     /// A machine with this number of processors, and memory for this number of containers.
     pub(crate) fn new(processors: u32, memory: u32, containers: Bounds, off: Off) -> Self {
         let settings = Settings {
-            containers,
-            opens_max: containers.most * 4,
-            starts_per_second: 100,
-            canaries: Vec::new(),
-            peers_every: 3,
-            calendar: Calendar::REAL,
-            published: Some(LastList {
-                first: Some(Timestamp(0)),
-                at: Timestamp(0),
-            }),
-            publish_interval: Duration::from_secs(6 * 3600),
             count_again_after: Duration::from_secs(1),
-            look_around_every: Duration::from_secs(1),
-            name_key: RandomState::new(),
+            ..settings(containers, containers.most * 4, 100)
         };
         Self {
             faults: 0,
@@ -255,14 +243,5 @@ impl Machine {
             class: Class::Living,
             faults: 0,
         }
-    }
-}
-
-fn published() -> Event {
-    Event::Published {
-        again: PublishAgain::Nothing,
-        has_pages: true,
-        has_names: true,
-        interval: Duration::from_secs(6 * 3600),
     }
 }
