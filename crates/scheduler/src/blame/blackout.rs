@@ -23,6 +23,11 @@ const FAILURES_MIN: u64 = 10;
 /// row within a second.
 const SILENT_FOR: Duration = Duration::from_secs(20);
 
+/// The same while no check has succeeded since the start: a new census has five seeds, and its first
+/// minutes are those in which the operator watches.
+const FAILURES_AT_START_MIN: u64 = 3;
+const SILENT_AT_START_FOR: Duration = Duration::from_secs(10);
+
 /// The time without a success over one family while the other family works. Few hosts may use that
 /// family, and the canary that is checked for it within a minute needs time to answer.
 const FAMILY_SILENT_FOR: Duration = CONFIRM_WITHIN;
@@ -77,6 +82,7 @@ pub struct Blackout {
     v6: Row,
     /// Failures that were dropped without a confirmation.
     unwitnessed: Row,
+    has_lived: bool,
 }
 
 #[derive(Debug, Default)]
@@ -120,6 +126,7 @@ impl Blackout {
 
     /// Records a check that succeeded. Returns the blackouts that this ends.
     pub fn lived(&mut self, family: Family, now: Timestamp) -> Vec<Over> {
+        self.has_lived = true;
         let all = std::mem::take(&mut self.all);
         let own = std::mem::take(self.over(family));
         if all.told {
@@ -142,6 +149,7 @@ impl Blackout {
 
     /// The blackout that has begun since the last call. Each is returned once.
     pub fn look(&mut self, now: Timestamp) -> Option<NoSuccess> {
+        let has_lived = self.has_lived;
         let rows = [
             (&mut self.all, Scope::Anywhere),
             (&mut self.v4, Scope::V4),
@@ -149,7 +157,7 @@ impl Blackout {
             (&mut self.unwitnessed, Scope::Elsewhere),
         ];
         for (row, scope) in rows {
-            if row.begins(scope, now) {
+            if row.begins(scope, has_lived, now) {
                 return row.describe(scope);
             }
             if row.told && scope == Scope::Anywhere {
@@ -192,16 +200,17 @@ impl Row {
         }
     }
 
-    fn begins(&mut self, scope: Scope, now: Timestamp) -> bool {
-        let silent_for = match scope {
-            Scope::Anywhere | Scope::Elsewhere => SILENT_FOR,
-            Scope::V4 | Scope::V6 => FAMILY_SILENT_FOR,
+    fn begins(&mut self, scope: Scope, has_lived: bool, now: Timestamp) -> bool {
+        let (failures_min, silent_for) = match scope {
+            Scope::Anywhere if !has_lived => (FAILURES_AT_START_MIN, SILENT_AT_START_FOR),
+            Scope::Anywhere | Scope::Elsewhere => (FAILURES_MIN, SILENT_FOR),
+            Scope::V4 | Scope::V6 => (FAILURES_MIN, FAMILY_SILENT_FOR),
         };
         let silent = self
             .since
             .max(self.explained_until)
             .is_some_and(|since| now.since(since) >= silent_for);
-        let begins = !self.told && silent && self.failures >= FAILURES_MIN;
+        let begins = !self.told && silent && self.failures >= failures_min;
         self.told |= begins;
         begins
     }
@@ -317,8 +326,23 @@ mod tests {
     }
 
     #[test]
+    fn three_failures_before_any_success_are_enough() {
+        let mut blackout = Blackout::default();
+        fail(&mut blackout, "no_such_name", &[], 2, 0);
+        assert_eq!(blackout.look(at(60)), None, "two names may be wrong");
+        fail(&mut blackout, "no_such_name", &[], 1, 60);
+        let told = blackout.look(at(60)).unwrap();
+        assert!(told.hint.contains("resolver"), "{told}");
+        let mut early = Blackout::default();
+        fail(&mut early, "no_such_name", &[], 5, 0);
+        assert_eq!(early.look(at(9)), None, "others are being checked");
+        assert!(early.look(at(10)).is_some());
+    }
+
+    #[test]
     fn it_is_told_once_when_it_begins_and_once_when_it_ends() {
         let mut blackout = Blackout::default();
+        blackout.lived(Family::V4, at(0));
         fail(&mut blackout, "tls", &[Family::V4], 8, 0);
         fail(&mut blackout, "unreachable", &[Family::V4], 1, 1);
         assert_eq!(blackout.look(at(30)), None, "nine may be by chance");
@@ -349,6 +373,7 @@ mod tests {
     #[test]
     fn who_lives_between_keeps_it_quiet() {
         let mut blackout = Blackout::default();
+        blackout.lived(Family::V4, at(0));
         for round in 0..10 {
             fail(&mut blackout, "unreachable", &[Family::V4], 9, round * 30);
             assert_eq!(blackout.look(at(round * 30 + 29)), None);
@@ -359,6 +384,7 @@ mod tests {
     #[test]
     fn what_was_told_of_all_is_not_told_again_of_the_family_that_lives_last() {
         let mut blackout = Blackout::default();
+        blackout.lived(Family::V4, at(0));
         fail(&mut blackout, "unreachable", &[Family::V4], 20, 0);
         assert_eq!(blackout.look(at(20)).unwrap().scope, Scope::Anywhere);
         assert_eq!(blackout.lived(Family::V6, at(30)).len(), 1);
