@@ -2,4 +2,5 @@
 
 pub mod compare;
 pub mod explain;
+pub mod ill;
 pub mod status;

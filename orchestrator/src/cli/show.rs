@@ -22,12 +22,9 @@ use crate::daemon::LiveState;
 use crate::ground::clock::{Clock, SystemClock};
 use crate::inspect::compare;
 use crate::inspect::explain::look_up;
+use crate::inspect::ill::troubles;
 use crate::inspect::status;
 use crate::serve::control::{self, Answer, Request};
-
-/// A healthy loop runs every second; waiting for an answer of the gateway or the launcher can take
-/// 45 s.
-const ROUND_WITHIN: Duration = Duration::from_secs(120);
 
 /// A part that does not answer within this time is unhealthy.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -75,10 +72,10 @@ pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
     } else {
         status.text(&config.data_dir)
     })?;
-    let outage = status.daemon.as_ref().and_then(|it| it.outage.as_ref());
-    Ok(match (status.missing().as_slice(), outage) {
+    let trouble = status.daemon.as_ref().and_then(worst);
+    Ok(match (status.missing().as_slice(), trouble) {
         ([], None) => OK,
-        ([], Some((what, _))) => complain(&format!("outage: {what}"), UNAVAILABLE),
+        ([], Some(trouble)) => complain(&trouble, UNAVAILABLE),
         (missing, _) => complain(&format!("missing: {}", missing.join(", ")), UNAVAILABLE),
     })
 }
@@ -178,7 +175,7 @@ fn names(hosts: Vec<String>) -> anyhow::Result<Vec<String>> {
 pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
     let trouble = match part {
         Part::Run => match live(config).await {
-            Ok(live) => stands_still(&live),
+            Ok(live) => worst(&live),
             Err(error) => Some(format!("daemon: {}", told_once(&error))),
         },
         Part::Gateway => GatewayClient::new(config.gateway_socket.clone())
@@ -218,10 +215,8 @@ async fn push_trouble(config: &Config, node: Node) -> Option<String> {
     health.err().map(|error| format!("push service: {error}"))
 }
 
-fn stands_still(live: &LiveState) -> Option<String> {
-    let still = Timestamp(live.now_ms).since(Timestamp(live.last_round_ms));
-    (still > ROUND_WITHIN)
-        .then(|| format!("daemon: its loop has not run for {} s", still.as_secs()))
+fn worst(live: &LiveState) -> Option<String> {
+    troubles(live).first().map(ToString::to_string)
 }
 
 const WAITING_PAGE: u32 = 1000;

@@ -9,6 +9,7 @@ use protocol::egress::Family;
 use super::{PartStatus, SourceShown, Status};
 use crate::admit::gate::TEST_DOMAIN_WARNING;
 use crate::daemon::{LiveState, Pace};
+use crate::inspect::ill::troubles;
 
 /// Columns before the text of a line; shorter labels are padded.
 const INDENT: usize = 11;
@@ -181,21 +182,10 @@ fn daemon_lines(daemon: &LiveState) -> Vec<Line> {
             ));
         }
     }
-    if let Some((what, since)) = &daemon.outage {
-        let since = rfc3339(Timestamp(*since));
-        lines.push(alarm("OUTAGE", format!("since {since}: {what}")));
-    }
-    if let Some(blackout) = &daemon.blackout {
-        let since = rfc3339(Timestamp(blackout.since_ms));
-        let text = format!("since {since}: {blackout}");
-        lines.push(alarm(&blackout.scope.to_string(), text));
-    }
-    for (label, trouble) in [
-        ("CLOCK", &daemon.clock_trouble),
-        ("DUMP", &daemon.dump_trouble),
-    ] {
-        lines.extend(trouble.clone().map(|trouble| alarm(label, trouble)));
-    }
+    let troubles = troubles(daemon).into_iter();
+    lines.extend(troubles.map(|trouble| alarm(&trouble.label, trouble.text)));
+    let dump = daemon.dump_trouble.clone();
+    lines.extend(dump.map(|trouble| alarm("DUMP", trouble)));
     lines
 }
 
