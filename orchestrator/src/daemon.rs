@@ -37,6 +37,7 @@ use crate::ground::fault::Fault;
 use crate::publish::round::Done;
 use crate::publish::signature;
 
+use carry_out::hour::Hour;
 use clock_watch::ClockWatch;
 use orders::Ordered;
 use parts::store_trouble;
@@ -126,6 +127,7 @@ impl Daemon {
             live,
             clock: ClockWatch::start(now),
             looks: pressure::Looks::default(),
+            hour: Hour::start(now),
             ticker,
             services,
             store,
@@ -227,6 +229,10 @@ impl Daemon {
 
     fn tick(&mut self) -> anyhow::Result<()> {
         self.watch_clock();
+        let meters = &self.services.meters;
+        if let Some(line) = self.hour.line(self.services.now(), || meters.ended()) {
+            tracing::info!("{line}");
+        }
         let (pressure, cause) = self.looks.look(Path::new(PROC));
         self.live.pressed(pressure, cause);
         self.handle(Event::Pressure(pressure));

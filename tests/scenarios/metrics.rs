@@ -102,6 +102,34 @@ async fn numbers_move_with_what_is_checked_and_are_those_of_status() -> anyhow::
     let status = world.status()?["daemon"]["ended"]["alive"].as_f64();
     let status = status.context("status counts them too")?;
     assert!(lives(&after) <= status && status <= lives(&scraped(&socket)?));
+    // A day has ten thousands of checks, and its log is read by a person.
+    for role in [Role::Gateway, Role::Launcher, Role::Run] {
+        let log = world.log(role);
+        let of_checks = log.lines().find(|line| line.contains("mastodon.lab.test"));
+        assert_eq!(of_checks, None, "{role:?}");
+    }
+    Ok(())
+}
+
+/// A new census checks five seeds, and then nothing for hours.
+#[tokio::test(flavor = "multi_thread")]
+async fn census_whose_names_all_fail_is_ill_everywhere() -> anyhow::Result<()> {
+    let seeds = ["a.nowhere.test", "b.nowhere.test", "c.nowhere.test"];
+    let (world, socket) = world(&seeds).await?;
+    world
+        .until("it is ill", SOON, |world| {
+            Ok(world.command(&["health"])?.status.code() == Some(3))
+        })
+        .await?;
+    for command in ["health", "status"] {
+        let output = world.command(&[command])?;
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let said = String::from_utf8(output.stderr)?;
+        ensure!(said.contains("NO CHECK SUCCEEDS since "), "{said}");
+        ensure!(said.contains("this machine's resolver"), "{said}");
+    }
+    assert_eq!(scraped(&socket)?.get("fedicensus_blackout"), Some(&1.0));
+    ensure!(world.log(Role::Run).contains("NO CHECK SUCCEEDS"));
     Ok(())
 }
 

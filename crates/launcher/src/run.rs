@@ -250,7 +250,7 @@ async fn kill<E: Engine>(
     id: &ContainerId,
     why: Stop,
 ) -> Result<i64, EngineError> {
-    tracing::info!(container = %id, ?why, "a check's container is stopped");
+    tracing::debug!(container = %id, ?why, "a check's container is stopped");
     let killed = bounded("kill", settings.call_timeout, engine.kill(id)).await;
     if let Err(error) = killed {
         // The container may have ended in between. The engines refuse that kill in different ways,

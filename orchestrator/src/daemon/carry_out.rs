@@ -1,5 +1,6 @@
 //! Carries out the scheduler's commands.
 
+pub(super) mod hour;
 mod notice;
 
 use census::state::Verdict;

@@ -101,7 +101,7 @@ impl Daemon {
         match ended {
             Ok(CheckOutcome::Verdict { verdict, .. }) => {
                 let reason = verdict.detail();
-                tracing::info!(%host, check.id = %check.id, verdict = verdict.as_str(), reason, duration_ms, "checked");
+                tracing::debug!(%host, check.id = %check.id, verdict = verdict.as_str(), reason, duration_ms, "checked");
                 self.count(now);
                 meters.verdict(verdict, now);
                 let unless = if verdict.is_failing() {

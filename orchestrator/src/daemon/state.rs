@@ -8,6 +8,7 @@ use store::{Reader, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
+use super::carry_out::hour::Hour;
 use super::clock_watch::ClockWatch;
 use super::orders::{Order, Ordered};
 use super::pressure::Looks;
@@ -42,6 +43,7 @@ pub struct Daemon {
     pub(super) live: Arc<Live>,
     pub(super) clock: ClockWatch,
     pub(super) looks: Looks,
+    pub(super) hour: Hour,
     pub(super) ticker: tokio::time::Interval,
 }
 

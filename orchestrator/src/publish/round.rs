@@ -89,7 +89,7 @@ impl Round<'_> {
         })?;
         if let Ok(written) = &pages {
             let site::Written { rows, answers } = written;
-            tracing::info!(rows, answers, "pages published");
+            tracing::debug!(rows, answers, "pages published");
         }
         let has_names = list.new.as_ref().is_some_and(|new| new.names > 0);
         let outcome = match list.new {

@@ -122,7 +122,7 @@ fn conclude<E: Engine, W: AsyncWrite + Unpin>(
                 tracing::warn!(check.id = %check, %host, exit_code = end.exit_code, "several containers in a row had exited, but the engine did not close their output");
                 shared.nudge.notify_one();
             } else {
-                tracing::info!(check.id = %check, %host, exit_code = end.exit_code, "a container reached its deadline, but had already exited");
+                tracing::debug!(check.id = %check, %host, exit_code = end.exit_code, "a container reached its deadline, but had already exited");
             }
         }
         Outcome::Fault(fault) => {
@@ -130,7 +130,7 @@ fn conclude<E: Engine, W: AsyncWrite + Unpin>(
             complain(shared, fault, check, host);
         }
         Outcome::Gone => {
-            tracing::info!(check.id = %check, %host, "the reader of a check's output went away");
+            tracing::debug!(check.id = %check, %host, "the reader of a check's output went away");
         }
     }
 }

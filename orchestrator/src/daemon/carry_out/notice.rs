@@ -33,7 +33,7 @@ pub(super) fn log(notice: &Notice) {
             family,
             waiting,
         } => {
-            tracing::info!(%host, ?family, waiting, "failures wait, and no host that could confirm them has answered for a minute: checking a canary");
+            tracing::debug!(%host, ?family, waiting, "failures wait, and no host that could confirm them has answered for a minute: checking a canary");
         }
     }
 }

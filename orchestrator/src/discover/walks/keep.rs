@@ -57,7 +57,7 @@ async fn walk_one(services: &Services) {
         Visit::Walked { walk, new } => {
             let (outcome, named) = (walk.outcome.as_str(), walk.hosts.len());
             let (requests, posts, new) = (walk.requests, walk.posts, new.len());
-            tracing::info!(%host, outcome, requests, posts, named, new, "public conversations were read");
+            tracing::debug!(%host, outcome, requests, posts, named, new, "public conversations were read");
         }
         Visit::Left(why) => tracing::debug!(%host, why, "a host is not walked"),
         Visit::Deferred { why, .. } => tracing::debug!(%host, ?why, "a walk is deferred"),

@@ -235,12 +235,14 @@ async fn tell_all(
             service.storage.call(note).await?;
         }
     }
-    tracing::info!(
-        told,
-        ended,
-        remote,
-        "subscribers were notified of the newest list"
-    );
+    if [told, ended, remote].iter().any(|count| *count > 0) {
+        tracing::info!(
+            told,
+            ended,
+            remote,
+            "subscribers were notified of the newest list"
+        );
+    }
     Ok(())
 }
 
