@@ -1,5 +1,5 @@
-//! Two domains with very many names: a farm of invented hosts behind wildcard DNS, all of which some
-//! servers name, and a hoster with a tenth as many customers.
+//! Two domains with very many names: a farm of invented hosts behind wildcard DNS, all of which
+//! some servers name, and a hoster with a tenth as many customers.
 //!
 //! All of them respond like any other instance. A census that knows the hoster lists its customers,
 //! and none of the farm.

@@ -29,8 +29,8 @@ pub const TABLE_FILE: &str = "expectations.json";
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Table {
     pub personas: Vec<Persona>,
-    /// The members of the crowd, a farm's servers and a hoster's customers, all of which respond and
-    /// are listed.
+    /// The members of the crowd, a farm's servers and a hoster's customers, all of which respond
+    /// and are listed.
     pub crowd: Vec<String>,
     /// Names of a farm, which are known and not listed.
     #[serde(default)]

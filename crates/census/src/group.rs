@@ -20,8 +20,8 @@ use crate::time::{Calendar, Jitter, Timestamp};
 pub const HELD_A_DAY: u32 = 20;
 
 /// Starts of other checks for each check of a held group's host: all held groups together get a
-/// tenth. Only the oldest host of each that responds is never put off, since anyone can get another's
-/// domain held, and leaves less of it to the others.
+/// tenth. Only the oldest host of each that responds is never put off, since anyone can get
+/// another's domain held, and leaves less of it to the others.
 pub const OTHERS_PER_HELD: i32 = 9;
 
 /// Independent sources that must have named a held-back host: one could be its own.
@@ -199,8 +199,8 @@ impl Group {
     }
 
     /// When a host is due again if held groups have had their share of the starts. Spread evenly,
-    /// because that share grows evenly. A host with a place is due again the next day: it leaves the
-    /// list if it doesn't get a turn in 14 days (invariant I11).
+    /// because that share grows evenly. A host with a place is due again the next day: it leaves
+    /// the list if it doesn't get a turn in 14 days (invariant I11).
     pub fn next_turn(
         &self,
         place: Place,

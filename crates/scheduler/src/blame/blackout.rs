@@ -23,8 +23,8 @@ const FAILURES_MIN: u64 = 10;
 /// row within a second.
 const SILENT_FOR: Duration = Duration::from_secs(20);
 
-/// The same while no check has succeeded since the start: a new census has five seeds, and its first
-/// minutes are those in which the operator watches.
+/// The same while no check has succeeded since the start: a new census has five seeds, and its
+/// first minutes are those in which the operator watches.
 const FAILURES_AT_START_MIN: u64 = 3;
 const SILENT_AT_START_FOR: Duration = Duration::from_secs(10);
 

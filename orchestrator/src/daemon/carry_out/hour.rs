@@ -1,5 +1,5 @@
-//! The log's line of an hour: what its checks came to. Checks themselves are logged at `debug`, since
-//! a day has ten thousands.
+//! The log's line of an hour: what its checks came to. Checks themselves are logged at `debug`,
+//! since a day has ten thousands.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
