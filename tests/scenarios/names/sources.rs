@@ -222,6 +222,8 @@ fn compare(world: &World) -> anyhow::Result<()> {
 fn text_of(world: &World, command: &[&str]) -> anyhow::Result<String> {
     let output = world.command(command)?;
     let text = String::from_utf8(output.stdout).context("text")?;
-    assert!(output.status.success(), "{command:?}: {text}");
+    // 3: no check has succeeded yet.
+    let is_answer = matches!(output.status.code(), Some(0 | 3));
+    assert!(is_answer, "{command:?}: {text}");
     Ok(text)
 }
