@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_is_asked_weekly_is_not_missed_daily() {
+    fn host_checked_weekly_is_not_missed_daily() {
         let (truth, mut measure) = world();
         measure.imported(&record(0, State::Dead, None), 0);
         assert!(sample(&truth, &mut measure, 99).within_two_days > 0.99);

@@ -121,7 +121,7 @@ fn every_living_host_is_seen_within_its_day_as_long_as_capacity_suffices() {
 }
 
 #[test]
-fn a_farm_hardly_gets_onto_the_list_and_delays_nobody() {
+fn few_farm_hosts_are_listed_and_none_delays_others() {
     let mut plan = Plan::new(world("farm"), 100, 8, SEED);
     plan.world.farm = plan.world.farm.map(|farm| Farm { names: 200, ..farm });
     let report = simulate(&plan);

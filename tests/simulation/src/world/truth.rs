@@ -419,14 +419,14 @@ mod tests {
     }
 
     #[test]
-    fn seeds_live_for_ever() {
+    fn seeds_always_respond() {
         let mut truth = truth(400, 7);
         truth.advance(START.plus(YEAR * 20)).unwrap();
         assert!((0..3).all(|number| truth.belongs(number)));
     }
 
     #[test]
-    fn opting_out_by_word_of_mouth_is_for_ever() {
+    fn opt_outs_are_never_taken_back() {
         let mut truth = truth(4000, 11);
         let words = truth.advance(START.plus(YEAR)).unwrap();
         assert!(!words.is_empty());
