@@ -160,7 +160,13 @@ async fn a_clock_that_is_a_year_off_over_a_restart_wrongs_nobody() -> anyhow::Re
             .until("it has lasted", SOON, |_| Ok(since.elapsed() > HOLD))
             .await?;
         fault.is_borne(&world)?;
-        assert_eq!(world.nodes()?, before, "the list");
+        if by > 0 {
+            // To this clock, nobody has lived for a year: who was not checked since is not listed.
+            let whole = |world: &World| Ok(world.nodes()? == before);
+            world.until("the list is whole", SOON, whole).await?;
+        } else {
+            assert_eq!(world.nodes()?, before, "the list");
+        }
         world.stop(Role::Run).await?;
         clock.ahead_by(0)?;
         world.begin(Role::Run).await?;
