@@ -43,13 +43,7 @@ fn every_module_says_what_it_is_for() {
 fn sql_stands_in_the_store_and_what_measures_it_only() {
     // The files of the console and the push service.
     let other_databases = ["services/accounts/", "services/push/src/storage/"];
-    let measures = [
-        "bench/src/dead/",
-        "bench/src/shared/making.rs",
-        "bench/src/path/grown.rs",
-        "bench/src/scale/",
-        "bench/src/soak/history.rs",
-    ];
+    let measures = ["bench/src/shared/making.rs", "bench/src/soak/history.rs"];
     let breaches = found_outside("crates/store/", |line| {
         SQL.iter().any(|word| line.contains(&format!("\"{word}")))
     })

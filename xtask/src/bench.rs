@@ -18,20 +18,18 @@ use crate::step::{passes, say, target_folder};
 const BUILD: &str = "build --release --locked -p orchestrator -p lab -p bench";
 
 /// Small sizes, which show little more than that everything runs.
-const QUICK: [&str; 5] = [
+const QUICK: [&str; 4] = [
     "bench-scale --rows 10000,100000 --rounds 3 --dumped 100000 --junk 500000",
     "bench-scale names --rows 100000 --known 200000 --new 20000",
-    "bench-push --idle 2000 --messages 5000 --stored 20000",
+    "bench-push --idle 2000 --messages 5000",
     "bench-path --checks 20 --runs 2 --in-flight 1,4,16",
-    "bench-path --rows 10000,100000 --checks 20 --runs 1",
 ];
 
-const FULL: [&str; 5] = [
+const FULL: [&str; 4] = [
     "bench-scale",
     "bench-scale names",
     "bench-push",
     "bench-path --in-flight 1,2,4,8,16",
-    "bench-path --rows 10000,1000000,10000000 --checks 200 --runs 3",
 ];
 
 /// A census of a million hosts for half an hour at each distance.

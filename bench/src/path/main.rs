@@ -2,10 +2,8 @@
 //!
 //! It needs the release binaries, an engine and the checker's image. It prints a table of runs, or
 //! of medians by checks in parallel, the ratio of the two sides, and which part used processor
-//! time, for each distance of the hosts. `--rows` measures the whole path in censuses with these
-//! numbers of rows.
+//! time, for each distance of the hosts.
 
-mod grown;
 mod whole;
 
 use std::io::Write as _;
@@ -49,11 +47,6 @@ struct Arguments {
     /// Checks at the same time, 1 to 64; several, with commas between them, one after the other
     #[arg(long, default_value = "4", value_delimiter = ',', value_parser = in_flight)]
     in_flight: Vec<usize>,
-    /// Instead of the bare client: the whole path in a census of this many rows, or in several in
-    /// turn, comma-separated; at the first of the numbers of checks at the same time, and at the
-    /// first of the distances
-    #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
-    rows: Vec<u64>,
     #[command(flatten)]
     distances: Distances,
     /// Folder for the databases
@@ -80,13 +73,6 @@ struct Pair {
 #[tokio::main]
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let crowd = if arguments.rows.is_empty() {
-        arguments.checks
-    } else {
-        // Each round has its own hosts, because a checked host is not due again soon. The first
-        // round is not measured.
-        arguments.checks.saturating_mul(arguments.runs + 1)
-    };
     let mut pairs = Vec::new();
     for &answer_ms in &arguments.distances.answer_ms {
         let stage = Stage::set(Equipment {
@@ -94,16 +80,11 @@ async fn main() -> Result<()> {
             engine: arguments.engine.clone(),
             image: arguments.image.clone(),
             below: arguments.folder.clone(),
-            crowd,
+            crowd: arguments.checks,
             answer_ms,
             in_flight_max: arguments.in_flight.iter().copied().max(),
         })
         .await?;
-        if !arguments.rows.is_empty() {
-            let outcome = grown::compare(&arguments, &stage).await;
-            let struck = stage.strike().await;
-            return outcome.and(struck);
-        }
         let outcome = compare(&arguments, answer_ms, &stage, &mut pairs).await;
         let struck = stage.strike().await;
         outcome.and(struck)?;

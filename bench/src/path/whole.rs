@@ -3,7 +3,7 @@
 //! The clock runs from just before `fedicensus add` until the launcher has run this many containers
 //! and none is left. The dump then shows whether every host was found alive.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -31,20 +31,10 @@ pub(crate) struct Whole<'stage> {
 impl<'stage> Whole<'stage> {
     /// Starts a census with an empty database and this many checks in parallel.
     pub(crate) async fn prepare(stage: &'stage Stage, in_flight: usize) -> Result<Self> {
-        Self::with(stage, in_flight, |_database| Ok(())).await
-    }
-
-    /// Starts a census with a database that `make` creates at the given path.
-    pub(crate) async fn with(
-        stage: &'stage Stage,
-        in_flight: usize,
-        make: impl FnOnce(&Path) -> Result<()>,
-    ) -> Result<Self> {
         let home = tempfile::tempdir_in(stage.folder())?;
         for name in ["data", "public"] {
             std::fs::create_dir(home.path().join(name))?;
         }
-        make(&database(home.path()))?;
         let mut command = stage.fedicensus(home.path(), Some(in_flight), &full_speed(in_flight))?;
         let mut orchestrator = Role::start("run", command.arg("run"), stage.folder())?;
         orchestrator
@@ -62,39 +52,17 @@ impl<'stage> Whole<'stage> {
         self.stage.processes(Some(&self.orchestrator))
     }
 
-    pub(crate) fn database(&self) -> PathBuf {
-        database(self.home.path())
-    }
-
-    /// Its start page, which is published after almost all other files.
-    pub(crate) fn page(&self) -> PathBuf {
-        self.home.path().join("public/current/index.html")
-    }
-
     /// Adds `hosts`, and waits until the last container has ended.
     pub(crate) async fn run(&self, hosts: &[Host]) -> Result<()> {
-        let added = async {
-            let names = hosts.iter().map(Host::as_str);
-            let added = self.command("add")?.args(names).output().await?;
-            let told = String::from_utf8_lossy(&added.stderr);
-            ensure!(added.status.success(), "fedicensus add: {told}");
-            Ok(())
-        };
-        self.checks(hosts.len(), added).await
-    }
-
-    /// Waits for this many containers to end. Called before the hosts are added.
-    pub(crate) async fn checks(
-        &self,
-        checks: usize,
-        begin: impl Future<Output = Result<()>>,
-    ) -> Result<()> {
         let launcher = LauncherClient::socket(self.stage.launcher_socket());
         let before = launcher.status().await?.launches_total;
-        let wanted = before + u64::try_from(checks)?;
-        begin.await?;
+        let wanted = before + u64::try_from(hosts.len())?;
+        let names = hosts.iter().map(Host::as_str);
+        let added = self.command("add")?.args(names).output().await?;
+        let told = String::from_utf8_lossy(&added.stderr);
+        ensure!(added.status.success(), "fedicensus add: {told}");
         let began = Instant::now();
-        let wait_max = CHECK_WAIT_MAX * u32::try_from(checks)?;
+        let wait_max = CHECK_WAIT_MAX * u32::try_from(hosts.len())?;
         loop {
             let status = launcher.status().await?;
             if status.launches_total >= wanted && status.running == 0 {
@@ -105,10 +73,6 @@ impl<'stage> Whole<'stage> {
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-    }
-
-    pub(crate) async fn stop(self) -> Result<()> {
-        self.orchestrator.stop().await
     }
 
     /// Stops the census, after checking that it found all of `hosts` alive.
@@ -126,7 +90,7 @@ impl<'stage> Whole<'stage> {
                 "{host}: did not come out alive"
             );
         }
-        self.stop().await
+        self.orchestrator.stop().await
     }
 
     fn command(&self, name: &str) -> Result<tokio::process::Command> {
@@ -146,10 +110,6 @@ fn full_speed(in_flight: usize) -> [(&'static str, String); 2] {
         ("checks_min", in_flight.to_string()),
         ("starts_per_second", "1000".to_owned()),
     ]
-}
-
-fn database(home: &Path) -> PathBuf {
-    home.join("data/census.db")
 }
 
 fn listed(path: &Path) -> Result<Vec<Host>> {

@@ -2,7 +2,6 @@
 
 mod delivery;
 mod idle;
-mod sizes;
 
 use std::path::PathBuf;
 
@@ -18,9 +17,6 @@ struct Arguments {
     /// Messages of each kind that are sent
     #[arg(long, default_value_t = 30_000)]
     messages: usize,
-    /// Messages in the larger of two databases; the smaller has 1000
-    #[arg(long, default_value_t = 1_000_000)]
-    stored: usize,
     /// Folder below which the databases are made; the system's for temporary files unless set
     #[arg(long)]
     folder: Option<PathBuf>,
@@ -31,8 +27,7 @@ async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let below = arguments.folder.unwrap_or_else(std::env::temp_dir);
     idle::measure(&below, arguments.idle).await?;
-    delivery::measure(&below, arguments.messages).await?;
-    sizes::measure(&below, arguments.stored)
+    delivery::measure(&below, arguments.messages).await
 }
 
 /// Prints a line of what was found.

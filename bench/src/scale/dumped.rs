@@ -1,13 +1,12 @@
-//! A dump by its parts, compared with `sqlite3 -json`, which writes only the names.
+//! A dump by its parts.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use bench::shared::cost::Meter;
-use bench::shared::making::{self, Asked, NOW, World};
+use bench::shared::making::{self, NOW, World};
 use census::time::Calendar;
 use dump::{DumpError, ListedRow, ListedState, Moment, Packing};
 use publish::{Cancel, Disk, Tree};
@@ -15,13 +14,10 @@ use store::{Listed, Reader, StateName};
 
 use crate::say;
 
-/// The query of the other side: all listed hosts, sorted like our list.
-const NAMES: &str = "SELECT name FROM hosts WHERE state = 'alive' AND hidden = 0 ORDER BY name";
-
 /// Creates a census with this many living hosts and dumps it.
 pub(crate) fn measure(folder: &Path, rows: u64) -> Result<()> {
     let path = folder.join("living.db");
-    making::make(&path, rows, World::Living, NOW, Asked::InTurn)?;
+    making::make(&path, rows, World::Living)?;
     // Opened and closed as the daemon does it, so that it has a write-ahead log.
     store::open(&path)?.close();
     let reader = store::open_read_only(&path)?;
@@ -70,8 +66,7 @@ pub(crate) fn measure(folder: &Path, rows: u64) -> Result<()> {
         draft.take().context("a draft")?.seal()?;
         Ok(())
     })?;
-    time("all of them synced and published", || Ok(tree.publish()?))?;
-    plainly(&path, folder, rows)
+    time("all of them synced and published", || Ok(tree.publish()?))
 }
 
 fn time(what: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -118,23 +113,4 @@ fn listed_row(listed: Listed<'_>) -> ListedRow {
 
 fn moment(milliseconds: i64) -> Moment {
     Moment::from_milliseconds(milliseconds)
-}
-
-/// Its processor time is not ours, and is not reported.
-fn plainly(path: &Path, folder: &Path, rows: u64) -> Result<()> {
-    let names = folder.join("plain.json");
-    let mut command = Command::new("sqlite3");
-    command.arg("-json").arg(path).arg(NAMES);
-    command.stdout(File::create(&names)?);
-    let meter = Meter::begin();
-    let Ok(status) = command.status() else {
-        return say("\nThere is no `sqlite3` to compare with.");
-    };
-    ensure!(status.success(), "sqlite3 ended with {status}");
-    let seconds = 1.0 / meter.end(1).rate;
-    let bytes = std::fs::metadata(&names)?.len();
-    ensure!(bytes > rows, "sqlite3 wrote {bytes} bytes");
-    say(&format!(
-        "| `sqlite3 -json`, names alone, not synced | {seconds:.2} | |"
-    ))
 }

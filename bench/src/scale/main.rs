@@ -2,14 +2,12 @@
 //! (`names`). See `bench/README.md`.
 //!
 //! For each size it prints tables: processor time and elapsed time of taking a host and of writing
-//! a verdict, compared with the plain way; memory of a process with the census open; the parts of a
-//! dump, compared with `sqlite3 -json`.
+//! a verdict; memory of a process with the census open; the parts of a dump.
 
 mod checks;
 mod dumped;
 mod held;
 mod names;
-mod plain;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,11 +15,10 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result};
 use bench::shared::cost::Cost;
-use bench::shared::making::{self, Asked, NOW, World};
+use bench::shared::making::{self, World};
 use clap::{Parser, Subcommand};
 
 use crate::checks::{Arrival, Census, Costs};
-use crate::plain::Plain;
 
 /// Measures a census by its size.
 #[derive(Debug, Parser)]
@@ -91,10 +88,8 @@ fn file(folder: &Path, rows: u64) -> PathBuf {
 /// A size with all its measurements.
 struct Size {
     census: Census,
-    plain: Plain,
     /// By way: one at a time, many at once.
     costs: [Vec<Costs>; 2],
-    plainly: Vec<Cost>,
 }
 
 async fn cost_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
@@ -102,7 +97,7 @@ async fn cost_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
     for rows in &arguments.rows {
         let path = file(folder, *rows);
         let began = Instant::now();
-        making::make(&path, *rows, World::MiddleOfLife, NOW, Asked::InTurn)?;
+        making::make(&path, *rows, World::MiddleOfLife)?;
         let made = began.elapsed().as_secs_f64();
         let looked_at = making::look_for_faults(&path, *rows)?;
         let bytes = std::fs::metadata(&path)?.len() as f64;
@@ -112,10 +107,8 @@ async fn cost_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
             bytes / *rows as f64
         ))?;
         sizes.push(Size {
-            plain: Plain::copy(&path)?,
             census: Census::open(&path)?,
             costs: Default::default(),
-            plainly: Vec::new(),
         });
     }
     for round in 0..=arguments.rounds {
@@ -128,10 +121,6 @@ async fn cost_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
                     costs.push(cost);
                 }
             }
-            let cost = size.plain.picks(arguments.checks)?;
-            if round > 0 {
-                size.plainly.push(cost);
-            }
         }
     }
     for (number, arrival) in Arrival::ALL.into_iter().enumerate() {
@@ -142,7 +131,7 @@ async fn cost_by_rows(arguments: &Arguments, folder: &Path) -> Result<()> {
 
 fn report(sizes: &[Size], number: usize, arrival: Arrival) -> Result<()> {
     say(&format!(
-        "\n{}, µs of processor time (of the clock), medians:\n\n| rows | a pick | a write of a verdict | both | to the smallest | a pick the plain way | times ours |\n|---|---|---|---|---|---|---|",
+        "\n{}, µs of processor time (of the clock), medians:\n\n| rows | a pick | a write of a verdict | both | to the smallest |\n|---|---|---|---|---|",
         arrival.as_str()
     ))?;
     let mut smallest = None;
@@ -150,23 +139,19 @@ fn report(sizes: &[Size], number: usize, arrival: Arrival) -> Result<()> {
         let costs = size.costs.get(number).map_or(&[][..], Vec::as_slice);
         let pick = Cost::median(&costs.iter().map(|cost| cost.pick).collect::<Vec<_>>());
         let settle = Cost::median(&costs.iter().map(|cost| cost.settle).collect::<Vec<_>>());
-        let plain = Cost::median(&size.plainly);
         let (cpu, clock) = (
             micros(pick.cpu_rate) + micros(settle.cpu_rate),
             micros(pick.rate) + micros(settle.rate),
         );
         let smallest = *smallest.get_or_insert(cpu);
         let rows = size.census.rows();
-        let times_ours = micros(plain.cpu_rate) / micros(pick.cpu_rate);
         say(&format!(
-            "| {rows} | {:.1} ({:.1}) | {:.1} ({:.1}) | {cpu:.1} ({clock:.1}) | {:.2} | {:.1} ({:.1}) | {times_ours:.2} |",
+            "| {rows} | {:.1} ({:.1}) | {:.1} ({:.1}) | {cpu:.1} ({clock:.1}) | {:.2} |",
             micros(pick.cpu_rate),
             micros(pick.rate),
             micros(settle.cpu_rate),
             micros(settle.rate),
             cpu / smallest,
-            micros(plain.cpu_rate),
-            micros(plain.rate),
         ))?;
     }
     Ok(())

@@ -1,12 +1,7 @@
-//! The cost of names from peers lists, at a million rows, compared with the plain way
-//! (`bench/README.md`).
+//! The cost of names from peers lists, at a million rows (`bench/README.md`).
 //!
-//! It prints a table: known and new names per second through the census's own gate, and with one
-//! autocommitted statement per name; and the memory of the names.
-//!
-//! The gate has no limits here, because the cost of admitted names is measured. The plain way has
-//! the same table, the same durability settings and a prepared statement. It decides nothing and
-//! counts nothing.
+//! It prints a table: known and new names per second through the census's own gate; and the memory
+//! of the names. The gate has no limits here, because the cost of admitted names is measured.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,12 +16,9 @@ use orchestrator::admit::policy::Files;
 use protocol::Host;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
-use rusqlite::{Connection, params};
 use store::Store;
 
 const NOW: Timestamp = Timestamp(1_790_812_800_000);
-
-const PLAIN: &str = "INSERT INTO hosts (name, state, since, first_seen, due) VALUES (?1, 'discovered', ?2, ?2, ?2) ON CONFLICT (name) DO NOTHING";
 
 /// What is measured.
 #[derive(Debug, Args)]
@@ -43,9 +35,6 @@ pub(crate) struct Arguments {
     /// Names in one peers list
     #[arg(long, default_value_t = 5000)]
     list: usize,
-    /// Names of each kind the plain way in a round
-    #[arg(long, default_value_t = 20_000)]
-    plain: u64,
     /// Rounds, whose medians are compared
     #[arg(long, default_value_t = 3)]
     rounds: u64,
@@ -58,16 +47,13 @@ pub(crate) async fn measure(arguments: &Arguments) -> Result<()> {
     let folder = tempfile::tempdir_in(&arguments.folder)?;
     let path = folder.path().join("census.db");
     let mut stage = Stage::open(&path, arguments).await?;
-    let mut costs: [Vec<Cost>; 4] = Default::default();
+    let mut costs: [Vec<Cost>; 2] = Default::default();
     for round in 0..arguments.rounds {
         let known = stage.known(arguments.known)?;
-        let [known_door, new_door, known_plain, new_plain] = &mut costs;
+        let [known_door, new_door] = &mut costs;
         known_door.push(stage.through_the_door(known).await?);
         let new = news("new", round, arguments.new)?;
         new_door.push(stage.through_the_door(new).await?);
-        let plain = stage.known(arguments.plain)?;
-        known_plain.push(stage.plainly(&plain)?);
-        new_plain.push(stage.plainly(&news("plain", round, arguments.plain)?)?);
     }
     stage.report(arguments, costs)
 }
@@ -75,8 +61,6 @@ pub(crate) async fn measure(arguments: &Arguments) -> Result<()> {
 struct Stage {
     store: Store,
     gate: NameGate,
-    /// Another connection to the same file, with the same durability.
-    plain: Connection,
     chance: StdRng,
     rows: u64,
     /// Number of names in one peers list.
@@ -131,14 +115,9 @@ impl Stage {
             reserved: Reserved::Refuse,
         };
         let gate = NameGate::open(store.writer(), names, files).await?;
-        let plain = Connection::open(path)?;
-        plain.pragma_update(None, "synchronous", "full")?;
-        plain.pragma_update(None, "cache_size", -16 * 1024)?;
-        plain.busy_timeout(std::time::Duration::from_secs(5))?;
         Ok(Self {
             store,
             gate,
-            plain,
             chance: StdRng::seed_from_u64(1),
             rows: arguments.rows,
             list: arguments.list,
@@ -167,41 +146,22 @@ impl Stage {
         Ok(meter.end(many))
     }
 
-    fn plainly(&self, hosts: &[Host]) -> Result<Cost> {
-        let meter = Meter::begin();
-        let mut statement = self.plain.prepare_cached(PLAIN)?;
-        for host in hosts {
-            statement.execute(params![host.as_str(), NOW.0])?;
-        }
-        drop(statement);
-        Ok(meter.end(hosts.len()))
-    }
-
-    fn report(&self, arguments: &Arguments, costs: [Vec<Cost>; 4]) -> Result<()> {
+    fn report(&self, arguments: &Arguments, costs: [Vec<Cost>; 2]) -> Result<()> {
         let hosts = self.store.reader()?.counts()?.hosts;
-        let expected = arguments.rows + arguments.rounds * (arguments.new + arguments.plain);
+        let expected = arguments.rows + arguments.rounds * arguments.new;
         anyhow::ensure!(hosts == expected, "{hosts} rows instead of {expected}");
-        let [known_door, new_door, known_plain, new_plain] =
-            costs.map(|costs| Cost::median(&costs));
         let mut out = std::io::stdout();
         writeln!(
             out,
-            "{} rows before, medians of {} rounds.\n\n| names | through the gate, a second | the plain way | times as many | times as many a CPU second |\n|---|---|---|---|---|",
+            "{} rows before, medians of {} rounds.\n\n| names | through the gate, a second |\n|---|---|",
             arguments.rows, arguments.rounds
         )?;
-        for (what, gate, plain) in [
-            ("known", known_door, known_plain),
-            ("new", new_door, new_plain),
-        ] {
+        for (what, costs) in ["known", "new"].iter().zip(costs) {
+            let gate = Cost::median(&costs);
             writeln!(
                 out,
-                "| {what} | {:.0} ({:.0} a CPU second) | {:.0} ({:.0}) | {:.1} | {:.1} |",
-                gate.rate,
-                gate.cpu_rate,
-                plain.rate,
-                plain.cpu_rate,
-                gate.rate / plain.rate,
-                gate.cpu_rate / plain.cpu_rate,
+                "| {what} | {:.0} ({:.0} a CPU second) |",
+                gate.rate, gate.cpu_rate,
             )?;
         }
         let (names, bytes) = self.store.writer().recognised();

@@ -72,16 +72,8 @@ fn domain(number: u64) -> String {
     format!("example-{number}.net")
 }
 
-/// When its hosts were last checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
-    InTurn,
-    /// All of them just now: no host is due for a day.
-    JustNow,
-}
-
-/// Creates a census with this many rows in its state at `now`, all of them due after it.
-pub fn make(path: &Path, rows: u64, world: World, now: Timestamp, asked: Asked) -> Result<()> {
+/// Creates a census with this many rows in its state at [`NOW`], all of them due after it.
+pub fn make(path: &Path, rows: u64, world: World) -> Result<()> {
     store::open(path)?.close();
     let connection = Connection::open(path)?;
     let word = |row: &rusqlite::Row<'_>| row.get::<_, String>(0);
@@ -99,8 +91,6 @@ pub fn make(path: &Path, rows: u64, world: World, now: Timestamp, asked: Asked) 
             verdict: connection.prepare_cached(VERDICT)?,
             chance: StdRng::seed_from_u64(1),
             world,
-            now,
-            asked,
         };
         for number in 0..rows {
             let to_its_end = A_DOMAIN.min(rows - number);
@@ -152,8 +142,6 @@ struct Making<'c> {
     verdict: CachedStatement<'c>,
     chance: StdRng,
     world: World,
-    now: Timestamp,
-    asked: Asked,
 }
 
 struct Row {
@@ -187,9 +175,7 @@ impl Making<'_> {
             self.group.execute(params![group, domain, hosts])?;
         }
         let id = i64::try_from(number)? + 1;
-        let first_seen = self
-            .now
-            .minus(DAY * self.chance.random_range(KNOWN_FOR_DAYS));
+        let first_seen = NOW.minus(DAY * self.chance.random_range(KNOWN_FOR_DAYS));
         let kind = self.chance.random_range(0..100);
         let row = match self.world {
             World::Living => self.living(),
@@ -260,18 +246,14 @@ impl Making<'_> {
     }
 
     fn new_one(&mut self) -> Row {
-        let jitter = match self.asked {
-            Asked::InTurn => self.jitter(),
-            Asked::JustNow => Jitter(u32::MAX),
-        };
-        let interval = Calendar::REAL.second_check(jitter);
+        let interval = Calendar::REAL.second_check(self.jitter());
         Row {
             state: "discovered",
             since: None,
             failures: 0,
             last_alive: None,
             last_checked: None,
-            due: self.now.plus(interval),
+            due: NOW.plus(interval),
             doublings: 0,
             alive_count: 0,
             interval,
@@ -282,7 +264,7 @@ impl Making<'_> {
         let interval = Calendar::REAL.weeks(DOUBLINGS_MAX, self.jitter());
         let last = self.within(interval);
         let has_lived: bool = self.chance.random();
-        let since = self.now.minus(DAY * 39);
+        let since = NOW.minus(DAY * 39);
         Row {
             state: "dead",
             since: Some(since),
@@ -302,10 +284,7 @@ impl Making<'_> {
 
     /// A random time within the interval that ends now, or its end.
     fn within(&mut self, interval: Duration) -> Timestamp {
-        if self.asked == Asked::JustNow {
-            return self.now;
-        }
-        self.now.minus(interval.mul_f64(self.chance.random()))
+        NOW.minus(interval.mul_f64(self.chance.random()))
     }
 
     fn jitter(&mut self) -> Jitter {
