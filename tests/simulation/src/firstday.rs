@@ -189,7 +189,7 @@ impl Story for Day {
     ) -> anyhow::Result<()> {
         if matches!(trigger, Trigger::Canary(_)) {
             for taken in taken {
-                shell.story.tally.canary(&taken.record.host);
+                shell.story.tally.canary(&taken.record.host, shell.now);
             }
         }
         Ok(())

@@ -265,45 +265,6 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_listed_for_longer_than_14_days_by_either_book() {
-        let guard = guard();
-        let (lately, long_ago) = (START.minus(HOUR * 335), START.minus(HOUR * 337));
-        guard.listed("a.example", lately, Some(lately)).unwrap();
-        guard.listed("a.example", lately, None).unwrap();
-        for (row, book) in [(long_ago, lately), (lately, long_ago)] {
-            let listed = guard.listed("a.example", row, Some(book));
-            assert_eq!(rule(listed), Rule::ListedTooLong);
-        }
-    }
-
-    #[test]
-    fn no_more_of_a_group_are_listed_than_its_threshold() {
-        let mut guard = guard();
-        guard.group("farm.example", GROUP_THRESHOLD).unwrap();
-        let over = guard.group("farm.example", GROUP_THRESHOLD + 1);
-        assert_eq!(rule(over), Rule::ListedThoughHeld);
-        guard.step(START.plus(HOUR * 24 * 7));
-        guard.group("farm.example", PLACES_MAX).unwrap();
-        let over = guard.group("farm.example", PLACES_MAX + 1);
-        assert_eq!(rule(over), Rule::ListedThoughHeld);
-    }
-
-    #[test]
-    fn hosts_go_only_by_being_forgotten() {
-        let mut guard = guard();
-        guard.known(10, 0, 10).unwrap();
-        guard.known(8, 2, 10).unwrap();
-        guard.known(9, 2, 10).unwrap();
-        assert_eq!(rule(guard.known(8, 2, 10)), Rule::Lost);
-        assert_eq!(
-            rule(guard.known(9, 2, 12)),
-            Rule::Lost,
-            "a newcomer hides no loss"
-        );
-        assert_eq!(rule(guard.is_there(&host("a.example"), false)), Rule::Lost);
-    }
-
-    #[test]
     fn no_more_is_picked_or_started_than_there_is_room_for() {
         let mut guard = guard();
         guard.picked(3, 3).unwrap();

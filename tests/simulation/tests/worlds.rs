@@ -7,7 +7,6 @@
     reason = "all of it is test code: a panic is how it says what it found"
 )]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use simulation::guard::{Broken, Rule};
@@ -146,20 +145,6 @@ fn under_overload_the_living_keep_nine_tenths_of_what_the_engine_can() {
     println!("{}", report.table());
     assert!(plan.capacity <= 0.5 * plan.world.need(plan.hosts));
     assert!(report.living_share() > 0.9, "{}", report.living_share());
-}
-
-#[test]
-fn each_list_is_reported_to_a_watcher() {
-    static TOLD: AtomicUsize = AtomicUsize::new(0);
-    let plan = Plan {
-        watched_by: Some(|_sample| {
-            TOLD.fetch_add(1, Ordering::Relaxed);
-        }),
-        ..Plan::new(world("default"), 50, 2, SEED)
-    };
-    let lists = simulate(&plan).samples.len();
-    assert!(lists >= 8, "{lists} lists in two days");
-    assert_eq!(TOLD.load(Ordering::Relaxed), lists);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What a first day came to: minutes, hours with what bound in each, and broken promises.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -67,7 +67,8 @@ pub(super) struct Tally {
     pub(super) lists: u32,
     listed: Vec<String>,
     containers_most: u32,
-    canaries: HashMap<Host, u32>,
+    /// Visits of each canary, by day.
+    canaries: HashMap<Host, BTreeMap<u64, u32>>,
     floods: HashMap<Host, u64>,
     killed: u64,
 }
@@ -125,8 +126,19 @@ impl Tally {
         }
     }
 
-    pub(super) fn canary(&mut self, host: &Host) {
-        *self.canaries.entry(host.clone()).or_default() += 1;
+    pub(super) fn canary(&mut self, host: &Host, now: Timestamp) {
+        let day = now.since(self.start).as_secs() / 86_400;
+        let days = self.canaries.entry(host.clone()).or_default();
+        *days.entry(day).or_default() += 1;
+    }
+
+    /// The canary with the most visits within a day, and those.
+    fn most_visited(&self) -> Option<(&Host, u32)> {
+        let most = |(host, days): (_, &BTreeMap<_, u32>)| (host, days.values().max().copied());
+        let canaries = self.canaries.iter().map(most);
+        canaries
+            .filter_map(|(host, visits)| Some((host, visits?)))
+            .max_by_key(|(_, visits)| *visits)
     }
 
     pub(super) fn killed(&mut self, recovered: u64) {
@@ -212,10 +224,12 @@ impl Tally {
         if self.first_list.is_none_or(|after| after > FIRST_LIST_MAX) {
             missed.push("the first list came too late".to_owned());
         }
-        if let Some((host, visits)) = self.canaries.iter().max_by_key(|(_, visits)| **visits)
-            && *visits > CANARY_VISITS_MAX
+        if let Some((host, visits)) = self.most_visited()
+            && visits > CANARY_VISITS_MAX
         {
-            missed.push(format!("the canary {host} was visited {visits} times"));
+            missed.push(format!(
+                "the canary {host} was visited {visits} times in a day"
+            ));
         }
         Report {
             tally: self,
@@ -299,7 +313,7 @@ impl Report {
 | names known, held, waiting | {names}, {}, {} |
 | names judged | {} |
 | containers at once at most; memory with the stack | {most}; {} MiB |
-| visits of one canary at most | {} |
+| visits of one canary in a day at most | {} |
 | lost by kills | {} |
 | database | {} MB |
 {}",
@@ -313,7 +327,7 @@ impl Report {
             self.waiting,
             tally.judged.len(),
             STACK_MIB + CHECK_MIB * most,
-            tally.canaries.values().max().unwrap_or(&0),
+            tally.most_visited().map_or(0, |(_, visits)| visits),
             tally.killed,
             self.bytes / 1_000_000,
             self.hours(),

@@ -170,18 +170,6 @@ fn ten_thousand_names_of_a_domain_cost_its_servers_its_pace() {
 }
 
 #[test]
-fn more_names_than_fit_a_day_are_all_visited_in_the_end() {
-    let many = 2 * CROWD;
-    let names = crowd("farm", many, |_, name| name.address = VICTIM);
-    let mut census = census(names);
-    let last = until_all_were_visited(&mut census, many, DAY * 100);
-    let visits = &census.dials[&VICTIM];
-    tell("twenty thousand at one address", &census, visits, last);
-    assert!(closest(visits) >= ADDRESS, "I8");
-    assert_no_turn_was_wasted(visits, ADDRESS, last);
-}
-
-#[test]
 fn a_shared_host_is_not_starved_by_strangers_at_its_address() {
     let living = 3_000;
     let mut names = crowd("tenant", living, |_, name| {
@@ -230,21 +218,6 @@ fn a_block_has_its_pace_whatever_addresses_of_it_are_named() {
         let ideal = BLOCK * u32::try_from(CROWD).unwrap();
         assert!(last <= ideal.mul_f64(1.3), "{}", hours(last));
     }
-}
-
-/// Different /64s are different blocks, so only the pace of all dials together limits them.
-#[test]
-fn rotating_through_blocks_costs_no_more_than_the_pace_of_all_dials() {
-    let names = crowd("farm", CROWD, |number, name| {
-        let block = u16::try_from(number).unwrap();
-        let address = Ipv6Addr::new(0x2606, 0x4700, 0, block, 0, 0, 0, 1);
-        (name.address, name.due) = (IpAddr::V6(address), START);
-    });
-    let mut census = census(names);
-    let last = until_all_were_visited(&mut census, CROWD, DAY);
-    let visits: Vec<_> = census.dials.values().flatten().copied().collect();
-    tell("rotating blocks", &census, &visits, last);
-    assert!(closest(&visits) >= SECOND / 20, "I8");
 }
 
 /// Twice as many new names as the pace allows, day after day, each in its own registered domain.
