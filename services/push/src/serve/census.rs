@@ -235,6 +235,10 @@ async fn tell_all(
             service.storage.call(note).await?;
         }
     }
+    // A push service that was busy has them yet to take, and this list may change nothing.
+    let sha256 = section.sha256.clone();
+    let carry_over = move |s: &Sqlite| s.carry_over(&sha256);
+    service.storage.call(carry_over).await?;
     if [told, ended, remote].iter().any(|count| *count > 0) {
         tracing::info!(
             told,

@@ -39,6 +39,19 @@ impl Sqlite {
         })
     }
 
+    /// Records that subscriptions that are still owed a message about an earlier section are owed
+    /// one about this section, until the same time.
+    pub fn carry_over(&self, section: &str) -> Result<(), StorageError> {
+        self.write(|t| {
+            t.prepare_cached(
+                "UPDATE subscriptions SET owed = ?1 \
+                 WHERE owed IS NOT NULL AND owed NOT IN (?1, 'confirmation')",
+            )?
+            .execute([section])?;
+            Ok(())
+        })
+    }
+
     /// Some endpoints after a cursor that are owed a message about a section, with their positions,
     /// in order.
     pub fn pending_endpoints(
@@ -182,6 +195,9 @@ mod tests {
         storage.enqueue(&[1], "s2", 100).unwrap();
         assert_eq!(pending(&storage, "s1", None, 0), [""; 0]);
         assert_eq!(pending(&storage, "s2", None, 0), ["/c"]);
+        storage.carry_over("s3").unwrap();
+        assert_eq!(pending(&storage, "s3", None, 99), ["/c"]);
+        assert_eq!(pending(&storage, "s3", None, 100), [""; 0]);
         let left = storage.subscriptions_after(0).unwrap();
         assert_eq!(left.len(), 5, "{left:?}");
     }
