@@ -382,6 +382,7 @@ impl Config {
                 0 => Reading::Instances,
                 _ => Reading::Conversations,
             },
+            trouble: None,
         }
     }
 

@@ -46,7 +46,7 @@ use slot_desk::SlotDesk;
 use state::Publishing;
 
 pub use orders::{ORDERS_MAX, Order};
-pub use snapshot::{Live, LiveState, Pace};
+pub use snapshot::{Live, LiveState, Pace, troubles};
 pub use state::Daemon;
 pub use take::{read_demand, read_load};
 
@@ -96,6 +96,7 @@ impl Daemon {
         if let Some(published) = published {
             clock_watch::log_odd_time(now, published.at);
             services.clock.was_at(published.at);
+            live.listed(published.at);
         }
         let settings = Settings {
             containers: config.checks,
@@ -246,6 +247,7 @@ impl Daemon {
             }
         }
         self.handle(Event::Tick);
+        self.show_trouble();
         Ok(())
     }
 

@@ -2,5 +2,4 @@
 
 pub mod compare;
 pub mod explain;
-pub mod ill;
 pub mod status;

@@ -95,6 +95,8 @@ pub enum Event {
     Withdrawn,
     /// The operator wants a list published now.
     PublishAsked(Force),
+    /// The pages say what is no longer so.
+    PagesOutdated,
     /// Answers [`crate::Command::Publish`].
     Published {
         /// What failed and is tried again soon.

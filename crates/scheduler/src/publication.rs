@@ -159,6 +159,14 @@ impl Publication {
         self.next = self.next.min(now.plus(within));
     }
 
+    /// The pages say what is no longer so, and are made again at once. If some are in progress, the
+    /// caller looks at those first.
+    pub(crate) fn pages_outdated(&mut self, now: Timestamp) {
+        if self.began.is_none() {
+            self.pages_next = Some(now);
+        }
+    }
+
     /// Whether no list has named a host yet.
     pub(crate) fn is_first_awaited(&self) -> bool {
         matches!(self.growth, Growth::Awaited { .. })
@@ -332,6 +340,18 @@ mod tests {
             begins
         });
         begins.collect()
+    }
+
+    #[test]
+    fn outdated_pages_are_made_at_once_and_without_a_list() {
+        let mut publication = published();
+        publication.pages_outdated(minutes(0));
+        assert_eq!(publication.due(minutes(0)), None, "one is in progress");
+        publication.ended(PublishAgain::Nothing, true, INTERVAL, minutes(1));
+        assert_eq!(publication.due(minutes(2)), None);
+        publication.pages_outdated(minutes(2));
+        let pages = Some((Extent::Pages, Force::No));
+        assert_eq!(publication.due(minutes(2)), pages);
     }
 
     #[test]

@@ -222,6 +222,7 @@ impl Scheduler {
             Event::PartFailed { what } => self.stop(what, now),
             Event::OptedOut { host } => self.opted_out(&host, now),
             Event::Withdrawn => self.publication.withdrawn(now),
+            Event::PagesOutdated => self.publication.pages_outdated(now),
             Event::PublishAsked(force) => {
                 let publication = self.publication.ask(force, now);
                 self.publish(publication);

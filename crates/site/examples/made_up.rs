@@ -165,6 +165,7 @@ fn facts(rows: u64, days: u64) -> Facts {
         reading: Reading::Instances,
         known,
         progress: None,
+        trouble: None,
         salt: Salt::from_random(u128::from(rows)),
         history,
         published: dump::PublishedSet::default(),

@@ -41,6 +41,8 @@ pub struct Facts {
     /// What the first round of checks has done and has left, in a sentence. `None` if none is under
     /// way.
     pub progress: Option<String>,
+    /// What is wrong with the census, and what its operator should do, in a sentence.
+    pub trouble: Option<String>,
     /// The salt of the answers' keys; different in each publication.
     pub salt: Salt,
     /// Daily counts, ascending by day.

@@ -15,14 +15,13 @@ use protocol::Host;
 
 use self::hosts::pasted;
 use super::ask::names_in;
-use super::{OK, Part, UNAVAILABLE, complain, put, say, told_once};
+use super::{FAILED, OK, Part, UNAVAILABLE, complain, put, say, told_once};
 use crate::admit::gate::why_it_waits;
 use crate::config::{Config, Origin, Values, markdown};
-use crate::daemon::LiveState;
+use crate::daemon::{LiveState, troubles};
 use crate::ground::clock::{Clock, SystemClock};
 use crate::inspect::compare;
-use crate::inspect::explain::look_up;
-use crate::inspect::ill::troubles;
+use crate::inspect::explain::{Explanation, look_up};
 use crate::inspect::status;
 use crate::serve::control::{self, Answer, Request};
 
@@ -101,20 +100,31 @@ pub(super) fn explain(config: &Config, hosts: Vec<String>, json: bool) -> anyhow
     let reader = store::open_read_only(&config.database())?;
     let now = SystemClock.now();
     let deny = config.admission.deny_list()?;
-    let mut explanations = Vec::new();
+    let (mut explanations, mut code) = (Vec::new(), OK);
     for name in names(hosts)? {
-        let host =
-            Host::parse(pasted(&name)).with_context(|| format!("{name:?} is no host name"))?;
-        explanations.push(look_up(&reader, &host, &deny, now, config.calendar)?);
+        match Host::parse(pasted(&name)) {
+            Ok(host) => explanations.push(look_up(&reader, &host, &deny, now, config.calendar)?),
+            Err(error) => code = complain(&format!("{name:?} is no host name: {error}"), FAILED),
+        }
     }
     if json {
         say(&serde_json::to_string(&explanations)?)?;
     } else {
-        for explanation in &explanations {
-            say(&explanation.text())?;
+        let texts = explanations.iter().map(Explanation::text);
+        let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
+        if !texts.is_empty() {
+            say(&texts.join("\n\n"))?;
         }
     }
-    Ok(OK)
+    Ok(code)
+}
+
+/// The explanation of one host, as text.
+pub(super) fn explained(config: &Config, host: &Host) -> anyhow::Result<String> {
+    let reader = store::open_read_only(&config.database())?;
+    let deny = config.admission.deny_list()?;
+    let now = SystemClock.now();
+    Ok(look_up(&reader, host, &deny, now, config.calendar)?.text())
 }
 
 pub(super) async fn compare(config: &Config, list: &Path, json: bool) -> anyhow::Result<u8> {

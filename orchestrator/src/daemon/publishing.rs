@@ -5,11 +5,18 @@ use std::time::Duration;
 use dump::Force;
 use scheduler::Event;
 use scheduler::publication::{Extent, PublishAgain};
+use tokio::time::Instant;
 
+use super::snapshot::{Trouble, troubles};
 use super::state::{Answer, Daemon, nothing_made};
 use crate::ground::meters::labels::Dumped;
+use crate::publish::pages::About;
 use crate::publish::round::{Done, Round};
 use crate::publish::{Occasion, PublishError};
+
+/// Shortest time between pages that are made only because they name another trouble. A trouble that
+/// comes and goes must not keep a processor busy.
+const SHOWN_EVERY: Duration = Duration::from_mins(1);
 
 impl Daemon {
     pub(super) fn publish_now(&mut self, force: Force, answer: Answer) {
@@ -31,7 +38,14 @@ impl Daemon {
             scheduler::publication::Force::Yes => Force::Yes,
         };
         let now = self.services.now();
-        let (publisher, about) = (self.config.publisher(), self.config.about());
+        let trouble = self.trouble();
+        let about = About {
+            trouble: trouble.as_ref().map(Trouble::to_string),
+            ..self.config.about()
+        };
+        self.publishing.extent = Some(extent);
+        self.publishing.shown = trouble.map(|trouble| trouble.label);
+        let publisher = self.config.publisher();
         let calendar = self.services.calendar;
         let reader = self.store.reader();
         let writer = self.services.writer.clone();
@@ -63,15 +77,40 @@ impl Daemon {
         });
     }
 
+    /// The worst trouble, but not that of the clock, by which pages could be older than their list.
+    fn trouble(&self) -> Option<Trouble> {
+        let live = self.live.state(self.services.now());
+        troubles(&live).into_iter().next()
+    }
+
+    /// Has the pages made again if they name another trouble than there is.
+    pub(super) fn show_trouble(&mut self) {
+        let label = self.trouble().map(|trouble| trouble.label);
+        let last = self.publishing.shown_at;
+        let is_soon = last.is_some_and(|last| last.elapsed() < SHOWN_EVERY);
+        let clock = self.services.clock.trouble();
+        if label == self.publishing.shown || is_soon || clock.is_some() {
+            return;
+        }
+        self.publishing.shown_at = Some(Instant::now());
+        self.handle(Event::PagesOutdated);
+    }
+
     pub(super) fn published(&mut self, done: Done) -> Event {
         let outcome = done.names.as_ref().err().map(PublishError::outcome);
         self.services
             .meters
             .dump(outcome.unwrap_or(Dumped::Published));
         let (again, has_pages, has_names) = (again(&done), done.has_pages, done.has_names);
+        let is_held_back = matches!(done.names, Err(PublishError::HeldBack(_)));
         let outcome = match done.names {
             Ok(names) => {
-                tracing::info!(names, "published");
+                if self.publishing.extent == Some(Extent::Pages) {
+                    tracing::debug!("pages published");
+                } else {
+                    tracing::info!(names, "published");
+                    self.live.listed(self.services.now());
+                }
                 self.publishing.trouble = None;
                 Ok(names)
             }
@@ -80,7 +119,7 @@ impl Daemon {
                 Err(error.to_string())
             }
         };
-        self.live.dumped(&outcome);
+        self.live.dumped(outcome.clone().err(), is_held_back);
         for waiter in self.publishing.waiters.drain(..) {
             // The operator's command may have ended.
             waiter.send(outcome.clone()).ok();

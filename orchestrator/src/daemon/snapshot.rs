@@ -1,5 +1,7 @@
 //! The loop's state as `status` and `health` show it.
 
+mod ill;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,6 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::admit::gate::GateView;
 use crate::ground::meters::Meters;
+
+pub(super) use ill::Trouble;
+pub use ill::troubles;
 
 /// Period over which the rate of checks is measured.
 const RATE_OVER: Duration = Duration::from_secs(300);
@@ -70,8 +75,12 @@ pub struct LiveState {
     pub blackout: Option<NoSuccess>,
     /// Whether a list or pages are being published.
     pub is_publishing: bool,
+    /// When the last list was published, in ms since 1970.
+    pub listed_ms: Option<i64>,
     /// What was wrong with the last dump, if anything.
     pub dump_trouble: Option<String>,
+    /// Whether it was held back because it lost too many names.
+    pub is_held_back: bool,
     /// What seems wrong with the machine's clock, if anything.
     pub clock_trouble: Option<String>,
     /// Admitted names, and the rules in force.
@@ -164,10 +173,16 @@ impl Live {
         self.lock().state.is_publishing = true;
     }
 
-    pub(super) fn dumped(&self, outcome: &Result<u64, String>) {
+    /// Why a publication failed, if it did, and whether its list was held back.
+    pub(super) fn dumped(&self, trouble: Option<String>, is_held_back: bool) {
         let mut inner = self.lock();
         inner.state.is_publishing = false;
-        inner.state.dump_trouble = outcome.clone().err();
+        inner.state.dump_trouble = trouble;
+        inner.state.is_held_back = is_held_back;
+    }
+
+    pub(super) fn listed(&self, at: Timestamp) {
+        self.lock().state.listed_ms = Some(at.0);
     }
 
     /// The machine's pressure, and its cause if it is not low.

@@ -3,10 +3,12 @@
 use std::sync::{Arc, Mutex};
 
 use ::publish::Cancel;
+use scheduler::publication::Extent;
 use scheduler::{Event, Scheduler};
 use store::{Reader, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use super::carry_out::hour::Hour;
 use super::clock_watch::ClockWatch;
@@ -62,6 +64,12 @@ pub(super) struct Publishing {
     pub(super) queued: Vec<Answer>,
     /// Why the last one failed, so that the same failure is logged once.
     pub(super) trouble: Option<String>,
+    /// What the one in progress makes, or the last one made.
+    pub(super) extent: Option<Extent>,
+    /// The kind of trouble that its pages name.
+    pub(super) shown: Option<String>,
+    /// When pages were last made only to show another one.
+    pub(super) shown_at: Option<Instant>,
 }
 
 impl Publishing {

@@ -173,7 +173,7 @@ impl Status {
     pub fn json(&self) -> serde_json::Result<Value> {
         let mut json = serde_json::to_value(self)?;
         if let Some(Value::Object(daemon)) = json.get_mut("daemon") {
-            for key in ["started", "now", "last_round"] {
+            for key in ["started", "now", "last_round", "listed"] {
                 take_time(daemon, key);
             }
             if let Some(Value::Object(blackout)) = daemon.get_mut("blackout") {

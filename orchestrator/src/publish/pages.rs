@@ -36,6 +36,8 @@ pub struct About {
     pub push: Push,
     /// What the census reads from instances.
     pub reading: Reading,
+    /// What is wrong with the census now.
+    pub trouble: Option<String>,
 }
 
 /// Why the pages were not made.
@@ -109,6 +111,7 @@ fn facts(
         reading: about.reading,
         salt,
         progress: progress::read(reader, &counts, now)?,
+        trouble: about.trouble.clone(),
         known: by_state(counts.by_state),
         history: days.into_iter().filter_map(shown_day).collect(),
         published: dump::published_set(folder),

@@ -134,7 +134,16 @@ impl Trouble {
                 Ok(says && logged && met(world)? >= self.met_min)
             })
             .await;
-        assert!(says.is_ok(), "{}\n{says:?}", status_text(world)?);
+        let text = status_text(world)?;
+        assert!(says.is_ok(), "{text}\n{says:?}");
+        let is_ill = [
+            BEGINS.trim_start_matches("ERROR "),
+            "NO FAILURE IS",
+            "OUTAGE ",
+        ];
+        let is_ill = is_ill.iter().any(|label| text.contains(label));
+        let health = world.command(&["health"])?.status.code();
+        assert_eq!(health, Some(if is_ill { 3 } else { 0 }), "{text}");
         assert_eq!(
             watch.wronged(world)?,
             Vec::<String>::new(),

@@ -8,7 +8,7 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 pub(crate) const STYLE: &str = include_str!("../../assets/style.css");
 
 /// Paths below the public folder, and contents.
-pub(crate) const ASSETS: [(&str, &str); 11] = [
+pub(crate) const ASSETS: [(&str, &str); 12] = [
     ("style.css", STYLE),
     ("noscript.css", include_str!("../../assets/noscript.css")),
     ("icon.svg", include_str!("../../assets/icon.svg")),
@@ -20,6 +20,7 @@ pub(crate) const ASSETS: [(&str, &str); 11] = [
     ("plot.js", include_str!("../../assets/plot.js")),
     ("owners.js", include_str!("../../assets/owners.js")),
     ("copy.js", include_str!("../../assets/copy.js")),
+    ("stale.js", include_str!("../../assets/stale.js")),
 ];
 
 /// Files of a census with push. A service worker serves its own folder and the folders below.

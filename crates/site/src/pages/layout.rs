@@ -56,6 +56,7 @@ impl Page<'_> {
                     link rel="alternate" type="application/atom+xml" href="/data/changes/feed.atom" title="New and gone instances (Atom)";
                     link rel="stylesheet" href="/style.css";
                     noscript { link rel="stylesheet" href="/noscript.css"; }
+                    script type="module" src="/stale.js" {}
                     @for script in self.scripts {
                         script type="module" src=(script) {}
                     }
@@ -74,6 +75,10 @@ impl Page<'_> {
                     }
                     main id="content" tabindex="-1" {
                         h1 { (self.title) }
+                        p.notice.ill id="stale" data-read=(facts.rows_read) hidden {}
+                        @if let Some(trouble) = &facts.trouble {
+                            p.notice.ill { strong { "Something is wrong with this census." } " " (trouble) }
+                        }
                         (content)
                     }
                     (foot(facts))

@@ -69,6 +69,7 @@ fn facts(days: usize) -> Facts {
         reading: Reading::Instances,
         known: by_state(21_000),
         progress: None,
+        trouble: None,
         salt: Salt::from_random(days as u128),
         history,
         published: dump::PublishedSet::default(),

@@ -24,6 +24,7 @@ fn facts() -> Facts {
         reading: Reading::Instances,
         known: ByState::new(),
         progress: None,
+        trouble: None,
         salt: Salt::from_random(7),
         history: Vec::new(),
         published: dump::PublishedSet::default(),

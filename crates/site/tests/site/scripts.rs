@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 use site::facts::{ByState, Facts, Intake, Push, Reading};
 use site::{Answer, Found, Place, Salt, Site, Why};
 
-const SCRIPTS: [&str; 8] = [
+const SCRIPTS: [&str; 9] = [
     "sha256.js",
     "name.js",
     "why.js",
@@ -21,6 +21,7 @@ const SCRIPTS: [&str; 8] = [
     "owners.js",
     "push.js",
     "notify.js",
+    "stale.js",
 ];
 
 /// Runs `program` as a module next to the scripts, with `input` as JSON. Returns its output as
@@ -47,6 +48,21 @@ pub(crate) fn node(program: &str, input: &Value) -> Option<Value> {
         String::from_utf8_lossy(&output.stderr)
     );
     Some(serde_json::from_slice(&output.stdout).unwrap())
+}
+
+#[test]
+fn readers_see_by_their_own_clock_that_a_list_is_old() {
+    let read = "2026-11-29T12:00:00Z";
+    let program = "import { notice } from './stale.js';\nconst at = (now) => notice(input, Date.parse(now));\nconsole.log(JSON.stringify(['2026-11-29T11:00:00Z', '2026-11-30T11:59:59Z', '2026-11-30T12:00:00Z', '2026-12-03T12:00:00Z'].map(at)));";
+    let Some(said) = node(program, &json!(read)) else {
+        return;
+    };
+    let old = |days: &str| {
+        json!(format!(
+            "This census has published no new list for {days}. Something is wrong with it, and what you see is as old."
+        ))
+    };
+    assert_eq!(said, json!(["", "", old("a day"), old("4 days")]));
 }
 
 #[test]
@@ -180,6 +196,7 @@ fn facts() -> Facts {
         reading: Reading::Instances,
         known: ByState::new(),
         progress: None,
+        trouble: None,
         salt: Salt::from_random(7),
         history: Vec::new(),
         published: dump::PublishedSet::default(),

@@ -8,8 +8,7 @@ use protocol::egress::Family;
 
 use super::{PartStatus, SourceShown, Status};
 use crate::admit::gate::TEST_DOMAIN_WARNING;
-use crate::daemon::{LiveState, Pace};
-use crate::inspect::ill::troubles;
+use crate::daemon::{LiveState, Pace, troubles};
 
 /// Columns before the text of a line; shorter labels are padded.
 const INDENT: usize = 11;
@@ -184,8 +183,9 @@ fn daemon_lines(daemon: &LiveState) -> Vec<Line> {
     }
     let troubles = troubles(daemon).into_iter();
     lines.extend(troubles.map(|trouble| alarm(&trouble.label, trouble.text)));
-    let dump = daemon.dump_trouble.clone();
-    lines.extend(dump.map(|trouble| alarm("DUMP", trouble)));
+    // The census works: an operator decides about the list.
+    let held_back = daemon.dump_trouble.clone().filter(|_| daemon.is_held_back);
+    lines.extend(held_back.map(|trouble| alarm("DUMP", trouble)));
     lines
 }
 

@@ -25,6 +25,7 @@ impl Stage {
             intake: Intake::Closed,
             push: Push::Closed,
             reading: Reading::Instances,
+            trouble: None,
         };
         let round = Round {
             publisher: &self.publisher(),

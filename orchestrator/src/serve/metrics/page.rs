@@ -17,7 +17,7 @@ use prometheus::proto::{Counter, Gauge, LabelPair, Metric as Sample, MetricFamil
 use super::Surveyor;
 use super::survey::{LastSurvey, Survey};
 use crate::check::services::Services;
-use crate::daemon::LiveState;
+use crate::daemon::{LiveState, troubles};
 use crate::ground::meters::table::{self, metrics};
 use crate::ground::meters::{Kind, Meters, Metric, labels};
 use crate::serve::control::Handler;
@@ -29,6 +29,7 @@ metrics! {
     LAST_ROUND: Gauge "fedicensus_last_round_timestamp_seconds" [] "Last round of the daemon's loop, which takes a second.";
     OUTAGE: Gauge "fedicensus_outage" [] "1 while something that every check needs does not work and no host is checked; `status` names it.";
     BLACKOUT: Gauge "fedicensus_blackout" [] "1 while checks fail one after the other and none succeeds, most likely through our own fault.";
+    ILL: Gauge "fedicensus_ill" [] "1 while something is wrong for which `health` fails; `status` names it.";
     CLOCK_TROUBLE: Gauge "fedicensus_clock_trouble" [] "1 while the daemon does not trust the machine's clock.";
 
     HOSTS: Gauge "fedicensus_hosts" ["state"] "Hosts by state.";
@@ -150,6 +151,7 @@ fn put_loop(sheet: &mut Sheet, live: &LiveState) {
     sheet.one(&LAST_ROUND, seconds(Timestamp(live.last_round_ms)));
     sheet.one(&OUTAGE, truth(live.outage.is_some()));
     sheet.one(&BLACKOUT, truth(live.blackout.is_some()));
+    sheet.one(&ILL, truth(!troubles(live).is_empty()));
     sheet.one(&CLOCK_TROUBLE, truth(live.clock_trouble.is_some()));
     sheet.one(&IN_FLIGHT, live.in_flight as f64);
     sheet.one(&CHECKS_ALLOWED, f64::from(live.pace.checks_allowed));

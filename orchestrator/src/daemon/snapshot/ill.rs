@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use census::time::{Timestamp, rfc3339};
 
-use crate::daemon::LiveState;
+use super::LiveState;
 
 /// A healthy loop runs every second; waiting for an answer of the gateway or the launcher can take
 /// 45 s.
 const ROUND_WITHIN: Duration = Duration::from_secs(120);
+
+/// A list is published every six hours.
+const LISTED_WITHIN: Duration = Duration::from_hours(24);
 
 /// A kind of trouble, as `status` labels it, and since when, what is wrong and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +27,8 @@ impl std::fmt::Display for Trouble {
     }
 }
 
-/// All that is wrong, the worst first. A list that is held back is no illness: the census works.
+/// All that is wrong, the worst first. A list that is held back is no illness for a day: the census
+/// works, and waits for its operator.
 pub fn troubles(live: &LiveState) -> Vec<Trouble> {
     let trouble = |label: &str, text: String| {
         let label = label.to_owned();
@@ -47,6 +51,17 @@ pub fn troubles(live: &LiveState) -> Vec<Trouble> {
     if let Some(blackout) = &live.blackout {
         let text = format!("{}: {blackout}", since(blackout.since_ms));
         troubles.push(trouble(&blackout.scope.to_string(), text));
+    }
+    let listed = live.listed_ms.map(Timestamp);
+    let is_old = listed.is_some_and(|at| Timestamp(live.now_ms).since(at) > LISTED_WITHIN);
+    let why = live.dump_trouble.as_deref();
+    let why = why.filter(|_| is_old || !live.is_held_back);
+    if let (Some(at), true) = (listed, is_old) {
+        let why = why.unwrap_or("nothing failed: report this");
+        let text = format!("{} no list was published: {why}", since(at.0));
+        troubles.push(trouble("DUMP", text));
+    } else if let Some(why) = why {
+        troubles.push(trouble("DUMP", why.to_owned()));
     }
     let clock = live.clock_trouble.clone();
     troubles.extend(clock.map(|text| trouble("CLOCK", text)));
@@ -77,6 +92,7 @@ mod tests {
                 hint: "Is the clock right?".to_owned(),
             }),
             clock_trouble: Some("it is behind".to_owned()),
+            dump_trouble: Some("the disk is full".to_owned()),
             ..LiveState::default()
         };
         let said: Vec<_> = troubles(&ill).iter().map(ToString::to_string).collect();
@@ -87,8 +103,27 @@ mod tests {
                 "OUTAGE since 1970-01-01T00:01:00Z: the gateway is gone",
                 "NO CHECK SUCCEEDS since 1970-01-01T00:00:01Z: 5 checks in a row failed, none counts \
                  against its host; most often: tls ×5. Is the clock right?",
+                "DUMP the disk is full",
                 "CLOCK it is behind",
             ]
         );
+    }
+
+    #[test]
+    fn a_list_that_is_held_back_is_no_illness_for_a_day() {
+        let day_ms = i64::try_from(LISTED_WITHIN.as_millis()).unwrap();
+        let mut live = LiveState {
+            now_ms: day_ms,
+            last_round_ms: day_ms,
+            listed_ms: Some(0),
+            dump_trouble: Some("it has 1 name".to_owned()),
+            is_held_back: true,
+            ..LiveState::default()
+        };
+        assert_eq!(troubles(&live), []);
+        live.now_ms += 1;
+        let said: Vec<_> = troubles(&live).iter().map(ToString::to_string).collect();
+        let expect = "DUMP since 1970-01-01T00:00:00Z no list was published: it has 1 name";
+        assert_eq!(said, [expect]);
     }
 }
