@@ -9,6 +9,7 @@ mod copies;
 mod db;
 mod decisions;
 mod groups;
+mod help;
 mod key;
 mod moderator;
 mod show;
@@ -25,7 +26,7 @@ use protocol::Host;
 
 use self::token::TokenCommand;
 use crate::admit::policy::OwnListError;
-use crate::config::{Config, ConfigError, SETTINGS, Values, flag_name};
+use crate::config::{Config, ConfigError, SETTINGS, Values, flag_name, heed_environment};
 use crate::discover::walks;
 use crate::ground::clock::Random;
 use crate::roles;
@@ -36,7 +37,6 @@ const DEFAULT_FILE: &str = "/etc/fedicensus.toml";
 
 const OK: u8 = 0;
 const FAILED: u8 = 1;
-/// Wrong usage or an unusable setting.
 const USAGE: u8 = 2;
 /// A part is missing or unhealthy.
 const UNAVAILABLE: u8 = 3;
@@ -320,7 +320,12 @@ const ROLES: [&str; 6] = ["run", "launcher", "gateway", "intake", "console", "pu
 
 /// The command with a flag for every setting, before and after each subcommand.
 fn command() -> clap::Command {
-    with_settings(Cli::command(), false)
+    let command = Cli::command();
+    let template = format!(
+        "{{about}}\n\n{{usage-heading}} {{usage}}\n{}\nOptions:\n{{options}}{{after-help}}",
+        help::by_purpose(&command)
+    );
+    with_settings(command.help_template(template), false)
 }
 
 fn with_settings(command: clap::Command, shows_them: bool) -> clap::Command {
@@ -372,14 +377,19 @@ fn settle_settings(cli: &Cli, matches: &ArgMatches) -> Result<(Values, Config), 
 }
 
 fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
-    if let Err(error) = start_log(values) {
+    use Command::{Console, Gateway, Intake, Launcher, Push, Run};
+    // Other commands work, so that an operator can look.
+    let is_role = matches!(
+        command,
+        Run | Launcher | Gateway | Intake | Console | Push { .. }
+    );
+    let heeded = start_log(values).and_then(|()| if is_role { heed_environment() } else { Ok(()) });
+    if let Err(error) = heeded {
         return complain(&error.to_string(), USAGE);
     }
     let outcome = match command {
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut self::command(), "fedicensus", &mut script);
-            put(&script).map(|()| OK)
+            put(&help::completions(Cli::command(), shell)).map(|()| OK)
         }
         Command::Settings { markdown } => show::settings(values, markdown),
         Command::SeccompProfile => show::seccomp_profile(),

@@ -10,6 +10,7 @@ mod settings_file;
 mod sockets;
 mod table;
 mod value;
+mod variables;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,6 +46,7 @@ use value::{
 };
 
 pub use table::{LAB_SETTINGS, SETTINGS, Setting, environment_name, flag_name, markdown};
+pub use variables::heed_environment;
 
 /// Container slots that the launcher has in addition to the orchestrator's. A check that violates
 /// the protocol ends for the orchestrator before the launcher has killed its container.
@@ -90,6 +92,10 @@ pub enum ConfigError {
         value: String,
         problem: String,
     },
+    #[error(
+        "nothing here reads the environment variable {name}. Did you mean {nearest}? `fedicensus settings` lists all settings"
+    )]
+    Variable { name: String, nearest: String },
     #[error("settings file {}: {problem}", path.display())]
     File { path: PathBuf, problem: String },
     #[error("setting `sources`: {0}")]

@@ -158,6 +158,22 @@ pub enum WalkOutcome {
 }
 
 impl WalkOutcome {
+    /// What an operator is told.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Self::Complete => "read until nothing new came",
+            Self::Truncated => "read up to our limits",
+            Self::None => {
+                "not read: its software has no conversations for walks, or lists its peers"
+            }
+            Self::Disallowed => "not read: its robots.txt or NodeInfo asks us to stay away",
+            Self::AccessControlled => "not read: it shows posts only after a login",
+            Self::NotFound => "not read: it has no public feed",
+            Self::Unresponsive => "not read to the end: it did not answer, or not in time",
+            Self::NotJson => "not read: what answered was not JSON",
+        }
+    }
+
     pub const ALL: [Self; 8] = [
         Self::Complete,
         Self::Truncated,

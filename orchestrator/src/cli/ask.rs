@@ -17,6 +17,7 @@ use scheduler::command::Start;
 use scheduler::event::{CheckNumber, CheckOutcome, Trigger};
 use serde_json::json;
 
+use super::show::explained;
 use super::show::hosts::pasted;
 use super::{FAILED, OK, UNAVAILABLE, complain, input_name, say};
 use crate::admit::gate::Brought;
@@ -224,7 +225,11 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
     Ok(OK)
 }
 
-/// The steps of a check: printed as they arrive, or one JSON object at the end.
+/// How a step begins that holds a line of the checker's protocol.
+const PROTOCOL: &str = "checker: ";
+
+/// The steps of a check: printed as they arrive without those of the protocol, or one JSON object
+/// at the end.
 struct Steps {
     collected: Option<Vec<String>>,
 }
@@ -238,6 +243,7 @@ impl Steps {
     fn add(&mut self, step: &str) -> anyhow::Result<()> {
         match &mut self.collected {
             Some(collected) => collected.push(step.to_owned()),
+            None if step.starts_with(PROTOCOL) => {}
             None => say(step)?,
         }
         Ok(())
@@ -265,6 +271,9 @@ pub(super) async fn check(config: &Config, host: Host, json: bool) -> anyhow::Re
                 Answer::Step(step) => steps.add(&step)?,
                 Answer::Done(_) => {
                     steps.end(&host, None)?;
+                    if !json {
+                        say(&explained(config, &host)?)?;
+                    }
                     return Ok(OK);
                 }
                 last => {

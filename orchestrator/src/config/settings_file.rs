@@ -5,6 +5,7 @@ use std::path::Path;
 
 use super::ConfigError;
 use super::table::{self, LAB_PREFIX};
+use super::variables::nearest;
 
 /// Most bytes of a settings file; a full one with comments is below 8 KiB.
 const BYTES_MAX: u64 = 64 * 1024;
@@ -33,7 +34,7 @@ pub(super) fn read(path: &Path) -> Result<BTreeMap<String, String>, ConfigError>
 fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
     let mut table: toml::Table = text
         .parse()
-        .map_err(|error: toml::de::Error| error.message().to_owned())?;
+        .map_err(|error: toml::de::Error| with_line(text, &error))?;
     let lab = match table.remove(LAB_PREFIX.trim_end_matches('.')) {
         None => toml::Table::new(),
         Some(toml::Value::Table(lab)) => lab,
@@ -43,6 +44,12 @@ fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
     take(table, "", &mut written)?;
     take(lab, LAB_PREFIX, &mut written)?;
     Ok(written)
+}
+
+fn with_line(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.unwrap_or_default().matches('\n').count();
+    format!("line {}: {}", line + 1, error.message())
 }
 
 /// Adds a table's values, whose keys begin with `prefix` in the settings' table.
@@ -56,8 +63,10 @@ fn take(
         // A quoted key at the top level may hold a dot, which does not make it a lab setting.
         let is_known = table::all().any(|setting| setting.key == key) && !name.contains('.');
         if !is_known {
+            let keys = table::all().map(|setting| setting.key.to_owned());
+            let nearest = nearest(&key, keys);
             return Err(format!(
-                "`{key}` is not a setting; `fedicensus settings` lists them"
+                "`{key}` is not a setting; did you mean `{nearest}`? `fedicensus settings` lists them"
             ));
         }
         let value = plain(&value).ok_or_else(|| {
@@ -99,20 +108,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_toml_is_named_with_its_line() {
+        let error = parse("checks_max = 2\nseeds = = 1\n").unwrap_err();
+        assert!(error.starts_with("line 2: "), "{error}");
+    }
+
+    #[test]
     fn the_labs_settings_stand_in_a_table_of_their_own() {
         check(
             "checks_max = 2\n[lab]\nallow_private = true\n",
             Ok(&[("checks_max", "2"), ("lab.allow_private", "true")]),
         );
         check("lab = 1", Err("`lab` must be a table, `[lab]`"));
-        for (text, key) in [
-            ("check_max = 2", "check_max"),
-            ("allow_private = true", "allow_private"),
-            ("[lab]\nchecks_max = 2", "lab.checks_max"),
-            ("[lab]\nallow_privat = true", "lab.allow_privat"),
-            ("\"lab.allow_private\" = true", "lab.allow_private"),
+        for (text, key, nearest) in [
+            ("check_max = 2", "check_max", "checks_max"),
+            ("allow_private = true", "allow_private", "lab.allow_private"),
+            ("[lab]\nchecks_max = 2", "lab.checks_max", "lab.checks_min"),
+            (
+                "[lab]\nallow_privat = true",
+                "lab.allow_privat",
+                "lab.allow_private",
+            ),
+            (
+                "\"lab.allow_private\" = true",
+                "lab.allow_private",
+                "lab.allow_private",
+            ),
         ] {
-            let unknown = format!("`{key}` is not a setting; `fedicensus settings` lists them");
+            let unknown = format!(
+                "`{key}` is not a setting; did you mean `{nearest}`? `fedicensus settings` lists them"
+            );
             check(text, Err(&unknown));
         }
         check(

@@ -158,17 +158,20 @@ pub(super) fn name_or_none(text: &str) -> Result<Option<String>, String> {
     (!text.is_empty()).then(|| name(text)).transpose()
 }
 
-/// An SPDX licence expression (SPDX 2.3, annex D): identifiers, operators and parentheses. Whether
-/// the identifiers exist is not checked: the list grows.
+/// Most bytes of a licence, which pages and the feed show.
+const LICENCE_BYTES_MAX: usize = 100;
+
+/// An SPDX licence expression (SPDX 2.3, annex D), with `LicenseRef-…` for a licence that is not on
+/// SPDX's list.
 pub(super) fn licence(text: &str) -> Result<String, String> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-+() ".contains(&byte);
-    let valid =
-        (1..=100).contains(&text.len()) && text.trim() == text && text.bytes().all(is_plain);
-    if valid {
-        Ok(text.to_owned())
-    } else {
-        Err("must be an SPDX identifier or expression, such as `CC0-1.0`: at most 100 letters, digits and `.-+() `".to_owned())
-    }
+    let says = match spdx::Expression::parse(text) {
+        Ok(_) if text.len() <= LICENCE_BYTES_MAX => return Ok(text.to_owned()),
+        Ok(_) => format!("it has more than {LICENCE_BYTES_MAX} bytes"),
+        Err(error) => error.reason.to_string(),
+    };
+    Err(format!(
+        "must be an SPDX identifier or expression, such as `CC0-1.0`, or `LicenseRef-…`: {says}"
+    ))
 }
 
 /// A header's value must stay one line of printable ASCII.

@@ -6,6 +6,9 @@ use protocol::limits::TEXT_BYTES_MAX;
 use protocol::{Host, escaped};
 use serde::Serialize;
 
+/// Most hosts of our list alone in the text: against a small list they are nearly all of ours.
+const OURS_SHOWN_MAX: usize = 20;
+
 /// Names that are in both lists or in only one of them.
 #[derive(Debug, Default, Serialize)]
 pub struct Comparison {
@@ -77,11 +80,12 @@ impl Comparison {
         lines.extend(
             missing.map(|missing| format!("only theirs: {}: {}", missing.host, missing.why)),
         );
-        lines.extend(
-            self.only_ours
-                .iter()
-                .map(|host| format!("only ours: {host}")),
-        );
+        let ours = self.only_ours.iter().take(OURS_SHOWN_MAX);
+        lines.extend(ours.map(|host| format!("only ours: {host}")));
+        let more = self.only_ours.len().saturating_sub(OURS_SHOWN_MAX);
+        if more > 0 {
+            lines.push(format!("… and {more} more only in ours; --json shows all"));
+        }
         lines.extend(
             self.invalid
                 .iter()
@@ -119,5 +123,16 @@ mod tests {
             only ours: a.example\n\
             not a host name: no host";
         assert_eq!(comparison.text(), expect);
+    }
+
+    #[test]
+    fn few_of_the_hosts_of_our_list_alone_are_shown() {
+        let comparison = Comparison {
+            only_ours: (0..25).map(|number| format!("h{number}.example")).collect(),
+            ..Comparison::default()
+        };
+        let text = comparison.text();
+        assert_eq!(text.matches("only ours: ").count(), OURS_SHOWN_MAX);
+        assert!(text.ends_with("… and 5 more only in ours; --json shows all"));
     }
 }

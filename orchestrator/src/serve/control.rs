@@ -345,8 +345,8 @@ impl Handler {
             sent.map_err(|_gone| "nobody listens".to_owned())?;
         }
         Ok(format!(
-            "{}: {} requests, {} posts, {} hosts named, {} of them new",
-            walk.outcome.as_str(),
+            "{host}: {}; {} requests, {} posts, {} hosts named, {} of them new",
+            walk.outcome.in_words(),
             walk.requests,
             walk.posts,
             walk.hosts.len(),
