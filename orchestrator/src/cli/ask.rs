@@ -272,7 +272,7 @@ pub(super) async fn check(config: &Config, host: Host, json: bool) -> anyhow::Re
                 Answer::Done(_) => {
                     steps.end(&host, None)?;
                     if !json {
-                        say(&explained(config, &host)?)?;
+                        say(&explained(config, &host).await?)?;
                     }
                     return Ok(OK);
                 }

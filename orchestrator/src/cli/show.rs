@@ -4,7 +4,7 @@ pub(super) mod hosts;
 
 use std::io::IsTerminal as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::push::process::Node;
 use anyhow::Context;
@@ -119,9 +119,22 @@ pub(super) fn explain(config: &Config, hosts: Vec<String>, json: bool) -> anyhow
     Ok(code)
 }
 
-/// The explanation of one host, as text.
-pub(super) fn explained(config: &Config, host: &Host) -> anyhow::Result<String> {
+/// Longest wait for the row of a check that has just ended. A failure waits longer, until another
+/// host confirms it.
+const WRITTEN_WITHIN: Duration = Duration::from_secs(2);
+
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The explanation of a host that has just been checked, as text.
+pub(super) async fn explained(config: &Config, host: &Host) -> anyhow::Result<String> {
     let reader = store::open_read_only(&config.database())?;
+    let began = Instant::now();
+    while began.elapsed() < WRITTEN_WITHIN {
+        if reader.record(host)?.is_none_or(|stored| !stored.in_flight) {
+            break;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
     let deny = config.admission.deny_list()?;
     let now = SystemClock.now();
     Ok(look_up(&reader, host, &deny, now, config.calendar)?.text())
