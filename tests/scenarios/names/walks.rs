@@ -9,6 +9,7 @@ use lab::personas::conversations::{
     CLOSED, FOUND, FOUND_BY_NOTES, HOST, HOSTILE, NOTES_HOST, PRIVATE, QUIET,
 };
 use lab::request_log;
+use protocol::WalkOutcome;
 use tests::{Options, PATIENCE, Role, World};
 
 fn hosts() -> impl Iterator<Item = &'static str> {
@@ -68,7 +69,7 @@ async fn who_is_named_in_public_is_found_and_who_does_not_want_to_be_is_not() ->
         assert!(is_done, "{said}");
         let expected: BTreeSet<&str> = found.iter().copied().collect();
         assert_eq!(new_hosts(&said), expected, "{said}");
-        assert!(said.contains("complete: "), "{said}");
+        assert!(said.contains("read until nothing new came"), "{said}");
         for name in found {
             ensure!(world.host(name)?.is_some(), "{name} did not come in");
         }
@@ -81,7 +82,11 @@ async fn who_is_named_in_public_is_found_and_who_does_not_want_to_be_is_not() ->
     }
     for (host, outcome) in HOSTILE {
         let (_, said) = discovered(&world, host)?;
-        assert!(said.contains(&format!("{outcome}: ")), "{host}: {said}");
+        let outcome = WalkOutcome::ALL
+            .into_iter()
+            .find(|one| one.as_str() == outcome);
+        let words = outcome.context("an outcome")?.in_words();
+        assert!(said.contains(words), "{host}: {said}");
         assert_eq!(new_hosts(&said), BTreeSet::new(), "{host}");
         let requests = asked_of(&world, host)?.len();
         assert!(requests <= 40, "{host}: {requests} requests");
@@ -166,7 +171,7 @@ async fn a_walk_that_a_kill_cuts_short_leaves_no_trace() -> anyhow::Result<()> {
     const LIMITED: &str = "feed-limited.lab.test";
     let mut world = world_of_talk(&[]).await?;
     let (_, said) = discovered(&world, LIMITED)?;
-    assert!(said.contains("unresponsive: "), "{said}");
+    assert!(said.contains("not read to the end: "), "{said}");
     let mut asking = world.begin_command(&["discover", ENDLESS])?;
     world
         .until("the walk is under way", PATIENCE, |world| {
@@ -181,7 +186,9 @@ async fn a_walk_that_a_kill_cuts_short_leaves_no_trace() -> anyhow::Result<()> {
     assert_eq!(stored.record.state, census::state::State::Alive);
     world
         .until("it is walked from the beginning", PATIENCE, |world| {
-            Ok(discovered(world, ENDLESS)?.1.contains("truncated: "))
+            Ok(discovered(world, ENDLESS)?
+                .1
+                .contains("read up to our limits"))
         })
         .await?;
     // A completed walk is remembered: that server is left alone.

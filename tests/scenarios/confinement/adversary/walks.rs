@@ -61,7 +61,7 @@ async fn hostile_walk_brings_no_name_and_judges_no_host() -> anyhow::Result<()> 
     for host in &hosts {
         let output = world.command(&["discover", host])?;
         let said = String::from_utf8([output.stdout, output.stderr].concat())?;
-        assert!(said.contains("unresponsive: "), "{host}: {said}");
+        assert!(said.contains("not read to the end: "), "{host}: {said}");
         assert!(!said.contains("new: "), "{host}: {said}");
         let stored = world.host(host)?.context("known")?;
         assert_eq!(stored.record.state, State::Alive, "{host}");
