@@ -158,7 +158,7 @@ pub enum WalkOutcome {
 }
 
 impl WalkOutcome {
-    /// What an operator is told.
+    /// The outcome as a clause, for operators.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Complete => "read until nothing new came",

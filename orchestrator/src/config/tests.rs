@@ -108,6 +108,15 @@ fn a_bad_value_names_the_setting_the_place_and_the_bounds() {
         );
     }
     assert!(problem("deny_addresses", "10.0.0.0/99").contains("10.0.0.0/99"));
+    let long = format!("LicenseRef-{}", "a".repeat(100));
+    for licence in ["foo bar", "", &long] {
+        assert!(
+            problem("data_licence", licence).contains("SPDX"),
+            "{licence}"
+        );
+    }
+    let licence = |text: &str| config(&[("data_licence", text)]).is_ok();
+    assert!(licence("CC0-1.0 OR MIT") && licence("LicenseRef-ours"));
 }
 
 /// No value of any setting removes the profile; a path only adds where Podman finds it.

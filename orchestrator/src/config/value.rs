@@ -161,16 +161,19 @@ pub(super) fn name_or_none(text: &str) -> Result<Option<String>, String> {
 /// Most bytes of a licence, which pages and the feed show.
 const LICENCE_BYTES_MAX: usize = 100;
 
-/// An SPDX licence expression (SPDX 2.3, annex D), with `LicenseRef-…` for a licence that is not on
+/// An SPDX licence expression (SPDX 2.3, annex D). `LicenseRef-NAME` is a licence that is not on
 /// SPDX's list.
 pub(super) fn licence(text: &str) -> Result<String, String> {
-    let says = match spdx::Expression::parse(text) {
-        Ok(_) if text.len() <= LICENCE_BYTES_MAX => return Ok(text.to_owned()),
-        Ok(_) => format!("it has more than {LICENCE_BYTES_MAX} bytes"),
-        Err(error) => error.reason.to_string(),
+    let says = if text.len() > LICENCE_BYTES_MAX {
+        format!("it has more than {LICENCE_BYTES_MAX} bytes")
+    } else {
+        match spdx::Expression::parse(text) {
+            Ok(_) => return Ok(text.to_owned()),
+            Err(error) => error.reason.to_string(),
+        }
     };
     Err(format!(
-        "must be an SPDX identifier or expression, such as `CC0-1.0`, or `LicenseRef-…`: {says}"
+        "must be an SPDX identifier or expression, such as `CC0-1.0`, or `LicenseRef-NAME`: {says}"
     ))
 }
 
