@@ -20,9 +20,12 @@ use crate::time::{Calendar, Jitter, Timestamp};
 pub const HELD_A_DAY: u32 = 20;
 
 /// Starts of other checks for each check of a held group's host: all held groups together get a
-/// tenth. Only the oldest host of each that responds is never put off, since anyone can get
-/// another's domain held, and leaves less of it to the others.
-pub const OTHERS_PER_HELD: i32 = 9;
+/// twelfth. With the checks of names before their group is held that stays below a tenth.
+pub const OTHERS_PER_HELD: i32 = 11;
+
+/// Checks that the oldest host of each held group that responds has before it would leave the list,
+/// also if held groups have had their share: anyone can get another's domain held. Two may fail.
+const OLDEST_CHECKS: u32 = 3;
 
 /// Independent sources that must have named a held-back host: one could be its own.
 pub const SOURCES_MIN: u32 = 2;
@@ -30,15 +33,13 @@ pub const SOURCES_MIN: u32 = 2;
 /// Sources that are stored for a held-back host: two may close down without setting it back.
 pub const SOURCES_MAX: u32 = 4;
 
-/// Checks that must have found a host of a source alive: daily ones take fourteen days, in which a
-/// moderator may see it on the list.
+/// Checks that must have found a host of a source alive: daily ones take fourteen days.
 pub const SOURCE_RESPONSES_MIN: u32 = 13;
 
 /// Checks that must have found a held-back host alive: one may have met a name that answers once.
 pub const RESPONSES_MIN: u32 = 2;
 
-/// Hosts of a held group that have a place. Only large hosters have more customers, few enough for
-/// a moderator, and a farm gets no further without one.
+/// Hosts of a held group that have a place. Hosters with more customers need a moderator.
 pub const PLACES_MAX: u32 = 200;
 
 /// Hosts of a held group that come due together at the end of a span: enough that there are always
@@ -101,8 +102,7 @@ pub enum Place {
     HeldBack,
 }
 
-/// What speaks for a held-back host. Only sources outside its group count, because a farm chooses
-/// all that its own hosts say.
+/// What speaks for a held-back host, from outside its group: a farm chooses what its hosts say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Evidence {
     /// Independent sources that first named it at least [`Calendar::named_at_least`] ago.
@@ -216,6 +216,13 @@ impl Group {
         let most_ms = u64::try_from(most.as_millis()).unwrap_or(u64::MAX);
         now.plus(calendar.again_soon(Jitter(u32::MAX)))
             .plus(Duration::from_millis(jitter.of(most_ms)))
+    }
+
+    /// Whether the oldest host of a held group can wait until there is room for it.
+    pub fn oldest_can_wait(record: &Record, now: Timestamp, calendar: Calendar) -> bool {
+        let most = calendar.unlisted_after().checked_div(OLDEST_CHECKS);
+        let waited = record.last_checked.filter(|checked| *checked <= now);
+        waited.is_some_and(|checked| Some(now.since(checked)) < most)
     }
 
     /// Until when a checked host of a held group waits for the others: until half of them could be

@@ -263,7 +263,7 @@ pub(crate) fn of_row(connection: &Connection, id: i64) -> Result<Option<StoredGr
 pub(crate) enum Start {
     Ordinary,
     /// Its group is held. It counts for all such groups, also if the host has a place: otherwise a
-    /// thousand farms' first hosts, and those that evidence freed, would add to the tenth.
+    /// thousand farms' first hosts, and those that evidence freed, would add to their share.
     OfHeld,
 }
 
@@ -305,7 +305,9 @@ pub(crate) fn start(
         Turn::Ordinary | Turn::Counted { .. }
             if group.is_held()
                 && !has_room
-                && (is_held_back || has_older(connection, id, row.id)?) =>
+                && (is_held_back
+                    || Group::oldest_can_wait(&row.record, now, calendar)
+                    || has_older(connection, id, row.id)?) =>
         {
             Turn::PutOff {
                 until: group.next_turn(row.place, now, jitter, calendar),

@@ -24,8 +24,8 @@ pub(crate) const TAKE_MAX: u32 = 1000;
 const PORTION_AGAIN: u32 = 250;
 
 /// Most starts of other hosts that held groups may still use: one group's checks of a day, so that
-/// a quiet week does not end in a burst. The oldest host of each group is never put off and may
-/// overdraw it, by two thousand checks at most.
+/// a quiet week does not end in a burst. The oldest hosts of groups may overdraw it by two thousand
+/// checks.
 const CREDIT_MAX: i32 = HELD_A_DAY.cast_signed() * OTHERS_PER_HELD;
 const CREDIT_MIN: i32 = -100 * CREDIT_MAX;
 
