@@ -124,6 +124,7 @@ impl Shared {
             opens_total: self.opens_total.load(Ordering::Relaxed),
             dials_total: self.dials_total.load(Ordering::Relaxed),
             lab: self.settings.is_lab(),
+            trouble: self.resolver.trouble(),
         }
     }
 }

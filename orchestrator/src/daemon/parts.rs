@@ -24,6 +24,9 @@ async fn status(services: &Services, location: &Location) -> Result<(), String> 
     if gateway.families.is_empty() {
         return Err("the gateway has no network".to_owned());
     }
+    if let Some(trouble) = gateway.trouble {
+        return Err(format!("gateway: {trouble}"));
+    }
     let launcher = services.launcher.status().await;
     let launcher = launcher.map_err(|error| Fault::Launcher(error).to_string())?;
     if let Some(trouble) = launcher.trouble {

@@ -173,7 +173,7 @@ impl Status {
     pub fn json(&self) -> serde_json::Result<Value> {
         let mut json = serde_json::to_value(self)?;
         if let Some(Value::Object(daemon)) = json.get_mut("daemon") {
-            for key in ["started", "now", "last_round", "listed"] {
+            for key in ["started", "now", "last_round", "resumed", "listed"] {
                 take_time(daemon, key);
             }
             if let Some(Value::Object(blackout)) = daemon.get_mut("blackout") {
@@ -289,6 +289,7 @@ mod tests {
                 opens_total: 37,
                 dials_total: 37,
                 lab: false,
+                trouble: None,
             })),
             launcher: None,
         }

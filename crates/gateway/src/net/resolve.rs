@@ -28,6 +28,7 @@ use crate::net::names_file::{Entry, NamesFile};
 use crate::settings::Settings;
 use crate::wire::control::Family;
 
+mod doubt;
 pub mod text;
 mod udp;
 
@@ -70,8 +71,8 @@ const RESOLVERS_AT_ONCE: usize = 3;
 /// How long AAAA may take longer than A. Some routers and zones never answer AAAA.
 const AAAA_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A name that certainly exists: the root server's whose addresses show whether there is a route.
-const SURE_NAME: &str = "a.root-servers.net";
+/// The address of the resolver that Docker gives its containers.
+const DOCKERS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(127, 0, 0, 11));
 
 /// The result of resolving a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,6 +119,8 @@ pub struct Resolver {
     timeout: Duration,
     memory: Mutex<Memory>,
     texts: Mutex<text::Memory>,
+    /// Held while the resolver is tested again.
+    testing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -164,8 +167,12 @@ impl Resolver {
         Ok(Self {
             source,
             timeout: settings.dns_timeout,
-            memory: Mutex::new(Memory::default()),
+            memory: Mutex::new(Memory {
+                fruitless: doubt::FRUITLESS_MAX,
+                ..Memory::default()
+            }),
             texts: Mutex::default(),
+            testing: tokio::sync::Mutex::default(),
         })
     }
 
@@ -185,7 +192,6 @@ impl Resolver {
             Answer::Known(known, ttl) => {
                 let mut memory = self.memory();
                 memory.answered(host, now());
-                memory.has_resolved |= matches!(known, Known::Found(_));
                 if matches!(self.source, Source::Dns(..)) {
                     memory.remember(host, known.clone(), ttl, now());
                 }
@@ -205,25 +211,6 @@ impl Resolver {
     /// against hosts as long as it is cached.
     pub fn forget(&self, host: &Host) {
         self.memory().cache.remove(host);
-    }
-
-    /// What to report if no name has resolved since the start and `SURE_NAME` does not either: a
-    /// resolver that does not answer, or denies every name. `None` if ours is not to blame.
-    pub async fn never_worked(&self, families: &[Family]) -> Option<String> {
-        let (resolver, servers) = match &self.source {
-            Source::Dns(resolver, servers) if !self.memory().has_resolved => (resolver, servers),
-            Source::Dns(..) | Source::File(_) => return None,
-        };
-        let sure = Host::parse(SURE_NAME).ok()?;
-        let answer = ask_dns(resolver, &sure, families, self.timeout).await;
-        let mut memory = self.memory();
-        if let Answer::Known(known, _) = &answer {
-            memory.resolver_works(now());
-            memory.has_resolved |= matches!(known, Known::Found(_));
-        }
-        (!matches!(answer, Answer::NoRoute) && !memory.has_resolved).then(|| {
-            format!("no name has resolved since the start, not even {SURE_NAME}: does the resolver {servers} answer, and correctly?")
-        })
     }
 
     async fn ask_file(&self, file: &Mutex<NamesFile>, host: &Host) -> Answer {
@@ -287,7 +274,16 @@ fn dns(settings: &Settings) -> Result<Source, ResolverError> {
         ResolverConfig::from_name_servers(servers)
     };
     let servers = config.name_servers().iter();
-    let servers: Vec<_> = servers.map(|server| server.ip.to_string()).collect();
+    let servers: Vec<_> = servers
+        .map(|server| {
+            let dockers = if server.ip == DOCKERS {
+                ", which is Docker's own and asks this machine's,"
+            } else {
+                ""
+            };
+            format!("{}{dockers}", server.ip)
+        })
+        .collect();
     let mut builder = Dns::builder_with_config(config, udp::Connections::default());
     *builder.options_mut() = options(settings.dns_timeout);
     let built = builder.build();
@@ -467,8 +463,9 @@ struct Memory {
     failing: HashMap<Host, Streak>,
     /// When a valid answer for any name last arrived.
     last_answer: Option<Instant>,
-    /// Whether any name had an address.
-    has_resolved: bool,
+    /// Opens in a row that led to no instance, since the resolver's last test.
+    fruitless: u32,
+    trouble: Option<doubt::Trouble>,
 }
 
 /// A name's failures in a row.

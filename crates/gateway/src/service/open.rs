@@ -61,6 +61,12 @@ pub(crate) async fn open(shared: &Arc<Shared>, wanted: &Wanted) -> Opened {
             if matches!(answer, Answer::Unreachable { .. } | Answer::Refused { .. }) {
                 shared.resolver.forget(&wanted.host);
             }
+            let dns = Deferral::Dns;
+            if matches!(&answer, Answer::Deferred { why, .. } if *why == dns)
+                || matches!(answer, Answer::Unreachable { .. })
+            {
+                shared.resolver.led_to_instance(false);
+            }
             Opened::Not(answer)
         }
     }
@@ -149,17 +155,9 @@ async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answ
 async fn resolve(shared: &Shared, wanted: &Wanted) -> Result<(Vec<SocketAddr>, bool), Answer> {
     let nowhere = |reason, detail: &str, fresh| unreachable(reason, detail, Vec::new(), fresh);
     let families = shared.families();
-    let (resolution, never_worked) = tokio::join!(
-        Box::pin(shared.resolver.resolve(&wanted.host, &families)),
-        Box::pin(shared.resolver.never_worked(&families))
-    );
-    if !matches!(resolution, Resolution::Found { .. } | Resolution::Offline)
-        && let Some(why) = never_worked
-    {
-        // Every name would fail, so the orchestrator has to know.
-        return Err(refused(&why));
-    }
-    match resolution {
+    let resolved = Box::pin(shared.resolver.resolve_in_doubt(&wanted.host, &families));
+    // In trouble, every name would fail, so the orchestrator has to know.
+    match resolved.await.map_err(|trouble| refused(&trouble))? {
         Resolution::Found { targets, fresh } => Ok((targets, fresh)),
         Resolution::NoSuchName { fresh } => Err(nowhere(DeadReason::NoSuchName, "NXDOMAIN", fresh)),
         Resolution::NoAddress { fresh } => {

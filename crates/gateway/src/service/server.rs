@@ -187,7 +187,15 @@ async fn answer_first(
             refuse(connection, "this socket only looks up TXT records").await
         }
         (Request::Status {}, Accepts::Anything) => {
-            say(connection, &Answer::Status(shared.status())).await
+            let status = shared.status();
+            if status.trouble.is_some() {
+                // A look-up may take longer than the answer may.
+                let shared = Arc::clone(shared);
+                tokio::spawn(async move {
+                    shared.resolver.test_again(&shared.families()).await;
+                });
+            }
+            say(connection, &Answer::Status(status)).await
         }
         (Request::Close { .. }, Accepts::Anything) => {
             refuse(connection, "nothing is open on this connection").await
@@ -250,6 +258,7 @@ async fn hold_open(
     match request {
         Request::Close { proven } => {
             let account = egress.close().await;
+            shared.resolver.led_to_instance(proven);
             if proven {
                 open::prove(shared, pinned);
             } else {

@@ -159,4 +159,6 @@ pub struct Status {
     pub dials_total: u64,
     /// Lab mode: names from a file, private addresses dialled.
     pub lab: bool,
+    /// What is wrong with the resolver itself, for the operator.
+    pub trouble: Option<String>,
 }

@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::rig::Rig;
 
-/// The gateway looks this up as long as no name has resolved, to know whether its resolver works.
-const SURE_NAME: &str = "a.root-servers.net.";
+/// The gateway looks this up while opens lead to no instance, to know whether its resolver works.
+pub(crate) const SURE_NAME: &str = "a.root-servers.net.";
 
 const NAMES: usize = 1_500;
 const GROUP_PACE: Duration = Duration::from_secs(10);
@@ -45,7 +45,7 @@ impl NameServer {
     /// A server that resolves all names or none but [`SURE_NAME`].
     pub(crate) async fn start(leads_to: Option<Ipv4Addr>) -> Self {
         let sure = |name: &str| (name == SURE_NAME).then_some(Ipv4Addr::LOCALHOST);
-        Self::start_by(move |name| leads_to.or_else(|| sure(name))).await
+        Self::start_by(move |name| sure(name).or(leads_to)).await
     }
 
     /// A server that resolves names by `leads_to`; names without a result don't exist.

@@ -1,6 +1,7 @@
 //! The answers to `open`, and what the control socket rejects.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gateway::control::{Answer, REQUEST_LINE_BYTES_MAX};
@@ -13,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UdpSocket, UnixStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::names::{Everywhere, NameServer};
+use crate::names::{Everywhere, NameServer, SURE_NAME};
 use crate::rig::{FakeHost, Rig};
 
 fn reason(opened: Result<Opened, ClientError>) -> (DeadReason, Vec<Family>, String) {
@@ -365,4 +366,51 @@ async fn resolver_that_never_resolved_is_named_and_judges_no_host() {
     }
     let asked = denying.asked.lock().unwrap();
     assert_eq!(asked["first.example."].len(), 4, "A and AAAA, each time");
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dns {
+    Sound,
+    Denies,
+    Astray,
+}
+
+/// Invariant I5. Dead names alone are no reason to doubt the resolver.
+#[tokio::test] // S1
+async fn resolver_that_fails_later_is_named_until_it_works_again() {
+    let dns = Arc::new(Mutex::new(Dns::Sound));
+    let now = Arc::clone(&dns);
+    let server = NameServer::start_by(move |name| match *now.lock().unwrap() {
+        Dns::Sound => (name == SURE_NAME).then_some(Ipv4Addr::new(198, 41, 0, 4)),
+        Dns::Denies => None,
+        Dns::Astray => Some(Ipv4Addr::new(127, 0, 77, 1)),
+    })
+    .await;
+    let rig = over_dns(server.address).await;
+    for id in 1..=7 {
+        let opened = rig.open(id, &format!("h{id}.example")).await.unwrap();
+        assert!(matches!(opened, Opened::Unreachable { .. }), "{opened:?}");
+    }
+    for (id, next, says) in [
+        (10, Dns::Denies, "says that no name exists"),
+        (20, Dns::Astray, "leads all names to 127.0.77.1"),
+    ] {
+        *dns.lock().unwrap() = next;
+        let mut why = String::new();
+        for id in id..id + 4 {
+            let opened = rig.open(id, &format!("h{id}.example")).await;
+            if let Err(ClientError::Refused(refusal)) = opened {
+                why = refusal;
+            }
+        }
+        assert!(why.contains(says), "{why}");
+        let status = rig.client.status().await.unwrap();
+        assert_eq!(status.trouble, Some(why));
+        *dns.lock().unwrap() = Dns::Sound;
+        crate::rig::eventually(|| async {
+            let status = rig.client.status().await.unwrap();
+            status.trouble.is_none()
+        })
+        .await;
+    }
 }
