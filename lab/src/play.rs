@@ -50,6 +50,8 @@ pub enum Handshake {
     SelfSigned,
     /// A certificate from an intermediate CA whose certificate is not sent.
     IncompleteChain,
+    /// A certificate from a CA that nobody trusts, as of a proxy that intercepts TLS.
+    Intercepted,
     WrongName,
     PlainHttp,
     Silent,

@@ -357,6 +357,7 @@ async fn connection(tcp: TcpStream, world: &World) -> io::Result<()> {
         | Handshake::NotYetValid
         | Handshake::SelfSigned
         | Handshake::IncompleteChain
+        | Handshake::Intercepted
         | Handshake::WrongName => {}
     }
     talk(start, &name, handshake, distance, world).await

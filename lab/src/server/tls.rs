@@ -27,6 +27,8 @@ const OTHER_NAME: &str = "somebody-else.test";
 pub(crate) struct Authority {
     ca: CertifiedIssuer<'static, KeyPair>,
     intermediate: CertifiedIssuer<'static, KeyPair>,
+    /// The CA of a proxy that intercepts TLS.
+    proxy: CertifiedIssuer<'static, KeyPair>,
     /// One key for all names: creating one costs more than signing, and nothing here is secret.
     key: KeyPair,
     configs: Mutex<HashMap<(String, Handshake), Arc<ServerConfig>>>,
@@ -63,6 +65,7 @@ impl Authority {
         Ok(Self {
             intermediate: CertifiedIssuer::signed_by(intermediate, KeyPair::generate()?, &ca)?,
             ca,
+            proxy: CertifiedIssuer::self_signed(ca_params("A proxy's CA"), KeyPair::generate()?)?,
             key: KeyPair::generate()?,
             configs: Mutex::default(),
         })
@@ -82,13 +85,13 @@ impl Authority {
         if let Some(config) = self.locked().get(&key) {
             return Ok(Arc::clone(config));
         }
-        let certificate = self.certificate(name, handshake)?;
+        let chain = self.chain(name, handshake)?;
         let private = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
-            .with_single_cert(vec![certificate], private)?;
+            .with_single_cert(chain, private)?;
         // Each check is a new client, so sessions would only waste memory.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
@@ -102,17 +105,18 @@ impl Authority {
         Ok(config)
     }
 
-    fn certificate(
+    fn chain(
         &self,
         name: &str,
         handshake: Handshake,
-    ) -> Result<CertificateDer<'static>, TlsError> {
+    ) -> Result<Vec<CertificateDer<'static>>, TlsError> {
         let certified = match handshake {
             Handshake::WrongName => OTHER_NAME,
             Handshake::Sound
             | Handshake::Expired
             | Handshake::NotYetValid
             | Handshake::IncompleteChain
+            | Handshake::Intercepted
             | Handshake::SelfSigned
             | Handshake::PlainHttp
             | Handshake::Silent
@@ -129,9 +133,13 @@ impl Authority {
         let certificate = match handshake {
             Handshake::SelfSigned => params.self_signed(&self.key)?,
             Handshake::IncompleteChain => params.signed_by(&self.key, &self.intermediate)?,
+            Handshake::Intercepted => {
+                let certificate = params.signed_by(&self.key, &self.proxy)?;
+                return Ok(vec![certificate.der().clone(), self.proxy.der().clone()]);
+            }
             _ => params.signed_by(&self.key, &self.ca)?,
         };
-        Ok(certificate.der().clone())
+        Ok(vec![certificate.der().clone()])
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, HashMap<(String, Handshake), Arc<ServerConfig>>> {

@@ -299,12 +299,15 @@ fn hint(kind: &str, scope: Scope) -> String {
         "dns" | "no_such_name" | "no_address" | "dns_broken" | "address_refused" => {
             "Does this machine's resolver answer, and correctly?"
         }
+        "tls_unknown_issuer" => {
+            "Does a proxy intercept TLS? It must let this machine's connections through. Are the checker's trust roots outdated?"
+        }
         _ if kind.starts_with("tls") => {
             "Is this machine's clock right? Does its resolver return the right addresses? Does a proxy alter TLS? Are the \
              checker's trust roots outdated?"
         }
         "unreachable" | "timeout" | "deadline" | "too_slow" | "http" | "robots_unavailable" => {
-            "Does this machine reach the Internet? Does a firewall block the gateway?"
+            "Does this machine reach the Internet? Does a firewall block the gateway, or port 443?"
         }
         _ => "Is the checker's image complete and of this version?",
     };
