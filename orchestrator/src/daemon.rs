@@ -128,7 +128,7 @@ impl Daemon {
             live,
             clock: ClockWatch::start(now),
             looks: pressure::Looks::default(),
-            hour: Hour::start(now),
+            hour: Hour::start(now, services.calendar),
             ticker,
             services,
             store,
@@ -261,6 +261,7 @@ impl Daemon {
             drift_s = jump.as_secs(),
             "the clock was set, or this machine slept; due times beyond the longest interval were brought forward"
         );
+        self.live.resumed(now);
         self.handle(Event::ClockSet);
         let (writer, calendar) = (self.services.writer.clone(), self.services.calendar);
         let location = self.store.location().clone();

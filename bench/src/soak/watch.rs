@@ -132,7 +132,7 @@ impl Watch {
             Answer::Live(live) => Ok(Look {
                 launches: status.launches_total,
                 running: status.running,
-                live,
+                live: *live,
                 answered: asked.elapsed(),
             }),
             other => bail!("the daemon answered {other:?} to a request for its state"),

@@ -91,7 +91,7 @@ async fn live(config: &Config) -> anyhow::Result<LiveState> {
         .await
         .context("the daemon does not answer")??
     {
-        Answer::Live(live) => Ok(live),
+        Answer::Live(live) => Ok(*live),
         other => anyhow::bail!("the daemon's answer is unexpected: {other:?}"),
     }
 }

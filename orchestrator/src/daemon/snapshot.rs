@@ -11,6 +11,7 @@ use scheduler::blame::blackout::NoSuccess;
 use scheduler::slots::concurrency::Pressure;
 use scheduler::{Limit, Snapshot};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use crate::admit::gate::GateView;
 use crate::ground::meters::Meters;
@@ -38,6 +39,8 @@ pub struct Live {
 #[derive(Debug)]
 struct Inner {
     state: LiveState,
+    /// When the loop last completed a round, by a clock that stands still while the machine sleeps.
+    round_at: Instant,
     ends: VecDeque<Second>,
     /// What the machine lacks, if it does.
     pressed: Option<&'static str>,
@@ -60,6 +63,10 @@ pub struct LiveState {
     pub now_ms: i64,
     /// When the loop last completed a round, in ms since 1970.
     pub last_round_ms: i64,
+    /// How long that is ago, without the time in which the machine slept.
+    pub still_s: u64,
+    /// When the daemon started, the machine woke up or its clock was set, in ms since 1970.
+    pub resumed_ms: i64,
     /// Hosts being checked or written.
     pub in_flight: u64,
     pub pace: Box<Pace>,
@@ -119,10 +126,12 @@ impl Live {
     pub fn new(now: Timestamp, meters: Arc<Meters>) -> Self {
         let state = LiveState {
             started_ms: now.0,
+            resumed_ms: now.0,
             ..LiveState::default()
         };
         let inner = Inner {
             state,
+            round_at: Instant::now(),
             ends: VecDeque::new(),
             pressed: None,
         };
@@ -145,6 +154,7 @@ impl Live {
         let ended = inner.ends.iter().map(|second| second.ends);
         let ended = ended.fold(0, u32::saturating_add);
         inner.state.now_ms = now.0;
+        inner.state.still_s = inner.round_at.elapsed().as_secs();
         inner.state.ended = self.meters.ended();
         inner.state.checks_per_second = f64::from(ended) / running.as_secs_f64();
         inner.state.clone()
@@ -190,9 +200,15 @@ impl Live {
         self.lock().pressed = (pressure != Pressure::Low).then_some(cause);
     }
 
+    /// The machine woke up, or its clock was set.
+    pub(super) fn resumed(&self, now: Timestamp) {
+        self.lock().state.resumed_ms = now.0;
+    }
+
     pub(super) fn show(&self, now: Timestamp, scheduler: Snapshot) {
         let mut inner = self.lock();
         let pressed = inner.pressed;
+        inner.round_at = Instant::now();
         let state = &mut inner.state;
         state.last_round_ms = now.0;
         state.in_flight = u64::try_from(scheduler.in_flight).unwrap_or(u64::MAX);

@@ -157,7 +157,7 @@ impl Handler {
                 told.map(Answer::Done)
             }
             Request::Discover { host } => self.discover(&host, answers).await.map(Answer::Done),
-            Request::Live {} => self.live().map(Answer::Live),
+            Request::Live {} => self.live().map(|live| Answer::Live(Box::new(live))),
         };
         // The client may have disconnected.
         answers.send(last.unwrap_or_else(Answer::Failed)).await.ok();

@@ -5,20 +5,25 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use census::time::Timestamp;
+use census::time::{Calendar, Timestamp};
 
 const HOUR: Duration = Duration::from_hours(1);
+
+/// The shortest hour of a lab, so that its log stays readable.
+const HOUR_MIN: Duration = Duration::from_secs(10);
 
 /// Ended checks by outcome, and when the hour began.
 #[derive(Debug)]
 pub(in crate::daemon) struct Hour {
+    lasts: Duration,
     began: Timestamp,
     before: BTreeMap<String, u64>,
 }
 
 impl Hour {
-    pub(in crate::daemon) fn start(now: Timestamp) -> Self {
+    pub(in crate::daemon) fn start(now: Timestamp, calendar: Calendar) -> Self {
         Self {
+            lasts: calendar.shortened(HOUR).max(HOUR_MIN),
             began: now,
             before: BTreeMap::new(),
         }
@@ -31,7 +36,7 @@ impl Hour {
         ended: impl FnOnce() -> BTreeMap<String, u64>,
     ) -> Option<String> {
         // A clock that was set back begins another hour.
-        if now >= self.began && now.since(self.began) < HOUR {
+        if now >= self.began && now.since(self.began) < self.lasts {
             return None;
         }
         let ended = ended();
@@ -49,10 +54,7 @@ impl Hour {
                 separator = ", ";
             }
         }
-        *self = Self {
-            began: now,
-            before: ended,
-        };
+        (self.began, self.before) = (now, ended);
         Some(line)
     }
 }
@@ -64,7 +66,7 @@ mod tests {
     #[test]
     fn each_hour_has_one_line_with_its_own_checks() {
         let start = Timestamp(1_790_000_000_000);
-        let mut hour = Hour::start(start);
+        let mut hour = Hour::start(start, Calendar::REAL);
         let ended = |alive: u64, fault: u64| {
             let counts = [("alive", alive), ("fault", fault)];
             counts

@@ -14,6 +14,9 @@ const ROUND_WITHIN: Duration = Duration::from_secs(120);
 /// A list is published every six hours.
 const LISTED_WITHIN: Duration = Duration::from_hours(24);
 
+/// A daemon that was off or slept for a day publishes within this time.
+const LISTED_AGAIN_WITHIN: Duration = Duration::from_hours(1);
+
 /// A kind of trouble, as `status` labels it, and since when, what is wrong and what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trouble {
@@ -36,13 +39,9 @@ pub fn troubles(live: &LiveState) -> Vec<Trouble> {
     };
     let since = |ms: i64| format!("since {}", rfc3339(Timestamp(ms)));
     let mut troubles = Vec::new();
-    let last_round = Timestamp(live.last_round_ms.max(live.started_ms));
-    let still = Timestamp(live.now_ms).since(last_round);
-    if still > ROUND_WITHIN {
-        let text = format!(
-            "the daemon's loop has not run for {} s: restart it",
-            still.as_secs()
-        );
+    if live.still_s > ROUND_WITHIN.as_secs() {
+        let still_s = live.still_s;
+        let text = format!("the daemon's loop has not run for {still_s} s: restart it");
         troubles.push(trouble("HANGS", text));
     }
     if let Some((what, began)) = &live.outage {
@@ -53,7 +52,9 @@ pub fn troubles(live: &LiveState) -> Vec<Trouble> {
         troubles.push(trouble(&blackout.scope.to_string(), text));
     }
     let listed = live.listed_ms.map(Timestamp);
-    let is_old = listed.is_some_and(|at| Timestamp(live.now_ms).since(at) > LISTED_WITHIN);
+    let now = Timestamp(live.now_ms);
+    let is_awake = now.since(Timestamp(live.resumed_ms)) > LISTED_AGAIN_WITHIN;
+    let is_old = is_awake && listed.is_some_and(|at| now.since(at) > LISTED_WITHIN);
     let why = live.dump_trouble.as_deref();
     let why = why.filter(|_| is_old || !live.is_held_back);
     if let (Some(at), true) = (listed, is_old) {
@@ -77,12 +78,12 @@ mod tests {
     #[test]
     fn all_that_is_wrong_is_said_the_worst_first() {
         let well = LiveState {
-            now_ms: 120_000,
+            still_s: 120,
             ..LiveState::default()
         };
         assert_eq!(troubles(&well), []);
         let ill = LiveState {
-            now_ms: 120_001,
+            still_s: 121,
             outage: Some(("the gateway is gone".to_owned(), 60_000)),
             blackout: Some(NoSuccess {
                 scope: Scope::Anywhere,
@@ -99,7 +100,7 @@ mod tests {
         assert_eq!(
             said,
             [
-                "HANGS the daemon's loop has not run for 120 s: restart it",
+                "HANGS the daemon's loop has not run for 121 s: restart it",
                 "OUTAGE since 1970-01-01T00:01:00Z: the gateway is gone",
                 "NO CHECK SUCCEEDS since 1970-01-01T00:00:01Z: 5 checks in a row failed, none counts \
                  against its host; most often: tls ×5. Is the clock right?",
@@ -114,7 +115,6 @@ mod tests {
         let day_ms = i64::try_from(LISTED_WITHIN.as_millis()).unwrap();
         let mut live = LiveState {
             now_ms: day_ms,
-            last_round_ms: day_ms,
             listed_ms: Some(0),
             dump_trouble: Some("it has 1 name".to_owned()),
             is_held_back: true,
@@ -125,5 +125,11 @@ mod tests {
         let said: Vec<_> = troubles(&live).iter().map(ToString::to_string).collect();
         let expect = "DUMP since 1970-01-01T00:00:00Z no list was published: it has 1 name";
         assert_eq!(said, [expect]);
+        live.resumed_ms = day_ms;
+        assert_eq!(
+            troubles(&live),
+            [],
+            "the machine slept, or the census was off"
+        );
     }
 }

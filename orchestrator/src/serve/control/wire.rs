@@ -91,7 +91,7 @@ pub enum Answer {
     Names(Vec<Host>),
     /// The result of `add`.
     Added(AddReport),
-    Live(LiveState),
+    Live(Box<LiveState>),
     /// Success of any other request, as text.
     Done(String),
     Failed(String),
