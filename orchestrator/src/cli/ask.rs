@@ -4,6 +4,10 @@
 use std::io::{IsTerminal, Read as _, Write as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use ::publish::Cancel;
 use anyhow::{Context, bail};
@@ -60,7 +64,7 @@ pub(super) fn names_in(file: &Path) -> anyhow::Result<Vec<String>> {
 }
 
 async fn bring_in(config: &Config, names: Vec<String>, json: bool) -> anyhow::Result<u8> {
-    let total = names.len();
+    let progress = Progress::begin("adding names");
     let mut report = AddReport::default();
     let (names, too_long): (Vec<_>, Vec<_>) = names
         .into_iter()
@@ -89,11 +93,9 @@ async fn bring_in(config: &Config, names: Vec<String>, json: bool) -> anyhow::Re
             }
             other => return unexpected(&other),
         }
-        progress(
-            report.taken.len() + report.known.len() + report.refused.len(),
-            total,
-        );
+        progress.done(report.taken.len() + report.known.len() + report.refused.len());
     }
+    drop(progress);
     backend.close();
     if json {
         say(&serde_json::to_string(&report)?)?;
@@ -126,11 +128,47 @@ fn tell(report: &AddReport) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn progress(done: usize, total: usize) {
-    let mut stderr = std::io::stderr();
-    if total > NAMES_PER_REQUEST_MAX && stderr.is_terminal() {
-        let end = if done == total { "\n" } else { "" };
-        write!(stderr, "\r{done} of {total} names{end}").ok();
+/// Shows each second, on a terminal, that a long command works. Dropping it removes the line.
+pub(super) struct Progress {
+    done: Arc<AtomicUsize>,
+    line: Option<(SyncSender<()>, JoinHandle<()>)>,
+}
+
+impl Progress {
+    pub(super) fn begin(what: &'static str) -> Self {
+        let done = Arc::new(AtomicUsize::new(0));
+        let line = std::io::stderr().is_terminal().then(|| {
+            let (stop, stopped) = sync_channel::<()>(0);
+            let done = Arc::clone(&done);
+            let show = move || {
+                let (began, mut stderr) = (Instant::now(), std::io::stderr());
+                while stopped.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout)
+                {
+                    let count = match done.load(Ordering::Relaxed) {
+                        0 => String::new(),
+                        count => format!(" {count},"),
+                    };
+                    write!(stderr, "\r{what}:{count} {} s", began.elapsed().as_secs()).ok();
+                }
+                write!(stderr, "\r\x1b[K").ok();
+            };
+            (stop, std::thread::spawn(show))
+        });
+        Self { done, line }
+    }
+
+    /// How much is done, in what it counts.
+    pub(super) fn done(&self, count: usize) {
+        self.done.store(count, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some((stop, line)) = self.line.take() {
+            drop(stop);
+            line.join().ok();
+        }
     }
 }
 
@@ -180,10 +218,13 @@ pub(super) async fn daemon(config: &Config, request: Request) -> anyhow::Result<
 }
 
 pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
+    let progress = Progress::begin("publishing");
     if let Some(mut conversation) =
         control::ask(&config.control_socket(), &Request::Dump { force }).await?
     {
-        return finish(&conversation.next().await?);
+        let answer = conversation.next().await?;
+        drop(progress);
+        return finish(&answer);
     }
     let store = store::open(&config.database())?;
     let (now, reader, publisher, calendar) = (
@@ -221,6 +262,7 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
     })
     .await??;
     store.close();
+    drop(progress);
     say(&format!("published {names} names"))?;
     Ok(OK)
 }

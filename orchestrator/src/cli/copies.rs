@@ -11,19 +11,23 @@ use anyhow::{Context as _, bail};
 use files::{Disk, Mode};
 use store::Copied;
 
+use super::ask::Progress;
 use super::{OK, input_name, say};
 use crate::config::Config;
 use crate::roles::{serve_alone, serve_push};
 
 pub(super) fn backup(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let database = config.database();
+    let progress = Progress::begin("copying the database");
     if file != Path::new("-") {
         let copied = store::backup(&database, file).with_context(|| failed(&database))?;
+        drop(progress);
         say(&format!("wrote {}: {}", file.display(), in_words(&copied)))?;
         return Ok(OK);
     }
     let mut out = stdout()?;
     let copied = store::backup_into(&database, &mut out).with_context(|| failed(&database))?;
+    drop(progress);
     tracing::info!("wrote the backup: {}", in_words(&copied));
     Ok(OK)
 }
@@ -152,8 +156,10 @@ pub(super) fn restore(config: &Config, file: &Path) -> anyhow::Result<u8> {
     let mut source = source(file)?;
     let _serving =
         serve_alone("restore", &database).with_context(|| not_restored(&database, file))?;
+    let progress = Progress::begin("reading and checking the backup");
     let restored =
         store::restore(&database, &mut source).with_context(|| not_restored(&database, file))?;
+    drop(progress);
     let (database, copied) = (database.display(), in_words(&restored.copied));
     let what = format!("{database}: {copied}; start the daemon now");
     say_restored(&what, restored.replaced.as_deref())

@@ -14,7 +14,7 @@ use launcher::LauncherClient;
 use protocol::Host;
 
 use self::hosts::pasted;
-use super::ask::names_in;
+use super::ask::{Progress, names_in};
 use super::{FAILED, OK, Part, UNAVAILABLE, complain, put, say, told_once};
 use crate::admit::gate::why_it_waits;
 use crate::config::{Config, Origin, Values, markdown};
@@ -150,14 +150,18 @@ pub(super) async fn compare(config: &Config, list: &Path, json: bool) -> anyhow:
     let reader = store::open_read_only(&config.database())?;
     let now = SystemClock.now();
     let deny = config.admission.deny_list()?;
+    let (progress, mut looked_up) = (Progress::begin("looking up names"), 0);
     let comparison = compare::compare(
         rows.map(|row| Ok::<_, anyhow::Error>(row?.host)),
         &theirs,
         |host| {
+            looked_up += 1;
+            progress.done(looked_up);
             let explanation = look_up(&reader, host, &deny, now, config.calendar)?;
             Ok((explanation.state, explanation.why))
         },
     )?;
+    drop(progress);
     say(&if json {
         serde_json::to_string(&comparison)?
     } else {

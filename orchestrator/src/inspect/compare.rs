@@ -36,7 +36,7 @@ pub struct Missing {
 pub fn compare<E>(
     ours: impl Iterator<Item = Result<String, E>>,
     theirs: &[String],
-    explain: impl Fn(&Host) -> Result<(String, String), E>,
+    mut explain: impl FnMut(&Host) -> Result<(String, String), E>,
 ) -> Result<Comparison, E> {
     let mut comparison = Comparison::default();
     let mut left = BTreeSet::new();
