@@ -2,62 +2,35 @@
 //! rules.
 
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use orchestrator::serve::metrics::page;
+use tests::world::WITH_METRICS;
 use tests::{Options, Role, World};
 
 const SOON: Duration = tests::PATIENCE;
 
-fn asked(socket: &Path, request: &str) -> anyhow::Result<(String, String)> {
-    let mut stream = UnixStream::connect(socket)?;
-    stream.set_read_timeout(Some(SOON))?;
-    write!(stream, "{request} HTTP/1.1\r\nhost: metrics\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("a head")?;
-    Ok((head.to_owned(), body.to_owned()))
-}
-
-fn samples(page: &str) -> BTreeMap<String, f64> {
-    page.lines()
-        .filter(|line| !line.starts_with('#'))
-        .filter_map(|line| line.rsplit_once(' '))
-        .map(|(series, value)| (series.to_owned(), value.parse().expect("a number")))
-        .collect()
-}
-
-fn scraped(socket: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
-    let (head, page) = asked(socket, "GET /metrics")?;
-    ensure!(head.starts_with("HTTP/1.1 200 "), "{head}");
-    Ok(samples(&page))
-}
-
-async fn world(seeds: &[&str]) -> anyhow::Result<(World, PathBuf)> {
-    let mut world = World::prepare(Options::new(seeds)).await?;
-    let socket = world.path("run/metrics/metrics.sock");
-    world.set("optional_sockets", "metrics");
-    for role in [Role::Gateway, Role::Launcher, Role::Run] {
-        world.begin(role).await?;
-    }
-    Ok((world, socket))
+async fn world(seeds: &[&str]) -> anyhow::Result<World> {
+    let mut options = Options::new(seeds);
+    let (key, value) = WITH_METRICS;
+    options.settings.push((key, value.to_owned()));
+    World::start(options).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn numbers_move_with_what_is_checked_and_are_those_of_status() -> anyhow::Result<()> {
-    let (world, socket) = world(&["mastodon.lab.test", "tls-expired.lab.test"]).await?;
+    let world = world(&["mastodon.lab.test", "tls-expired.lab.test"]).await?;
     let alive = "fedicensus_verdicts_total{reason=\"none\",verdict=\"alive\"}";
     world
         .until(
             "one lives, one was found dead, and both are surveyed",
             SOON,
-            |_| {
-                let found = scraped(&socket)?;
+            |world| {
+                let found = world.metrics()?;
                 let counted = |series: &str| found.get(series).copied().unwrap_or(0.0);
                 Ok(counted(alive) >= 1.0
                     && counted(
@@ -68,10 +41,10 @@ async fn numbers_move_with_what_is_checked_and_are_those_of_status() -> anyhow::
             },
         )
         .await?;
-    let before = scraped(&socket)?;
+    let before = world.metrics()?;
     let check = world.command(&["check", "mastodon.lab.test"])?;
     ensure!(check.status.success(), "{check:?}");
-    let after = scraped(&socket)?;
+    let after = world.metrics()?;
     for series in [
         alive,
         "fedicensus_check_duration_seconds_count{ended=\"verdict\"}",
@@ -101,7 +74,7 @@ async fn numbers_move_with_what_is_checked_and_are_those_of_status() -> anyhow::
     let lives = |found: &BTreeMap<String, f64>| found.get(alive).copied().unwrap_or(0.0);
     let status = world.status()?["daemon"]["ended"]["alive"].as_f64();
     let status = status.context("status counts them too")?;
-    assert!(lives(&after) <= status && status <= lives(&scraped(&socket)?));
+    assert!(lives(&after) <= status && status <= lives(&world.metrics()?));
     // A day has ten thousands of checks, and its log is read by a person.
     for role in [Role::Gateway, Role::Launcher, Role::Run] {
         let log = world.log(role);
@@ -115,7 +88,7 @@ async fn numbers_move_with_what_is_checked_and_are_those_of_status() -> anyhow::
 #[tokio::test(flavor = "multi_thread")]
 async fn census_whose_names_all_fail_is_ill_everywhere() -> anyhow::Result<()> {
     let seeds = ["a.nowhere.test", "b.nowhere.test", "c.nowhere.test"];
-    let (world, socket) = world(&seeds).await?;
+    let world = world(&seeds).await?;
     world
         .until("it is ill", SOON, |world| {
             let said = String::from_utf8(world.command(&["health"])?.stderr)?;
@@ -129,7 +102,7 @@ async fn census_whose_names_all_fail_is_ill_everywhere() -> anyhow::Result<()> {
         ensure!(said.contains("NO CHECK SUCCEEDS since "), "{said}");
         ensure!(said.contains("this machine's resolver"), "{said}");
     }
-    let found = scraped(&socket)?;
+    let found = world.metrics()?;
     for series in ["fedicensus_blackout", "fedicensus_ill"] {
         assert_eq!(found.get(series), Some(&1.0), "{series}");
     }
@@ -145,18 +118,18 @@ async fn census_whose_names_all_fail_is_ill_everywhere() -> anyhow::Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_is_gone_is_told_as_gone_and_comes_back() -> anyhow::Result<()> {
-    let (mut world, socket) = world(&["mastodon.lab.test"]).await?;
-    let up = |socket: &Path, part: &str| {
+    let mut world = world(&["mastodon.lab.test"]).await?;
+    let up = |world: &World, part: &str| {
         let series = format!("fedicensus_{part}_up");
-        anyhow::Ok(scraped(socket)?.get(&series) == Some(&1.0))
+        anyhow::Ok(world.metrics()?.get(&series) == Some(&1.0))
     };
     world
-        .until("all is there", SOON, |_| {
-            Ok(up(&socket, "gateway")? && up(&socket, "launcher")?)
+        .until("all is there", SOON, |world| {
+            Ok(up(world, "gateway")? && up(world, "launcher")?)
         })
         .await?;
     world.kill(Role::Gateway)?;
-    let found = scraped(&socket)?;
+    let found = world.metrics()?;
     assert_eq!(found.get("fedicensus_gateway_up"), Some(&0.0));
     assert_eq!(
         found.get("fedicensus_gateway_dials_total"),
@@ -166,19 +139,19 @@ async fn a_part_that_is_gone_is_told_as_gone_and_comes_back() -> anyhow::Result<
     // Nothing is due: a check must run into the failure.
     world.command(&["check", "mastodon.lab.test"])?;
     world
-        .until("the outage is told", SOON, |_| {
-            Ok(scraped(&socket)?.get("fedicensus_outage") == Some(&1.0))
+        .until("the outage is told", SOON, |world| {
+            Ok(world.metrics()?.get("fedicensus_outage") == Some(&1.0))
         })
         .await?;
     world.begin(Role::Gateway).await?;
     world
-        .until("it is back, and the outage over", SOON, |_| {
-            Ok(up(&socket, "gateway")? && scraped(&socket)?.get("fedicensus_outage") == Some(&0.0))
+        .until("it is back, and the outage over", SOON, |world| {
+            Ok(up(world, "gateway")? && world.metrics()?.get("fedicensus_outage") == Some(&0.0))
         })
         .await?;
     // A launcher that runs without answering.
     world.freeze(Role::Launcher)?;
-    let told = up(&socket, "launcher");
+    let told = up(&world, "launcher");
     world.thaw(Role::Launcher)?;
     assert!(!told?, "it hangs");
     Ok(())
@@ -201,11 +174,11 @@ async fn prometheus_has_nothing_to_say_of_what_it_is_told() -> anyhow::Result<()
     let Some(mut promtool) = promtool(&["check", "metrics"]) else {
         return Ok(());
     };
-    let (world, socket) = world(&["mastodon.lab.test"]).await?;
+    let world = world(&["mastodon.lab.test"]).await?;
     let mut whole = String::new();
     world
-        .until("all is told", SOON, |_| {
-            let (_, page) = asked(&socket, "GET /metrics")?;
+        .until("all is told", SOON, |world| {
+            let (_, page) = world.ask_metrics("GET /metrics")?;
             let told = |name: &str| page.contains(&format!("\n# TYPE {name} "));
             let missing: Vec<_> = page::all()
                 .map(|metric| metric.name)

@@ -18,4 +18,4 @@ pub use patience::{PATIENCE, patient, unhurried};
 pub use process_engine::ProcessEngine;
 pub use tables::Table;
 pub use web::{Web, memory_limit_kib};
-pub use world::{Engine, Options, Role, Usage, World, program, write_lab_file};
+pub use world::{Engine, Heard, Options, Role, Usage, World, program, write_lab_file};

@@ -5,6 +5,7 @@
 //! [`Engine::Socket`], it is the product's launcher and starts real containers.
 
 mod commands;
+mod heard;
 mod lock;
 mod options;
 pub mod push;
@@ -30,6 +31,7 @@ use crate::disks::Disk;
 use crate::engine_api::{EngineApi, Listed};
 use crate::{PATIENCE, patient};
 
+pub use heard::{Heard, WITH_METRICS};
 pub use options::{
     EGRESS, Engine, GATEWAY_SOCKET, LAUNCHER_SOCKET, Options, RUN_FOLDERS, checker_image,
 };

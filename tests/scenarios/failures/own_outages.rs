@@ -12,7 +12,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Context;
-use tests::{Need, Options, Role, Watch, World};
+use tests::world::WITH_METRICS;
+use tests::{Heard, Need, Options, Role, Watch, World};
 use tokio::time::Instant;
 
 const SOON: Duration = tests::PATIENCE;
@@ -43,6 +44,8 @@ fn options() -> Options {
     options.seeds = crowd().collect();
     options.crowd = CROWD;
     options.interval_divisor = DIVISOR;
+    let (key, value) = WITH_METRICS;
+    options.settings.push((key, value.to_owned()));
     options
 }
 
@@ -77,6 +80,8 @@ fn status(world: &World) -> anyhow::Result<String> {
 /// A fault in progress, and everything that must hold during it and afterwards.
 struct Fault {
     watch: Watch,
+    heard: Heard,
+    name: String,
     complained: [usize; 3],
     began: Instant,
 }
@@ -85,6 +90,8 @@ impl Fault {
     fn begin(world: &World, name: &str) -> anyhow::Result<Self> {
         Ok(Self {
             watch: Watch::begin(world, name, crowd())?,
+            heard: Heard::begin(world),
+            name: name.to_owned(),
             complained: PARTS.map(|part| complaints(world, part).len()),
             began: Instant::now(),
         })
@@ -92,14 +99,16 @@ impl Fault {
 
     /// Waits until `status` shows every one of these phrases, and the daemon's log at least one.
     async fn is_said(&self, world: &World, phrases: &[&str]) -> anyhow::Result<()> {
-        let mut last = String::new();
+        let (mut last, mut heard) = (String::new(), self.heard.clone());
         let shown = world
-            .until("status says what is wrong", SOON, |world| {
+            .until("all places say what is wrong", SOON, |world| {
+                let all = heard.look(world)?;
                 last = status(world)?;
-                Ok(phrases.iter().all(|phrase| last.contains(phrase)))
+                Ok(all && phrases.iter().all(|phrase| last.contains(phrase)))
             })
             .await;
-        shown.with_context(|| format!("{phrases:?} are not all in:\n{last}"))?;
+        shown.with_context(|| format!("{phrases:?} are not all in:\n{last}, {heard:?}"))?;
+        heard.write(world, &self.name)?;
         world
             .until("the log says so", SOON, |world| {
                 let log = complaints(world, Role::Run);

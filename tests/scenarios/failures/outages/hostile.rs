@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use tests::{Options, Watch, World};
+use tests::{Options, Role, Watch, World};
 use tokio::time::Instant;
 
 use super::{DIVISOR, SOON, crowd, options, until_all_live};
@@ -108,6 +108,13 @@ async fn half_of_all_hosts_cannot_stop_the_census_or_wrong_others() -> anyhow::R
     let world = World::start(options()).await?;
     until_all_live(&world).await?;
     let alone = honest_rate(&world).await?;
+    let log = world.log(Role::Run);
+    let alarms: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains(" ERROR "))
+        .collect();
+    assert_eq!(alarms, [""; 0], "two quiet days");
+    assert!(world.command(&["health"])?.status.success());
     let mut watch = Watch::begin(&world, "half of all hosts are hostile", crowd())?;
     let added = world.command(&[&["add"][..], &HOSTILE].concat())?;
     assert!(added.status.success(), "{added:?}");

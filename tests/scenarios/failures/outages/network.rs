@@ -73,7 +73,10 @@ async fn no_network_at_all_and_a_firewall_that_resets_change_no_state() -> anyho
     .await?;
     Trouble::blackout(
         "a firewall resets every connection",
-        &["unreachable ×", "Does a firewall block the gateway?"],
+        &[
+            "unreachable ×",
+            "Does a firewall block the gateway, or port 443?",
+        ],
     )
     .strikes(
         &world,

@@ -19,13 +19,18 @@ async fn while_all_greet(world: &World, how: Handshake, trouble: Trouble) -> any
 
 /// A checker can't distinguish certificates that have all expired from a clock that is ahead.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_clock_that_is_far_ahead_and_wrong_roots_change_no_state() -> anyhow::Result<()> {
+async fn clock_far_ahead_wrong_roots_or_a_proxy_change_no_state() -> anyhow::Result<()> {
     let world = a_living_crowd().await?;
     let ahead = Trouble::blackout(
         "every certificate has run out, as to a clock a year ahead",
         &["tls_expired ×", CLOCK],
     );
     while_all_greet(&world, Handshake::Expired, ahead).await?;
+    let proxy = Trouble::blackout(
+        "a proxy intercepts TLS",
+        &["tls_unknown_issuer ×", "Does a proxy intercept TLS?"],
+    );
+    while_all_greet(&world, Handshake::Intercepted, proxy).await?;
     let roots = world.lab().ca_pem().to_owned();
     let foreign = lab::Lab::start(lab::Settings::default()).await?;
     Trouble::blackout("wrong trust roots", &["tls ×", CLOCK])
