@@ -145,7 +145,11 @@ fn entry(section: &Section) -> Entry {
     }
     Entry {
         time: section.header.time,
-        title: counted(&section.header.counts),
+        title: format!(
+            "{}: {} instances",
+            counted(&section.header.counts),
+            section.header.hosts
+        ),
         hosts: section.header.hosts,
         groups,
         unnamed: section.header.counts.of_names().saturating_sub(named),

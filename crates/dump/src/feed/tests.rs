@@ -72,7 +72,7 @@ fn story() -> Section {
     )
 }
 
-const TITLE: &str = "1 new, 1 back, 1 moved, 1 gone, 1 removed";
+const TITLE: &str = "1 new, 1 back, 1 moved, 1 gone, 1 removed: 12 instances";
 const HTML: &str = "<p>12 instances in the list.</p>\
     <p>New: <a href=\"https://census.example/a&amp;b/why.html#a.example\">a.example</a> (mastodon 4.5.0)</p>\
     <p>Back: <a href=\"https://census.example/a&amp;b/why.html#b.example\">b.example</a> (misskey 1)</p>\
