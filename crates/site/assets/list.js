@@ -2,7 +2,7 @@
 // loaded when the reader searches, filters or scrolls to their end. The address holds the query.
 
 import { canonical } from "./name.js";
-import { DEFAULT_SORT, SORTS, fields, found, inSight, narrows, parse, readQuery, writeQuery } from "./rows.js";
+import { DEFAULT_SORT, FILTERS, SORTS, cleared, fields, found, inSight, narrows, parse, readQuery, writeQuery } from "./rows.js";
 
 const SEARCH_DELAY_MS = 80;
 
@@ -14,6 +14,9 @@ const UNASKED_BYTES_MAX = 2000000;
 
 // Up to this many rows are drawn at once, in a view as tall as they are.
 const ROWS_FEW = 10;
+
+// On phones, a longer name takes two small lines in the room of one.
+const LINE_CHARS_MAX = 36;
 
 const STATES = { alive: "up", dying: "failing", moving: "moving" };
 const SIGNUP = { yes: "open", no: "closed", "": "–" };
@@ -58,6 +61,10 @@ async function refresh() {
   status.textContent = narrows(query) ? `${grouped(rows.length)} of ${grouped(table.count)} instances` : `${grouped(table.count)} instances`;
   element("list-more").hidden = rows.length <= ROWS_SCROLLED_MAX;
   element("list-none").hidden = rows.length > 0;
+  const among = filters();
+  element("list-among").textContent = among === "" ? "" : ` among ${among}`;
+  element("list-clear").hidden = among === "";
+  element("list-clear").href = `${location.pathname}${writeQuery(cleared(query))}`;
   element("list-ask").href = `/why.html#${encodeURIComponent(canonical(query.q).host ?? query.q.trim())}`;
   element("list-load")?.remove();
   element("list-table").setAttribute("aria-rowcount", String(rows.length + 1));
@@ -66,6 +73,16 @@ async function refresh() {
   view.scrollTop = 0;
   heads();
   redraw();
+}
+
+/** The filters that are on, as the form names them. */
+function filters() {
+  const names = FILTERS.filter((name) => query[name].trim() !== "").map((name) => {
+    const control = element(`list-${name}`);
+    const value = control.selectedOptions?.[0]?.textContent ?? query[name];
+    return `${control.labels[0].textContent}: ${value}`;
+  });
+  return names.join(", ");
 }
 
 function heads() {
@@ -130,12 +147,20 @@ function isolated(text) {
   return made;
 }
 
+// A name that may wrap at its dots.
+function wrapping(host) {
+  const made = document.createDocumentFragment();
+  host.split(".").forEach((label, number) => made.append(...(number > 0 ? [".", document.createElement("wbr"), label] : [label])));
+  return made;
+}
+
 // The same elements as those of the rows in the page.
 function rowOf(values, index) {
   const made = document.createElement("tr");
   made.setAttribute("role", "row");
   made.setAttribute("aria-rowindex", String(index));
-  const host = cell("th", "rowheader", "host", link(`https://${values.host}/`, values.host));
+  const isLong = values.host.length + [...values.unicode].length > LINE_CHARS_MAX;
+  const host = cell("th", "rowheader", isLong ? "host long" : "host", link(`https://${values.host}/`, wrapping(values.host)));
   host.scope = "row";
   host.firstElementChild.rel = "nofollow noopener noreferrer";
   if (values.unicode !== "") host.append(" ", isolated(values.unicode));

@@ -13,6 +13,9 @@ export const SORTS = COLUMNS.slice(0, -1);
 export const DEFAULT_SORT = "-first_seen";
 
 const NOTHING = { q: "", software: "", version: "", state: "", signup: "", since: "", sort: DEFAULT_SORT };
+/** The parts of a query that exclude rows, besides the typed text. */
+export const FILTERS = ["software", "version", "state", "signup", "since"];
+
 const CHOICES = { state: ["alive", "dying", "moving"], signup: ["yes", "no", "unknown"], since: ["1", "7", "30", "365"] };
 const TYPED_MAX = 300;
 
@@ -90,6 +93,11 @@ export function writeQuery(query) {
   }
   const text = given.toString();
   return text === "" ? "" : `?${text}`;
+}
+
+/** The query without its filters. */
+export function cleared(query) {
+  return { ...NOTHING, q: query.q, sort: query.sort };
 }
 
 /** Whether a query excludes rows. */

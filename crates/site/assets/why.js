@@ -36,8 +36,8 @@ export function read(shard, key) {
   if (hosts === null || typeof hosts !== "object" || !Object.hasOwn(hosts, key)) return undefined;
   const entry = hosts[key];
   if (!Array.isArray(entry) || entry.length < 6) return undefined;
-  const [state, why, found, listed, asked, next] = entry;
-  return { state, why, found, listed: listed === true, asked, next };
+  const [state, why, found, listed, asked, next, leaves = null] = entry;
+  return { state, why, found, listed: listed === true, asked, next, leaves };
 }
 
 /** A moment as text: in UTC, and how long ago or ahead it is. */
@@ -82,10 +82,11 @@ function show(host, entry, made) {
     const line = element.closest("[data-line]");
     if (line !== null) line.hidden = text === "";
   };
-  const { state, why, found, listed, asked, next: due } = entry ?? { state: "withheld", why: "unknown", found: null, listed: false, asked: null, next: null };
-  document.getElementById("answer").dataset.listed = listed ? "yes" : "no";
+  const { state, why, found, listed, asked, next: due, leaves } = entry ?? { state: "withheld", why: "unknown", found: null, listed: false, asked: null, next: null, leaves: null };
+  const isFailing = listed && leaves !== null;
+  document.getElementById("answer").dataset.listed = isFailing ? "failing" : listed ? "yes" : "no";
   put("answer-host", host);
-  put("answer-verdict", listed ? "Listed" : "Not listed");
+  put("answer-verdict", isFailing ? "Listed, and failing" : listed ? "Listed" : "Not listed");
   put("answer-why", words(`why-${why}`));
   put("answer-found", found === null ? "" : words(`found-${found}`));
   put(
@@ -98,6 +99,7 @@ function show(host, entry, made) {
   );
   put("answer-asked", state === "withheld" ? "" : asked === null ? "Not yet, or without a result." : `${moment(asked, now)}.`);
   put("answer-next", next(state, due, now));
+  put("answer-leaves", isFailing ? `About ${new Date(leaves * 1000).toISOString().slice(0, 10)}, unless a check succeeds before.` : "");
   put("answer-made", Number.isFinite(made) ? `${moment(made, now)}.` : "");
   dispatchEvent(new CustomEvent("answered", { detail: host }));
 }

@@ -61,6 +61,7 @@ fn main() -> anyhow::Result<()> {
             found: Some(Found::Alive),
             last_checked: Some(host.last_alive),
             next_check: Some(Moment::from_milliseconds(MADE_MS + DAY_MS)),
+            leaves: None,
         };
         site.answer(&protocol::Host::parse(&host.host)?, &answer)?;
     }

@@ -85,6 +85,11 @@ impl Software {
     pub(crate) fn query(&self) -> String {
         format!("/?software={}", encoded(&self.name))
     }
+
+    /// Address of the list with only its hosts of a minor version.
+    pub(crate) fn query_of(&self, minor: &str) -> String {
+        format!("{}&version={}", self.query(), encoded(minor))
+    }
 }
 
 #[derive(Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use std::path::Path;
 use ::publish::Tree;
 use admission::DomainList;
 use census::state::StateName;
-use census::time::Timestamp;
+use census::time::{Calendar, Timestamp};
 use census::why::{self, Denied, Reason, Subject};
 use dump::{DumpError, ListedRow, ListedState, RowError, Rows};
 use jiff::{Span, civil};
@@ -153,8 +153,14 @@ impl Making<'_> {
                     self.site.instance(row)?;
                 }
                 if let Some(why) = Why::of(&reason) {
-                    self.site
-                        .answer(host, &answer(known, as_published(why, row.as_ref())))?;
+                    self.site.answer(
+                        host,
+                        &answer(
+                            known,
+                            as_published(why, row.as_ref()),
+                            self.occasion.calendar,
+                        ),
+                    )?;
                 }
             }
             // No answer can name it, and no file shows it.
@@ -208,11 +214,19 @@ fn found(known: &KnownHost) -> Option<Found> {
     Found::parse(&last.verdict, last.reason.as_deref())
 }
 
-fn answer(known: &KnownHost, why: Why) -> Answer {
+fn answer(known: &KnownHost, why: Why, calendar: Calendar) -> Answer {
     if why == Why::Withheld {
         return Answer::WITHHELD;
     }
     let record = &known.record;
+    let is_failing = matches!(why, Why::Failing | Why::MovingToNobody);
+    let leaves = is_failing.then(|| {
+        let failed = record.since.plus(calendar.dying_at_least());
+        let stale = record
+            .last_alive
+            .map(|at| at.plus(calendar.unlisted_after()));
+        moment(stale.map_or(failed, |stale| stale.min(failed)))
+    });
     Answer {
         place: Place::Known(record.state.name()),
         why,
@@ -221,6 +235,7 @@ fn answer(known: &KnownHost, why: Why) -> Answer {
         found: found(known).filter(|found| *found != Found::OptedOut),
         last_checked: record.last_checked.map(moment),
         next_check: record.due.map(moment),
+        leaves,
     }
 }
 
@@ -251,6 +266,7 @@ fn pass(site: &mut Site<'_>, row: &ListedRow, deny: &DomainList) -> Result<(), P
             found: None,
             last_checked: None,
             next_check: None,
+            leaves: None,
         };
         site.answer(&host, &answer)?;
     }
@@ -267,6 +283,7 @@ fn waiting(why: Why) -> Answer {
         found: None,
         last_checked: None,
         next_check: None,
+        leaves: None,
     }
 }
 

@@ -3,7 +3,8 @@
 //! A key is a salted hash of the name. An entry of a shard is
 //! `["dying","failing","tls",true,1700000000,1700104400]`: the state, the reason, the last check's
 //! result, whether the host is listed, and the times of the last and the next check in seconds
-//! since 1970, with `null` for unknown values.
+//! since 1970, with `null` for unknown values. A listed host that fails has another one: when it
+//! leaves the list.
 
 use std::fmt;
 
@@ -35,6 +36,8 @@ pub struct Answer {
     pub last_checked: Option<Moment>,
     /// When it is checked next; `None` if never.
     pub next_check: Option<Moment>,
+    /// When a listed host that fails leaves the list, unless a check succeeds before.
+    pub leaves: Option<Moment>,
 }
 
 impl Answer {
@@ -46,6 +49,7 @@ impl Answer {
         found: None,
         last_checked: None,
         next_check: None,
+        leaves: None,
     };
 }
 
@@ -107,8 +111,8 @@ impl Key {
     }
 }
 
-/// Bytes of a packed answer: key, three codes, two moments.
-pub(crate) const PACKED_BYTES: usize = KEY_BYTES + 3 + 2 * 8;
+/// Bytes of a packed answer: key, three codes, three moments.
+pub(crate) const PACKED_BYTES: usize = KEY_BYTES + 3 + 3 * 8;
 
 /// An answer packed until its shard is written. Packed answers sort by key.
 pub(crate) type Packed = [u8; PACKED_BYTES];
@@ -135,7 +139,8 @@ impl Answer {
             .into_iter()
             .chain([place, why, found])
             .chain(moment(self.last_checked))
-            .chain(moment(self.next_check));
+            .chain(moment(self.next_check))
+            .chain(moment(self.leaves));
         for (to, from) in packed.iter_mut().zip(bytes) {
             *to = from;
         }
@@ -147,7 +152,8 @@ impl Answer {
         let (key, rest) = packed.split_first_chunk::<KEY_BYTES>()?;
         let (codes, rest) = rest.split_first_chunk::<3>()?;
         let (last, rest) = rest.split_first_chunk::<8>()?;
-        let (next, _) = rest.split_first_chunk::<8>()?;
+        let (next, rest) = rest.split_first_chunk::<8>()?;
+        let (leaves, _) = rest.split_first_chunk::<8>()?;
         let [place, why, found] = codes.map(usize::from);
         let moment = |bytes: &[u8; 8]| match i64::from_le_bytes(*bytes) {
             NO_MOMENT => None,
@@ -159,6 +165,7 @@ impl Answer {
             found: words::FOUND.get(found).copied(),
             last_checked: moment(last),
             next_check: moment(next),
+            leaves: moment(leaves),
         };
         Some((Key(*key), answer))
     }
@@ -168,7 +175,7 @@ impl Answer {
         let or_null = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
         let seconds = |moment: Option<Moment>| or_null(moment.map(|at| at.seconds().to_string()));
         format!(
-            r#""{}":["{}","{}",{},{},{},{}]"#,
+            r#""{}":["{}","{}",{},{},{},{}{}]"#,
             key.entry(),
             self.place.as_str(),
             self.why.as_str(),
@@ -179,6 +186,8 @@ impl Answer {
             self.why.is_listed(),
             seconds(self.last_checked),
             seconds(self.next_check),
+            self.leaves
+                .map_or_else(String::new, |at| format!(",{}", at.seconds())),
         )
     }
 }
@@ -207,6 +216,7 @@ mod tests {
         found: None,
         last_checked: None,
         next_check: None,
+        leaves: None,
     };
 
     /// Computed with `printf %s 0000000000000000000000000000feeda.example | sha256sum`, as the page
@@ -250,6 +260,7 @@ mod tests {
                         found,
                         last_checked: at,
                         next_check: None,
+                        leaves: None,
                     };
                     assert_eq!(Answer::unpack(&answer.pack(key)), Some((key, answer)));
                 }
@@ -273,12 +284,21 @@ mod tests {
             found: words::FOUND.last().copied(),
             last_checked: Some(Moment::from_milliseconds(1_700_000_000_999)),
             next_check: None,
+            leaves: Some(Moment::from_milliseconds(1_700_600_000_000)),
         };
         let json = format!("{{{}}}", entry.entry(key));
         let parsed: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(
             parsed[key.entry()],
-            serde_json::json!(["dying", "failing", "faulting", true, 1_700_000_000, null])
+            serde_json::json!([
+                "dying",
+                "failing",
+                "faulting",
+                true,
+                1_700_000_000,
+                null,
+                1_700_600_000
+            ])
         );
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn owners(facts: &Facts) -> String {
         path: "/owners.html",
         title: "For owners of instances",
         about: "Who checks your instance, how often and for what, and how to be left out or listed.",
-        scripts: if facts.intake == Intake::Open { &["/owners.js", "/copy.js"] } else { &[] },
+        scripts: if facts.intake == Intake::Open { &["/owners.js", "/copy.js"] } else { &["/copy.js"] },
     }
     .around(facts, &content)
 }
@@ -125,7 +125,7 @@ fn conversations() -> Markup {
         p { "Some servers are in no peers list, but other servers show conversations with their people to anybody. So this census reads such conversations at most once a week per server: the newest public posts, some of their threads, who favourited them, and the newest posts of some local accounts; on Misskey and its forks the local timeline in the same way. That takes at most 40 requests, four per second, and ends after 55 seconds." }
         p { "Only the names of servers are kept. Posts, handles, texts and ids never leave the container that reads them, which ends after each server." }
         p { "People who do not want to be found are skipped with their posts: those who turned off discovery or indexing in their profile, or who write " code { "#nobot" } " or " code { "#noindex" } " into it. A server that shows its posts only to people with a login is not asked again for four weeks. To refuse for a whole server, without leaving the list, add to " code { "robots.txt" } ":" }
-        pre tabindex="0" { code { "User-agent: Fedicensus\nDisallow: /api/\n" } }
+        pre.copy tabindex="0" { code { "User-agent: Fedicensus\nDisallow: /api/\n" } }
     }
 }
 
@@ -138,7 +138,7 @@ fn robots() -> Markup {
         @for example in EXAMPLES {
             h3 { (example.title) }
             p { (example.says) }
-            pre tabindex="0" { code { (example.text) } }
+            pre.copy tabindex="0" { code { (example.text) } }
         }
     }
 }

@@ -113,9 +113,9 @@ pub(crate) fn new_and_gone(facts: &Facts) -> Markup {
 /// Known hosts that respond, fail or are unreachable.
 pub(crate) fn states(facts: &Facts) -> Markup {
     const SHOWN: [(StateName, &str); 3] = [
-        (StateName::Alive, "alive"),
-        (StateName::Dying, "dying"),
-        (StateName::Dead, "dead"),
+        (StateName::Alive, "up"),
+        (StateName::Dying, "failing"),
+        (StateName::Dead, "gone"),
     ];
     let days = &facts.history;
     let count = |day: &Day, state: StateName| day.by_state.get(&state).copied().unwrap_or(0);
@@ -124,7 +124,7 @@ pub(crate) fn states(facts: &Facts) -> Markup {
     let caption = Caption {
         id: "plot-states",
         title: "Known hosts by state",
-        says: "Three lines: alive, dying and dead hosts. The table below has all states.",
+        says: "Three lines: hosts that are up, that fail, and that are gone. The table below has all states.",
     };
     figure(
         html! {
@@ -253,13 +253,13 @@ fn table(
 
 fn name_of(state: StateName) -> &'static str {
     match state {
-        StateName::Discovered => "Discovered",
-        StateName::Alive => "Alive",
-        StateName::Dying => "Dying",
-        StateName::Dead => "Dead",
+        StateName::Discovered => "Waiting",
+        StateName::Alive => "Up",
+        StateName::Dying => "Failing",
+        StateName::Dead => "Gone",
         StateName::Moving => "Moving",
         StateName::Moved => "Moved",
-        StateName::OptedOut => "Opted out",
+        StateName::OptedOut => "Withheld",
         StateName::Parked => "Parked",
     }
 }

@@ -96,7 +96,7 @@ fn versions(software: &Software) -> Markup {
             thead { tr { th scope="col" { "Version" } th.number scope="col" { "Instances" } th.bar scope="col" { "Share" } } }
             tbody {
                 @for (version, instances) in &versions.minors {
-                    tr { th.stranger scope="row" { (strangers(version)) } td.number { (grouped(*instances)) } (bar(*instances, software.count, most)) }
+                    tr { th.stranger scope="row" { a href=(software.query_of(version)) { (strangers(version)) } } td.number { (grouped(*instances)) } (bar(*instances, software.count, most)) }
                 }
                 @if versions.others > 0 {
                     tr { th scope="row" { em { "others and unknown" } } td.number { (grouped(versions.others)) } (bar(versions.others, software.count, most)) }

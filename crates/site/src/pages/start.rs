@@ -1,5 +1,7 @@
 //! The start page: purpose, counts, list, and plots over time.
 
+mod news;
+
 use maud::{Markup, html};
 
 use super::layout::{Page, moment};
@@ -45,7 +47,10 @@ pub(crate) fn start(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> St
                     }
                     a href="/owners.html" { "owners can opt out" } "."
                 }
-                @if listed.rows == 0 { (before_the_list(facts)) } @else { (counts(facts, listed, ranking)) }
+                @if listed.rows == 0 { (before_the_list(facts)) } @else {
+                    (counts(facts, listed, ranking))
+                    (news::news(&facts.history, ranking))
+                }
                 (first_round(facts))
             }
             @if has_plots { div { (total(facts)) } }
@@ -105,12 +110,13 @@ fn first_round(facts: &Facts) -> Markup {
 }
 
 fn counts(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> Markup {
-    let week = facts.history.iter().rev().take(7);
-    let new = sum(week.map(|day| &day.appeared));
+    // In its first week, a census meets instances that others have known for years.
+    let is_young = facts.history.len() <= 7;
+    let new = sum(facts.history.iter().rev().take(7).map(|day| &day.appeared));
     html! {
         dl.counts {
             div { dt { "Listed instances" } dd { (grouped(listed.rows)) } }
-            div { dt { "New in 7 days" } dd { (grouped(new)) } }
+            @if !is_young { div { dt { "New in 7 days" } dd { (grouped(new)) } } }
             div { dt { "Software" } dd { (grouped(ranking.named())) @if ranking.others > 0 { "+" } } }
             div { dt { "Known hosts" } dd { (grouped(sum(facts.known.values()))) } }
         }
@@ -131,7 +137,11 @@ fn list(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> Markup {
         }
         (form(ranking))
         p id="list-status" role="status" { (grouped(listed.rows)) " instances" }
-        p.notice id="list-none" hidden { "Nothing found. " a id="list-ask" href="/why.html" { "Is it listed? If not, why?" } }
+        p.notice id="list-none" hidden {
+            "Nothing found" span id="list-among" {} ". "
+            a id="list-clear" href="/" hidden { "Search without filters" } " "
+            a id="list-ask" href="/why.html" { "Is it listed? If not, why?" }
+        }
         div.view id="list-view" tabindex="0" role="region" aria-labelledby="instances" data-made=(made) data-bytes=(listed.wire_bytes) { (table(listed)) }
         p id="list-more" hidden { "More rows match than can be scrolled through. Narrow the search to see the others." }
         @if shown < listed.rows {

@@ -369,6 +369,7 @@ fn a_cancelled_site_ends_at_any_look() {
                 found: None,
                 last_checked: None,
                 next_check: None,
+                leaves: None,
             };
             site.answer(&protocol::Host::parse(host).unwrap(), &answer)?;
         }
@@ -430,14 +431,20 @@ fn rendered(software_name: &str, version: &str) -> String {
     listed.wire_bytes = 0;
     let ranking = rank(candidates, &mut listed, sha256).unwrap();
     let page = &ranking.pages[0];
-    [
+    let of_version = page
+        .versions
+        .minors
+        .first()
+        .map(|(minor, _)| page.query_of(minor).replace('&', "&amp;"));
+    let text = [
         start(&facts, &listed, &ranking),
         all_software(&facts, 1, &ranking),
         software(&facts, 1, page),
     ]
     .concat()
-    .replace(&format!("software/{}.", page.slug), "SLUG")
-    .replace(&page.query(), "QUERY")
+    .replace(&format!("software/{}.", page.slug), "SLUG");
+    let text = of_version.map_or(text.clone(), |query| text.replace(&query, "OF_VERSION"));
+    text.replace(&page.query(), "QUERY")
 }
 
 proptest! {

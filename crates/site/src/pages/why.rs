@@ -49,6 +49,7 @@ fn answer(facts: &Facts) -> Markup {
         ("answer-found", "Last check found"),
         ("answer-asked", "Last checked"),
         ("answer-next", "Next check"),
+        ("answer-leaves", "Leaves the list"),
         ("answer-made", "Published"),
     ];
     html! {
@@ -89,7 +90,7 @@ fn without_script(facts: &Facts, shape: Shape) -> Markup {
         p { "Write the name in lower case, without a dot at its end, and internationalised names in their " code { "xn--" } " form." }
         pre tabindex="0" { code { (commands) } }
         (fill_in(facts))
-        p { "The answer holds the status, the reason, what the last check found, whether the host is listed, and when it was last checked and will be checked next, in seconds since 1970 (" code { "date -d @1700000000" } "). The glossary explains the words. No answer means that the census does not know the host. Error 404 means that the answers were published again since you loaded this page: load it again, since the commands change with it." }
+        p { "The answer holds the status, the reason, what the last check found, whether the host is listed, when it was last checked and will be checked next, and when a failing host leaves the list, in seconds since 1970 (" code { "date -d @1700000000" } "). The glossary explains the words. No answer means that the census does not know the host. Error 404 means that the answers were published again since you loaded this page: load it again, since the commands change with it." }
         p { "Anyone with a list of names can look each of them up in the same way. So hosts that opted out, that ask to be left out of statistics, or that the operator keeps out all have the same answer, without a reason or a time." }
     }
 }

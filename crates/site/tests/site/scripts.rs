@@ -218,6 +218,7 @@ fn the_script_finds_every_answer_and_none_for_others() {
             found: Some(Found::Refused(None)),
             last_checked: Some(Moment::from_milliseconds(1_700_000_000_000)),
             next_check: None,
+            leaves: None,
         };
         site.answer(&Host::parse(host).unwrap(), &answer).unwrap();
     }
@@ -247,7 +248,7 @@ fn the_script_finds_every_answer_and_none_for_others() {
     {
         let expect = json!({
             "state": "alive", "why": why.as_str(), "found": "refused", "listed": why.is_listed(),
-            "asked": 1_700_000_000, "next": null,
+            "asked": 1_700_000_000, "next": null, "leaves": null,
         });
         assert_eq!(*found, expect, "{host}");
     }
@@ -297,7 +298,7 @@ fn a_reader_between_two_publications_gets_the_answer_of_the_new_one() {
         "requests": [index, [shard("a".repeat(32)), "default", "omit"], index, [young, "default", "omit"]],
         "young": young,
         "replaced": {
-            "entry": { "state": "alive", "why": "lives", "found": "alive", "listed": true, "asked": 7, "next": 9 },
+            "entry": { "state": "alive", "why": "lives", "found": "alive", "listed": true, "asked": 7, "next": 9, "leaves": null },
             "made": 7,
         },
         "unknown": { "made": 7 },

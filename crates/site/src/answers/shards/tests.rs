@@ -15,6 +15,7 @@ const WAITING: Answer = Answer {
     found: None,
     last_checked: None,
     next_check: None,
+    leaves: None,
 };
 
 const MADE_MS: i64 = 1_700_000_000_000;

@@ -49,6 +49,22 @@ impl Height {
         }
     }
 
+    /// The drawing's left margin, as in the style sheet.
+    fn margin_px(self) -> u32 {
+        match self {
+            Self::Tall => 56,
+            Self::Small => 44,
+        }
+    }
+
+    /// Least distance of two labels, as a part of the band: a line of text.
+    fn apart(self) -> f64 {
+        match self {
+            Self::Tall => 0.09,
+            Self::Small => 0.24,
+        }
+    }
+
     fn ticks(self) -> (usize, usize) {
         match self {
             Self::Tall => (4, 6),
@@ -95,6 +111,7 @@ pub(crate) fn plot(caption: Caption<'_>, height: Height, lines: &[Line<'_>]) -> 
             (frame.lines(lines))
             (frame.dots(lines))
             (frame.labels())
+            (frame.last_values(lines))
         }
     }
 }
@@ -158,15 +175,37 @@ impl Frame {
         }
     }
 
-    /// In front of the lines, so that no line crosses a number.
+    /// The values are left of the drawing, in its margin, so that no line crosses a number.
     fn labels(&self) -> Markup {
+        let x = self.height.margin_px();
         html! {
             @for value in self.scale.ticks() {
-                text class="tick" x="0" y=(self.percent_down(self.up(value))) dy="-4" { (label(value)) }
+                text class="tick" x=(format!("-{x}")) y=(self.percent_down(self.up(value))) dy="4" { (label(value)) }
             }
             @for (day, label) in self.days() {
                 @let across = self.across(day);
                 text class="tick" x=(percent(across * 100.0)) y="100%" dy="-4" text-anchor=(anchor(across)) { (label) }
+            }
+        }
+    }
+
+    /// The last value of each line at its end, moved so far apart that none covers another.
+    fn last_values(&self, lines: &[Line<'_>]) -> Markup {
+        let mut ends: Vec<_> = lines
+            .iter()
+            .enumerate()
+            .filter_map(|(number, line)| Some((number, line.points.last()?)))
+            .map(|(number, last)| (self.up(last.value), number, last.value))
+            .collect();
+        ends.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let mut above = f64::NEG_INFINITY;
+        for (up, ..) in &mut ends {
+            *up = up.max(above);
+            above = *up + self.height.apart();
+        }
+        html! {
+            @for (up, number, value) in ends {
+                text class=(format!("end line{number}")) x="100%" y=(self.percent_down(up)) dx="8" dy="4" { (label(value.round())) }
             }
         }
     }
