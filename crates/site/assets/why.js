@@ -86,7 +86,7 @@ function show(host, entry, made) {
   const isFailing = listed && leaves !== null;
   document.getElementById("answer").dataset.listed = isFailing ? "failing" : listed ? "yes" : "no";
   put("answer-host", host);
-  put("answer-verdict", isFailing ? "Listed, and failing" : listed ? "Listed" : "Not listed");
+  put("answer-verdict", isFailing ? `Listed, and ${state === "moving" ? "moving" : "failing"}` : listed ? "Listed" : "Not listed");
   put("answer-why", words(`why-${why}`));
   put("answer-found", found === null ? "" : words(`found-${found}`));
   put(
