@@ -139,7 +139,7 @@ async fn a_part_that_is_gone_is_told_as_gone_and_comes_back() -> anyhow::Result<
     // Nothing is due: a check must run into the failure.
     world.command(&["check", "mastodon.lab.test"])?;
     world
-        .until("the outage is told", SOON, |world| {
+        .until("the metrics show the outage", SOON, |world| {
             Ok(world.metrics()?.get("fedicensus_outage") == Some(&1.0))
         })
         .await?;
@@ -151,9 +151,9 @@ async fn a_part_that_is_gone_is_told_as_gone_and_comes_back() -> anyhow::Result<
         .await?;
     // A launcher that runs without answering.
     world.freeze(Role::Launcher)?;
-    let told = up(&world, "launcher");
+    let is_up = up(&world, "launcher");
     world.thaw(Role::Launcher)?;
-    assert!(!told?, "it hangs");
+    assert!(!is_up?, "it hangs");
     Ok(())
 }
 
@@ -177,14 +177,14 @@ async fn prometheus_has_nothing_to_say_of_what_it_is_told() -> anyhow::Result<()
     let world = world(&["mastodon.lab.test"]).await?;
     let mut whole = String::new();
     world
-        .until("all is told", SOON, |world| {
+        .until("every metric is there", SOON, |world| {
             let (_, page) = world.ask_metrics("GET /metrics")?;
-            let told = |name: &str| page.contains(&format!("\n# TYPE {name} "));
+            let has = |name: &str| page.contains(&format!("\n# TYPE {name} "));
             let missing: Vec<_> = page::all()
                 .map(|metric| metric.name)
-                .filter(|name| !told(name) && !page.starts_with(&format!("# HELP {name} ")))
+                .filter(|name| !has(name) && !page.starts_with(&format!("# HELP {name} ")))
                 .collect();
-            ensure!(missing.is_empty(), "not told: {missing:?}");
+            ensure!(missing.is_empty(), "missing: {missing:?}");
             whole = page;
             Ok(true)
         })

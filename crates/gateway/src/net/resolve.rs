@@ -277,7 +277,7 @@ fn dns(settings: &Settings) -> Result<Source, ResolverError> {
     let servers: Vec<_> = servers
         .map(|server| {
             let dockers = if server.ip == DOCKERS {
-                ", which is Docker's own and asks this machine's,"
+                " (Docker's own, which asks this machine's)"
             } else {
                 ""
             };
@@ -288,7 +288,7 @@ fn dns(settings: &Settings) -> Result<Source, ResolverError> {
     *builder.options_mut() = options(settings.dns_timeout);
     let built = builder.build();
     let resolver = built.map_err(|error| ResolverError::Build(Box::new(error)))?;
-    Ok(Source::Dns(Box::new(resolver), servers.join(", ")))
+    Ok(Source::Dns(Box::new(resolver), servers.join(" and ")))
 }
 
 fn name_server(address: &SocketAddr) -> NameServerConfig {

@@ -349,6 +349,19 @@ fn a_resolver_without_a_route_means_offline_and_a_dead_one_is_ours() {
 }
 
 #[test]
+fn the_engines_own_resolver_is_named_as_such() {
+    let settings = Settings {
+        resolvers: vec![(DOCKERS, 53).into(), "192.0.2.1:53".parse().unwrap()],
+        ..Settings::default()
+    };
+    let Ok(Source::Dns(_, servers)) = dns(&settings) else {
+        panic!("it needs no network");
+    };
+    let expect = "127.0.0.11 (Docker's own, which asks this machine's) and 192.0.2.1";
+    assert_eq!(servers, expect);
+}
+
+#[test]
 fn memory_is_bounded() {
     let mut memory = Memory::default();
     let now = Instant::now();

@@ -358,6 +358,10 @@ mod tests {
         for class in classes {
             assert!(STYLE.contains(&format!(".{class}")), "{class}");
         }
+        for height in [Height::Tall, Height::Small] {
+            let margin = format!("margin-left: {}px", height.margin_px());
+            assert!(STYLE.contains(&margin), "{margin}");
+        }
     }
 
     #[test]
