@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
@@ -24,6 +24,14 @@ const COPY_EVERY: Duration = Duration::from_millis(200);
 /// How much a step yields to those that are running when it starts: it gets a quarter of a
 /// processor that both want.
 const NICE: &str = "5";
+
+/// Longest time of a step. The longest ones take ten minutes, and those of the full tier half an
+/// hour. One that waits for ever must fail by name while there is time for the others.
+const QUICK_MINUTES_MAX: u64 = 30;
+const FULL_MINUTES_MAX: u64 = 60;
+
+/// How `timeout` ends after it ended its program.
+const TIMED_OUT: i32 = 124;
 
 /// Names the file to which tests add why they were skipped.
 const SKIPPED: &str = "FEDICENSUS_SKIPPED";
@@ -134,6 +142,10 @@ impl Step {
 
     /// Runs the step in this process, and reports to the process that started this one.
     pub(crate) fn run_here(&self, context: &Context<'_>) -> anyhow::Result<()> {
+        if self.engine {
+            // It may have got stuck since the first step.
+            Engine::find()?;
+        }
         match (self.run)(context)? {
             Outcome::Passed => Ok(()),
             Outcome::Partly(missing) => say(&format!("{PARTLY}{missing}")),
@@ -146,6 +158,14 @@ impl Context<'_> {
     /// only its optimisations break or enlarge.
     pub(crate) fn profile(&self) -> &'static str {
         if self.is_full() { "release" } else { "ci" }
+    }
+
+    fn minutes_max(&self) -> u64 {
+        if self.is_full() {
+            FULL_MINUTES_MAX
+        } else {
+            QUICK_MINUTES_MAX
+        }
     }
 
     pub(crate) fn is_full(&self) -> bool {
@@ -265,8 +285,13 @@ impl<'root> Course<'root> {
         } else {
             NICE
         };
-        let mut command = Command::new("nice");
-        command.args(["-n", nice]);
+        let mut command = Command::new("timeout");
+        // It ends all that a step started, which then Ctrl-C at a terminal would not.
+        if io::stdin().is_terminal() {
+            command.arg("--foreground");
+        }
+        command.arg(format!("{}m", self.context.minutes_max()));
+        command.args(["nice", "-n", nice]);
         // Not by its path: a step that compiles may replace the program there.
         command.arg(format!("/proc/{}/exe", std::process::id()));
         command.args(["ci", "--only", step.name]);
@@ -301,7 +326,12 @@ impl<'root> Course<'root> {
     fn end(&mut self, mut running: Running) -> anyhow::Result<()> {
         let status = follow(&mut running)?;
         let text = std::fs::read(&running.log)?;
-        let end = End::of(status.success(), &String::from_utf8_lossy(&text));
+        let end = if status.code() == Some(TIMED_OUT) {
+            let minutes = self.context.minutes_max();
+            End::Failed(format!("it did not end within {minutes} minutes"))
+        } else {
+            End::of(status.success(), &String::from_utf8_lossy(&text))
+        };
         self.push(running.name, running.began, end)
     }
 
