@@ -30,6 +30,13 @@ const ANSWER_LIMITS: LineLimits = LineLimits {
     time_max: Duration::from_secs(25),
 };
 
+/// The same for the status, which the launcher has ready. An operator learns within a quarter of a
+/// minute that a part hangs.
+const STATUS_LIMITS: LineLimits = LineLimits {
+    time_max: Duration::from_secs(5),
+    ..ANSWER_LIMITS
+};
+
 /// Bytes per read of the stream.
 const READ_BYTES: usize = 16 * 1024;
 
@@ -183,7 +190,11 @@ impl LauncherClient {
 
     async fn ask(&self, request: &Request) -> Result<Answer, ClientError> {
         let mut stream = BufReader::new(self.request(request).await?);
-        let line = local_socket::read_line(&mut stream, ANSWER_LIMITS).await?;
+        let limits = match request {
+            Request::Status {} => STATUS_LIMITS,
+            Request::Launch { .. } | Request::Kill { .. } | Request::List {} => ANSWER_LIMITS,
+        };
+        let line = local_socket::read_line(&mut stream, limits).await?;
         Ok(serde_json::from_slice(&line).map_err(WireError::from)?)
     }
 }

@@ -50,8 +50,13 @@ impl Daemon {
 
     fn release(&mut self, release: Release, now: Timestamp) {
         let Release { host, wait, why } = release;
-        if matches!(why, Released::Unconfirmed(_)) {
-            self.services.meters.unconfirmed();
+        match why {
+            Released::Unconfirmed(_) => {
+                self.services.meters.unconfirmed();
+                self.hour.failure_did_not_count();
+            }
+            Released::FailedOnce(_) | Released::HitOthers(_) => self.hour.failure_did_not_count(),
+            _ => {}
         }
         let due = wait.due(now, self.services.random.jitter(), self.services.calendar);
         let (services, of) = (self.services.clone(), host.clone());

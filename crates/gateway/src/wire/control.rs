@@ -72,7 +72,9 @@ impl Ask for Request {
             // stretch them.
             Self::Open { .. } | Self::Txt { .. } => Duration::from_secs(60),
             // The gateway has the answer ready.
-            Self::Close { .. } | Self::Status {} => Duration::from_secs(10),
+            Self::Close { .. } => Duration::from_secs(10),
+            // And an operator learns within a quarter of a minute that a part hangs.
+            Self::Status {} => Duration::from_secs(5),
         }
     }
 

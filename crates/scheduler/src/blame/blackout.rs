@@ -13,7 +13,7 @@ use census::time::Timestamp;
 use protocol::egress::Family;
 use serde::{Deserialize, Serialize};
 
-use crate::blame::doubt::CONFIRM_WITHIN;
+use crate::blame::doubt::CANARY_AFTER;
 
 /// Failures in a row without a success before a blackout is reported. A list of peers often
 /// contains a shorter run of unreachable names.
@@ -29,8 +29,8 @@ const FAILURES_AT_START_MIN: u64 = 3;
 const SILENT_AT_START_FOR: Duration = Duration::from_secs(10);
 
 /// The time without a success over one family while the other family works. Few hosts may use that
-/// family, and the canary that is checked for it within a minute needs time to answer.
-const FAMILY_SILENT_FOR: Duration = CONFIRM_WITHIN;
+/// family, and the canary that is then checked for it needs time to answer.
+const FAMILY_SILENT_FOR: Duration = CANARY_AFTER.saturating_add(Duration::from_secs(15));
 
 /// Most kinds of failure that are distinguished. There are fewer reasons.
 const KINDS_MAX: usize = 64;
@@ -392,8 +392,8 @@ mod tests {
         assert_eq!(blackout.look(at(20)).unwrap().scope, Scope::Anywhere);
         assert_eq!(blackout.lived(Family::V6, at(30)).len(), 1);
         blackout.lived(Family::V6, at(45));
-        assert_eq!(blackout.look(at(149)), None);
-        assert_eq!(blackout.look(at(150)).unwrap().scope, Scope::V4);
+        assert_eq!(blackout.look(at(104)), None);
+        assert_eq!(blackout.look(at(105)).unwrap().scope, Scope::V4);
         let over = blackout.lived(Family::V4, at(151));
         assert_eq!(over.len(), 1, "it is IPv4 alone again");
     }
@@ -421,8 +421,8 @@ mod tests {
         let mut blackout = Blackout::default();
         fail(&mut blackout, "unreachable", &[Family::V6], 10, 0);
         blackout.lived(Family::V4, at(10));
-        assert_eq!(blackout.look(at(119)), None, "a canary may show it yet");
-        let told = blackout.look(at(120)).unwrap();
+        assert_eq!(blackout.look(at(74)), None, "a canary may show it yet");
+        let told = blackout.look(at(75)).unwrap();
         assert_eq!((told.scope, told.failures), (Scope::V6, 10));
         assert!(told.hint.contains("IPv6"));
         assert!(blackout.lived(Family::V4, at(130)).is_empty());

@@ -11,8 +11,8 @@ use crate::command::{Command, Notice, Released, Wait};
 use crate::event::WriteOutcome;
 
 /// If checks run and none has ended for this long, the parts are asked whether they work: a hanging
-/// part reports nothing.
-const QUIET_MAX: Duration = Duration::from_secs(30);
+/// part reports nothing. They have the answer ready.
+const QUIET_MAX: Duration = Duration::from_secs(5);
 
 impl Scheduler {
     pub(super) fn look_at_parts(&mut self, now: Timestamp) {

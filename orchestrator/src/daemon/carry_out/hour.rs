@@ -18,6 +18,8 @@ pub(in crate::daemon) struct Hour {
     lasts: Duration,
     began: Timestamp,
     before: BTreeMap<String, u64>,
+    /// Failures of this hour that changed no host's state.
+    uncounted: u64,
 }
 
 impl Hour {
@@ -26,7 +28,13 @@ impl Hour {
             lasts: calendar.shortened(HOUR).max(HOUR_MIN),
             began: now,
             before: BTreeMap::new(),
+            uncounted: 0,
         }
+    }
+
+    /// A failure did not count: it was the first, hit others as well, or nothing confirmed it.
+    pub(super) fn failure_did_not_count(&mut self) {
+        self.uncounted = self.uncounted.saturating_add(1);
     }
 
     /// The line of an hour that is over. `ended` counts all checks since the daemon's start.
@@ -52,6 +60,13 @@ impl Hour {
                 // Writing to a String can't fail.
                 write!(line, "{separator}{count} {outcome}").ok();
                 separator = ", ";
+            }
+        }
+        match std::mem::take(&mut self.uncounted) {
+            0 => {}
+            1 => line.push_str("; 1 failure did not count"),
+            several => {
+                write!(line, "; {several} failures did not count").ok();
             }
         }
         (self.began, self.before) = (now, ended);
@@ -81,9 +96,17 @@ mod tests {
                 ended(8, 1),
                 "9 checks in the last hour: 8 alive, 1 fault",
             ),
-            (2, ended(9, 1), "1 check in the last hour: 1 alive"),
+            (
+                2,
+                ended(9, 1),
+                "1 check in the last hour: 1 alive; 2 failures did not count",
+            ),
             (3, ended(9, 1), "0 checks in the last hour"),
         ] {
+            if hours == 2 {
+                hour.failure_did_not_count();
+                hour.failure_did_not_count();
+            }
             let line = hour.line(start.plus(HOUR * hours), || counts);
             assert_eq!(line.as_deref(), Some(expect));
         }

@@ -24,6 +24,10 @@ fn namespace() -> Option<Namespace> {
 /// A crowd inside the namespace, half of it reached over IPv6, with a gateway that runs there as
 /// well.
 async fn a_crowd_of_two_families(namespace: &mut Namespace) -> anyhow::Result<World> {
+    a_crowd_at(namespace, &Namespace::lab_places()).await
+}
+
+async fn a_crowd_at(namespace: &mut Namespace, places: &[String; 2]) -> anyhow::Result<World> {
     let mut world = World::prepare(options()).await?;
     let state = world.path("inside");
     namespace.start_lab(&state, CROWD)?;
@@ -32,7 +36,6 @@ async fn a_crowd_of_two_families(namespace: &mut Namespace) -> anyhow::Result<Wo
             Ok(state.join("names").exists())
         })
         .await?;
-    let places = Namespace::lab_places();
     let lines = crowd().zip(places.iter().cycle());
     let names: String = lines
         .map(|(name, place)| format!("{name} {place}\n"))
@@ -174,5 +177,22 @@ async fn one_family_whose_packets_vanish_changes_no_state() -> anyhow::Result<()
         )
         .await?;
     }
+    Ok(())
+}
+
+/// How a DNS64 resolver answers for a host that has only an IPv4 address (RFC 6052).
+const BEHIND_NAT64: &str = "64:ff9b::808:808 8443";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_nat64_alone_hosts_of_both_families_live() -> anyhow::Result<()> {
+    let Some(mut inside) = namespace() else {
+        return Ok(());
+    };
+    inside.run("ip -6 route add local 64:ff9b::/96 dev lo; ip addr del 127.0.0.1/8 dev lo")?;
+    let [_, over_ipv6] = Namespace::lab_places();
+    let world = a_crowd_at(&mut inside, &[BEHIND_NAT64.to_owned(), over_ipv6]).await?;
+    let text = super::status_text(&world)?;
+    assert!(text.contains("IPv6 only; NO IPv4"), "{text}");
+    assert!(world.command(&["health"])?.status.success(), "{text}");
     Ok(())
 }

@@ -10,6 +10,9 @@ use super::*;
 
 const YEAR_S: i64 = 365 * 86_400;
 
+/// A little more than a day of this world.
+const A_DAY: Duration = Duration::from_secs(10);
+
 /// Adds the seconds in the file named by `CLOCK_FILE` to the time of day, and leaves monotonic
 /// clocks alone.
 const SHIM: &str = r#"
@@ -209,4 +212,29 @@ async fn a_clock_that_begins_a_year_back_and_is_set_right_is_gone_by_at_once() -
     clock.ahead_by(0)?;
     fault.ends_well(&world).await?;
     moments_are_sound(&world)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_slept_for_a_day_raises_no_alarm() -> anyhow::Result<()> {
+    let world = living(options()).await?;
+    let fault = Fault::begin(&world, "the machine slept")?;
+    let asleep = Instant::now();
+    for part in PARTS {
+        world.freeze(part)?;
+    }
+    world
+        .until("a day is over", SOON, |_| Ok(asleep.elapsed() > A_DAY))
+        .await?;
+    for part in PARTS {
+        world.thaw(part)?;
+    }
+    fault.is_borne(&world)?;
+    fault.ends_well(&world).await?;
+    let errors = complaints(&world, Role::Run);
+    assert!(
+        !errors.iter().any(|line| line.contains(" ERROR ")),
+        "{errors:?}"
+    );
+    assert!(world.command(&["health"])?.status.success());
+    Ok(())
 }
