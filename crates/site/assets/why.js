@@ -36,8 +36,19 @@ export function read(shard, key) {
   if (hosts === null || typeof hosts !== "object" || !Object.hasOwn(hosts, key)) return undefined;
   const entry = hosts[key];
   if (!Array.isArray(entry) || entry.length < 6) return undefined;
-  const [state, why, found, listed, asked, next, leaves = null] = entry;
-  return { state, why, found, listed: listed === true, asked, next, leaves };
+  const [state, why, found, listed, asked, next, leaves = null, since = "", software = "", version = ""] = entry;
+  return { state, why, found, listed: listed === true, asked, next, leaves, since, software, version };
+}
+
+/** The start page's list of all instances that run this software, or this version of it. */
+export function alike(software, version) {
+  const wanted = version === "" ? { software } : { software, version };
+  return `/?${new URLSearchParams(wanted)}`;
+}
+
+/** What an owner writes next to the saved picture: a link to the host's answer. */
+export function badge(host, since, address) {
+  return `<a href="${address}/why.html#${host}"><img src="known-since-${since}.svg" alt="Known since ${since}" width="168" height="28"></a>`;
 }
 
 /** A moment as text: in UTC, and how long ago or ahead it is. */
@@ -82,10 +93,13 @@ function show(host, entry, made) {
     const line = element.closest("[data-line]");
     if (line !== null) line.hidden = text === "";
   };
-  const { state, why, found, listed, asked, next: due, leaves } = entry ?? { state: "withheld", why: "unknown", found: null, listed: false, asked: null, next: null, leaves: null };
+  const unknown = { state: "withheld", why: "unknown", found: null, listed: false, asked: null, next: null, leaves: null, since: "", software: "", version: "" };
+  const { state, why, found, listed, asked, next: due, leaves, since, software, version } = entry ?? unknown;
   const isFailing = listed && leaves !== null;
   document.getElementById("answer").dataset.listed = isFailing ? "failing" : listed ? "yes" : "no";
-  put("answer-host", host);
+  // A long name wraps at its dots.
+  const labels = host.split(".").flatMap((label, number) => (number === 0 ? [label] : [".", document.createElement("wbr"), label]));
+  document.getElementById("answer-host").replaceChildren(...labels);
   put("answer-verdict", isFailing ? `Listed, and ${state === "moving" ? "moving" : "failing"}` : listed ? "Listed" : "Not listed");
   put("answer-why", words(`why-${why}`));
   put("answer-found", found === null ? "" : words(`found-${found}`));
@@ -100,6 +114,17 @@ function show(host, entry, made) {
   put("answer-asked", state === "withheld" ? "" : asked === null ? "Not yet, or without a result." : `${moment(asked, now)}.`);
   put("answer-next", next(state, due, now));
   put("answer-leaves", isFailing ? `About ${new Date(leaves * 1000).toISOString().slice(0, 10)}, unless a check succeeds before.` : "");
+  put("answer-since", since);
+  put("answer-software", `${software} ${version}`.trim());
+  document.getElementById("answer-software").href = alike(software, version);
+  document.getElementById("badge").hidden = since === "";
+  if (since !== "") {
+    const picture = `/badges/known-since-${since}.svg`;
+    const image = document.getElementById("badge-picture");
+    [image.src, image.alt] = [picture, `Known since ${since}`];
+    document.getElementById("badge-save").href = picture;
+    document.getElementById("badge-code").textContent = badge(host, since, location.origin);
+  }
   put("answer-made", Number.isFinite(made) ? `${moment(made, now)}.` : "");
   dispatchEvent(new CustomEvent("answered", { detail: host }));
 }

@@ -2,6 +2,7 @@
 //! the text for each answer.
 
 pub mod answer;
+pub(crate) mod badge;
 pub(crate) mod shards;
 mod sorted;
 pub mod why;

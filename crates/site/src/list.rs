@@ -6,6 +6,7 @@ mod least;
 
 use std::cmp::Reverse;
 use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
+use std::os::unix::fs::FileExt as _;
 
 use dump::ListedRow;
 use publish::{File, Gzip, Tree, gzip};
@@ -67,6 +68,15 @@ pub(crate) struct List<'t> {
     newest: Least<Reverse<String>>,
     rows: u64,
     last: String,
+    /// Bytes in `again`.
+    bytes: u64,
+}
+
+/// Where the line of a listed host can be read back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) at: u64,
+    pub(crate) bytes: u64,
 }
 
 #[derive(Debug)]
@@ -95,13 +105,14 @@ impl<'t> List<'t> {
             newest: Least::new(NEWEST_MAX),
             rows: 0,
             last: String::new(),
+            bytes: 0,
         };
         list.publish(HEADER)?;
         Ok(list)
     }
 
-    /// Adds a host; returns its software's name as counted and shown.
-    pub(crate) fn push(&mut self, row: &ListedRow) -> Result<Option<String>, SiteError> {
+    /// Adds a host; returns its software's name as counted and shown, and where its line is.
+    pub(crate) fn push(&mut self, row: &ListedRow) -> Result<(Option<String>, Span), SiteError> {
         if self.rows > 0 && row.host <= self.last {
             return Err(SiteError::OutOfOrder {
                 name: row.host.clone(),
@@ -129,13 +140,21 @@ impl<'t> List<'t> {
             unicode(&row.host).unwrap_or_default(),
         );
         let json = serde_json::to_string(row).map_err(|error| self.failed(error.into()))?;
-        writeln!(self.again, "{}\t{json}", line.trim_end_matches('\n'))
-            .map_err(|error| self.failed(error))?;
+        let columns = line.trim_end_matches('\n');
+        writeln!(self.again, "{columns}\t{json}").map_err(|error| self.failed(error))?;
+        let bytes = |text: &str| u64::try_from(text.len()).unwrap_or(u64::MAX);
+        let span = Span {
+            at: self.bytes,
+            bytes: bytes(columns),
+        };
+        // A tab and the end of the line.
+        let after = bytes(&json).saturating_add(2);
+        self.bytes = span.at.saturating_add(span.bytes).saturating_add(after);
         self.publish(&line)?;
         self.newest.push(Reverse(first_seen), &line);
         self.rows = self.rows.saturating_add(1);
         self.last.clone_from(&row.host);
-        Ok(software)
+        Ok((software, span))
     }
 
     pub(crate) fn finish(self) -> Result<Listed<'t>, SiteError> {
@@ -174,6 +193,14 @@ impl<'t> List<'t> {
 }
 
 impl Listed<'_> {
+    /// The columns of a line.
+    pub(crate) fn line(&self, span: Span) -> io::Result<String> {
+        // A line has at most a few hundred bytes.
+        let mut line = vec![0; usize::try_from(span.bytes).unwrap_or_default()];
+        self.again.read_exact_at(&mut line, span.at)?;
+        String::from_utf8(line).map_err(|_text| io::ErrorKind::InvalidData.into())
+    }
+
     /// Passes each line and the instance as JSON to `each`, in order, until cancelled.
     pub(crate) fn read(
         &mut self,
@@ -225,7 +252,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tree = tree(folder.path());
         let mut list = List::new(&tree).unwrap();
-        let software = list.push(&instance("a.example", "x\ty\n")).unwrap();
+        let (software, _) = list.push(&instance("a.example", "x\ty\n")).unwrap();
         assert_eq!(software.as_deref(), Some("x\u{fffd}y"));
         let mut listed = list.finish().unwrap();
         let text = std::fs::read_to_string(tree.path(FILE)).unwrap();
@@ -242,6 +269,21 @@ mod tests {
             })
             .unwrap();
         assert_eq!(lines, [line]);
+    }
+
+    #[test]
+    fn each_line_is_read_back_from_where_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = tree(folder.path());
+        let mut list = List::new(&tree).unwrap();
+        let hosts = ["a.example", "xn--bcher-kva.example", "z.example"];
+        let spans = hosts.map(|host| list.push(&instance(host, "é")).unwrap().1);
+        let listed = list.finish().unwrap();
+        for (host, span) in hosts.into_iter().zip(spans) {
+            let line = listed.line(span).unwrap();
+            let row = Row::parse(&line).unwrap();
+            assert_eq!((row.host, row.software), (host, "é"));
+        }
     }
 
     #[test]

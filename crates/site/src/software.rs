@@ -280,7 +280,7 @@ mod tests {
                 first_seen: Moment::from_milliseconds(0),
                 last_alive: Moment::from_milliseconds(0),
             };
-            if let Some(software) = list.push(&instance).unwrap() {
+            if let (Some(software), _) = list.push(&instance).unwrap() {
                 candidates.add(software);
             }
         }

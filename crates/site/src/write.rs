@@ -1,10 +1,13 @@
 //! Writes the whole site, from rows to files.
 
+use std::collections::BTreeSet;
+
 use dump::ListedRow;
 use protocol::Host;
 use publish::Tree;
 
 use crate::answers::answer::{Answer, Key};
+use crate::answers::badge;
 use crate::answers::shards::Shards;
 use crate::error::SiteError;
 use crate::facts::{Facts, Push};
@@ -26,6 +29,8 @@ pub struct Site<'t> {
     list: List<'t>,
     candidates: Candidates,
     shards: Shards<'t>,
+    /// The months since which listed hosts are known: at most those since 1970.
+    months: BTreeSet<String>,
 }
 
 /// What a site holds.
@@ -43,6 +48,7 @@ impl<'t> Site<'t> {
             list: List::new(tree)?,
             shards: Shards::new(tree)?,
             candidates: Candidates::default(),
+            months: BTreeSet::new(),
             facts,
             tree,
         })
@@ -50,10 +56,13 @@ impl<'t> Site<'t> {
 
     /// Adds a listed host, strictly ascending by name.
     pub fn instance(&mut self, instance: &ListedRow) -> Result<(), SiteError> {
-        if let Some(software) = self.list.push(instance)? {
+        let (software, span) = self.list.push(instance)?;
+        if let Some(software) = software {
             self.candidates.add(software);
         }
-        Ok(())
+        self.months.insert(instance.first_seen.month());
+        let key = Key::of_name(self.facts.salt, &instance.host);
+        self.shards.listed(key, span)
     }
 
     /// Adds the answer for a known host, listed or not, in any order.
@@ -73,9 +82,10 @@ impl<'t> Site<'t> {
             list,
             candidates,
             shards,
+            months,
         } = self;
-        let answers = shards.write(facts.made, facts.salt)?;
         let mut listed = list.finish()?;
+        let answers = shards.write(facts.made, facts.salt, &listed)?;
         let ranking = software::rank(candidates, &mut listed, software::sha256)?;
         for software in &ranking.pages {
             let name = format!("{SOFTWARE_FOLDER}/{}.html", software.slug);
@@ -94,6 +104,9 @@ impl<'t> Site<'t> {
         // It does not profit from gzip.
         tree.write("card.png", CARD)?;
         let page = |name: &str, text: String| tree.write_page(name, text.as_bytes());
+        for month in &months {
+            page(&badge::path(month), badge::badge(month))?;
+        }
         page("robots.txt", robots::robots_txt(&facts))?;
         if let Some(sitemap) = robots::sitemap(&facts, &ranking.pages) {
             page("sitemap.xml", sitemap)?;

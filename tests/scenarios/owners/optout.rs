@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use census::state::{OptedOutBy, State};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tests::{Options, Role, World};
 
 const SOON: Duration = tests::PATIENCE;
@@ -21,12 +24,15 @@ async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> a
         .await?;
     world.command(&["dump"])?;
     assert!(world.nodes()?.contains(&"mastodon.lab.test".to_owned()));
+    assert_shown(&world, "mastodon.lab.test")?;
 
     let said = world.command(&["opt-out", "mastodon.lab.test"])?;
     assert!(said.status.success(), "{said:?}");
     let dumped = world.command(&["dump", "--force"])?;
     assert!(dumped.status.success(), "{dumped:?}");
     assert!(!world.nodes()?.contains(&"mastodon.lab.test".to_owned()));
+    let withheld = json!(["withheld", "withheld", null, false, null, null]);
+    assert_eq!(answer(&world, "mastodon.lab.test")?, withheld);
 
     // A check in progress when the owner asked may still end; its result must not count, and no
     // other check may follow.
@@ -87,7 +93,34 @@ async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> a
         .until("it lives again", SOON, |world| {
             Ok(is(world, "mastodon.lab.test", "alive"))
         })
-        .await
+        .await?;
+    world.command(&["dump", "--force"])?;
+    assert_shown(&world, "mastodon.lab.test")
+}
+
+/// The host's answer on the published pages.
+fn answer(world: &World, host: &str) -> anyhow::Result<Value> {
+    let read = |path: &str| -> anyhow::Result<Value> {
+        let file = std::fs::read(world.path(&format!("public/current/why/{path}")))?;
+        Ok(serde_json::from_slice(&file)?)
+    };
+    let index = read("index.json")?;
+    let salt = index["salt"].as_str().context("a salt")?;
+    let hash = hex::encode(Sha256::digest(format!("{salt}{host}")));
+    // A small world has sixteen files.
+    let digits = |from, count| hash.chars().skip(from).take(count).collect::<String>();
+    let shard = read(&format!("{salt}/{}.json", digits(0, 1)))?;
+    Ok(shard["hosts"][digits(3, 16)].clone())
+}
+
+/// The answer of a listed host has its month and software, and the month has a badge.
+fn assert_shown(world: &World, host: &str) -> anyhow::Result<()> {
+    let answer = answer(world, host)?;
+    assert_eq!(answer[8], "mastodon", "{answer}");
+    let month = answer[7].as_str().context("a month")?;
+    let badge = format!("public/current/badges/known-since-{month}.svg");
+    assert!(world.path(&badge).exists(), "{badge}");
+    Ok(())
 }
 
 /// A check finds one opt-out, the operator enters an owner's, and a moderator makes one just before

@@ -3,8 +3,8 @@
 //! A key is a salted hash of the name. An entry of a shard is
 //! `["dying","failing","tls",true,1700000000,1700104400]`: the state, the reason, the last check's
 //! result, whether the host is listed, and the times of the last and the next check in seconds
-//! since 1970, with `null` for unknown values. A listed host that fails has another one: when it
-//! leaves the list.
+//! since 1970, with `null` for unknown values. A listed host has four more: when it leaves the list
+//! if it fails, the month since which it is known, its software and version.
 
 use std::fmt;
 
@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use super::why::{Found, Place, Why};
 use super::words;
+use crate::list;
 
 /// Hex digits of a key before those of its entry: the most digits that a shard's name can have.
 pub(crate) const SHARD_DIGITS_MAX: usize = 3;
@@ -79,6 +80,11 @@ pub struct Key([u8; KEY_BYTES]);
 impl Key {
     /// The key of a host in the publication with this salt.
     pub fn of(salt: Salt, host: &Host) -> Self {
+        Self::of_name(salt, host.as_str())
+    }
+
+    /// The same for a name in canonical form.
+    pub(crate) fn of_name(salt: Salt, host: &str) -> Self {
         let hash = Sha256::digest(format!("{salt}{host}").as_bytes());
         let mut key = [0; KEY_BYTES];
         for (to, from) in key.iter_mut().zip(hash) {
@@ -91,6 +97,15 @@ impl Key {
     #[cfg(test)]
     pub(crate) fn from_bytes(bytes: [u8; KEY_BYTES]) -> Self {
         Self(bytes)
+    }
+
+    /// The key of a packed answer or line.
+    pub(crate) fn of_packed(packed: &Packed) -> Self {
+        let mut key = [0; KEY_BYTES];
+        for (to, from) in key.iter_mut().zip(packed) {
+            *to = *from;
+        }
+        Self(key)
     }
 
     /// All hex digits: the shard's, then the entry's.
@@ -122,6 +137,36 @@ const NO_CODE: u8 = u8::MAX;
 
 /// The moment that means "never": no working clock has it.
 const NO_MOMENT: i64 = i64::MIN;
+
+/// Stands where an answer has the code of its state, and sorts a host's line after its answer.
+const LINE: u8 = u8::MAX - 1;
+
+/// Packs where a listed host's line is, until its answer is written.
+pub(crate) fn pack_line(key: Key, span: list::Span) -> Packed {
+    let mut packed = [0; PACKED_BYTES];
+    let bytes = key
+        .0
+        .into_iter()
+        .chain([LINE, 0, 0])
+        .chain(span.at.to_le_bytes())
+        .chain(span.bytes.to_le_bytes());
+    for (to, from) in packed.iter_mut().zip(bytes) {
+        *to = from;
+    }
+    packed
+}
+
+/// Where a line is; `None` if this is an answer.
+pub(crate) fn unpack_line(packed: &Packed) -> Option<list::Span> {
+    let (_key, rest) = packed.split_first_chunk::<KEY_BYTES>()?;
+    let ([code, ..], rest) = rest.split_first_chunk::<3>()?;
+    let (at, rest) = rest.split_first_chunk::<8>()?;
+    let (bytes, _) = rest.split_first_chunk::<8>()?;
+    (*code == LINE).then(|| list::Span {
+        at: u64::from_le_bytes(*at),
+        bytes: u64::from_le_bytes(*bytes),
+    })
+}
 
 impl Answer {
     /// Packs the answer until its shard is written.
@@ -170,8 +215,9 @@ impl Answer {
         Some((Key(*key), answer))
     }
 
-    /// Its entry in a shard, as JSON.
-    pub(crate) fn entry(&self, key: Key) -> String {
+    /// Its entry in a shard, as JSON. `line` is the host's in the list that the pages are made from;
+    /// an answer that does not say "listed" says nothing of it.
+    pub(crate) fn entry(&self, key: Key, line: Option<list::Row<'_>>) -> String {
         let or_null = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
         let seconds = |moment: Option<Moment>| or_null(moment.map(|at| at.seconds().to_string()));
         format!(
@@ -186,8 +232,14 @@ impl Answer {
             self.why.is_listed(),
             seconds(self.last_checked),
             seconds(self.next_check),
-            self.leaves
-                .map_or_else(String::new, |at| format!(",{}", at.seconds())),
+            line.filter(|_| self.why.is_listed())
+                .map_or_else(String::new, |line| {
+                    let text = |text: &str| serde_json::Value::from(text).to_string();
+                    let month: String = line.first_seen.chars().take("2026-12".len()).collect();
+                    let (software, version) = (text(line.software), text(line.version));
+                    let leaves = seconds(self.leaves);
+                    format!(",{leaves},{},{software},{version}", text(&month))
+                })
         )
     }
 }
@@ -267,12 +319,32 @@ mod tests {
             }
         }
         assert_eq!(Answer::unpack(&[0xee; PACKED_BYTES]), None);
+        let (at, bytes) = (u64::MAX, 7);
+        let line = pack_line(key, list::Span { at, bytes });
+        assert_eq!(unpack_line(&line), Some(list::Span { at, bytes }));
+        assert_eq!(unpack_line(&WAITING.pack(key)), None);
+        assert!(WAITING.pack(key) < line, "an answer comes first");
     }
+
+    const LINE: list::Row<'_> = list::Row {
+        host: "secret.example",
+        software: "\"soft\"",
+        version: "4.5",
+        state: "alive",
+        open_registrations: "",
+        first_seen: "2026-12-31",
+        last_alive: "",
+        unicode: "",
+    };
 
     #[test]
     fn an_entry_names_nothing_but_what_it_should() {
         let key = key("secret.example");
-        let bare = WAITING.entry(key);
+        for unlisted in [WAITING, Answer::WITHHELD] {
+            let with_line = unlisted.entry(key, Some(LINE));
+            assert_eq!(with_line, unlisted.entry(key, None), "the list is older");
+        }
+        let bare = WAITING.entry(key, None);
         assert!(
             bare.ends_with(r#":["waiting","waiting",null,false,null,null]"#),
             "{bare}"
@@ -286,7 +358,7 @@ mod tests {
             next_check: None,
             leaves: Some(Moment::from_milliseconds(1_700_600_000_000)),
         };
-        let json = format!("{{{}}}", entry.entry(key));
+        let json = format!("{{{}}}", entry.entry(key, Some(LINE)));
         let parsed: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(
             parsed[key.entry()],
@@ -297,7 +369,10 @@ mod tests {
                 true,
                 1_700_000_000,
                 null,
-                1_700_600_000
+                1_700_600_000,
+                "2026-12",
+                "\"soft\"",
+                "4.5"
             ])
         );
     }

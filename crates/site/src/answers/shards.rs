@@ -9,9 +9,10 @@ use std::io::{self, BufWriter, Write};
 use dump::Moment;
 use publish::{File, GZIP_END, Gzip, Tree, TreeError, gzip};
 
-use super::answer::{Answer, Key, SHARD_DIGITS_MAX, Salt};
+use super::answer::{Answer, Key, Packed, SHARD_DIGITS_MAX, Salt, pack_line, unpack_line};
 use super::sorted::{Sorted, Sorter};
 use crate::error::SiteError;
+use crate::list::{self, Listed};
 
 /// The folder of the index. It contains a folder of shards named by the salt, so that an index
 /// never leads to another publication's shards.
@@ -94,8 +95,20 @@ impl<'t> Shards<'t> {
             .map_err(|error| self.tree.failed(FOLDER, "writing answers", error).into())
     }
 
-    /// Writes all shards, made at `made`.
-    pub(crate) fn write(self, made: Moment, salt: Salt) -> Result<Written, SiteError> {
+    /// Adds where a listed host's line is, parts of which its answer shows.
+    pub(crate) fn listed(&mut self, key: Key, span: list::Span) -> Result<(), SiteError> {
+        self.answers
+            .push(pack_line(key, span))
+            .map_err(|error| self.tree.failed(FOLDER, "writing answers", error).into())
+    }
+
+    /// Writes all shards, made at `made`, with the lines of `listed`.
+    pub(crate) fn write(
+        self,
+        made: Moment,
+        salt: Salt,
+        listed: &Listed<'_>,
+    ) -> Result<Written, SiteError> {
         let tree = self.tree;
         let failed = |error| tree.failed(FOLDER, "reading answers back", error);
         let shape = Shape::of(self.pushed);
@@ -105,8 +118,11 @@ impl<'t> Shards<'t> {
             let place = format!("{FOLDER}/{salt}/{number:0width$x}.json");
             let mut shard = Shard::new(tree, place, made)?;
             let end = number.saturating_add(1).saturating_mul(shape.prefixes);
-            while let Some((key, answer)) = entries.next_before(end).map_err(failed)? {
-                shard.entry(&answer.entry(key))?;
+            while let Some((key, answer, span)) = entries.next_before(end).map_err(failed)? {
+                let line = span.map(|span| listed.line(span)).transpose();
+                let line = line.map_err(failed)?;
+                let row = line.as_deref().and_then(list::Row::parse);
+                shard.entry(&answer.entry(key, row))?;
             }
             shard.finish()?;
         }
@@ -123,42 +139,56 @@ impl<'t> Shards<'t> {
     }
 }
 
+/// An answer, and where its host's line is if it is listed.
+type Entry = (Key, Answer, Option<list::Span>);
+
 /// Answers by key, each key once. If two answers have the same key, one is lost; two names share
 /// one only by chance.
 struct Entries {
     sorted: Sorted,
-    next: Option<(Key, Answer)>,
+    /// The first of those that follow `next`.
+    head: Option<Packed>,
+    next: Option<Entry>,
     given: u64,
 }
 
 impl Entries {
-    fn new(sorted: Sorted) -> io::Result<Self> {
+    fn new(mut sorted: Sorted) -> io::Result<Self> {
         let mut entries = Self {
+            head: sorted.next()?,
             sorted,
             next: None,
             given: 0,
         };
-        entries.step(None)?;
+        entries.step()?;
         Ok(entries)
     }
 
     /// The next answer, if its key's prefix is less than `end`.
-    fn next_before(&mut self, end: u16) -> io::Result<Option<(Key, Answer)>> {
-        let Some((key, answer)) = self.next.take_if(|(key, _)| key.prefix() < end) else {
+    fn next_before(&mut self, end: u16) -> io::Result<Option<Entry>> {
+        let Some(entry) = self.next.take_if(|(key, ..)| key.prefix() < end) else {
             return Ok(None);
         };
         self.given = self.given.saturating_add(1);
-        self.step(Some(key))?;
-        Ok(Some((key, answer)))
+        self.step()?;
+        Ok(Some(entry))
     }
 
-    fn step(&mut self, last: Option<Key>) -> io::Result<()> {
+    fn step(&mut self) -> io::Result<()> {
         // Ends after the last answer.
-        while let Some(packed) = self.sorted.next()? {
-            let next = Answer::unpack(&packed).ok_or(io::ErrorKind::InvalidData)?;
-            if Some(next.0) != last {
-                self.next = Some(next);
-                return Ok(());
+        while let Some(first) = self.head.take() {
+            let key = Key::of_packed(&first);
+            let mut span = unpack_line(&first);
+            let is_answer = span.is_none();
+            self.head = self.sorted.next()?;
+            while let Some(same) = self.head.take_if(|next| Key::of_packed(next) == key) {
+                span = span.or(unpack_line(&same));
+                self.head = self.sorted.next()?;
+            }
+            if is_answer {
+                let (_, answer) = Answer::unpack(&first).ok_or(io::ErrorKind::InvalidData)?;
+                self.next = Some((key, answer, span));
+                break;
             }
         }
         Ok(())

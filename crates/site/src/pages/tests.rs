@@ -425,7 +425,7 @@ fn rendered(software_name: &str, version: &str) -> String {
     let mut list = List::new(&tree).unwrap();
     let mut candidates = Candidates::default();
     let row = instance("a.example", software_name, version);
-    candidates.add(list.push(&row).unwrap().unwrap());
+    candidates.add(list.push(&row).unwrap().0.unwrap());
     let mut listed = list.finish().unwrap();
     // The one number that depends on the names' length.
     listed.wire_bytes = 0;

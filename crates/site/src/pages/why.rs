@@ -46,6 +46,7 @@ fn form() -> Markup {
 
 fn answer(facts: &Facts) -> Markup {
     let lines = [
+        ("answer-since", "Known since"),
         ("answer-found", "Last check found"),
         ("answer-asked", "Last checked"),
         ("answer-next", "Next check"),
@@ -60,16 +61,30 @@ fn answer(facts: &Facts) -> Markup {
                 p id="answer-why" {}
                 p data-line { strong { "What to do: " } span id="answer-advice" {} }
                 dl {
+                    div data-line { dt { "Software" } dd { a id="answer-software" href="/" {} } }
                     @for (id, name) in lines {
                         div data-line { dt { (name) } dd id=(id) {} }
                     }
                 }
+                (badge())
                 (push::button(facts, Notified::Host))
             }
         }
         @match facts.intake {
             Intake::Open => p { "Owners can " a href="/owners.html#submit" { "submit a host or opt out" } " here. For anything else, write to the operator: " (contact(facts)) "." }
             Intake::Closed => p { "For anything else about your instance, write to the operator: " (contact(facts)) "." }
+        }
+    }
+}
+
+/// The picture names no host, and the link leads to the host's answer, which says what is true then.
+fn badge() -> Markup {
+    html! {
+        details id="badge" hidden {
+            summary { "A badge for your site" }
+            p { img id="badge-picture" alt="" width="168" height="28" loading="lazy"; }
+            p { a id="badge-save" href="/" download { "Save the picture" } " to your own server, so that your visitors ask nobody else for it, and put this next to it:" }
+            pre.copy tabindex="0" { code id="badge-code" {} }
         }
     }
 }
@@ -90,7 +105,7 @@ fn without_script(facts: &Facts, shape: Shape) -> Markup {
         p { "Write the name in lower case, without a dot at its end, and internationalised names in their " code { "xn--" } " form." }
         pre tabindex="0" { code { (commands) } }
         (fill_in(facts))
-        p { "The answer holds the status, the reason, what the last check found, whether the host is listed, when it was last checked and will be checked next, and when a failing host leaves the list, in seconds since 1970 (" code { "date -d @1700000000" } "). The glossary explains the words. No answer means that the census does not know the host. Error 404 means that the answers were published again since you loaded this page: load it again, since the commands change with it." }
+        p { "The answer holds the status, the reason, what the last check found, whether the host is listed, and when it was last checked and will be checked next, in seconds since 1970 (" code { "date -d @1700000000" } "). That of a listed host also has when it leaves the list if it fails, the month since which it is known, its software and version. The glossary explains the words. No answer means that the census does not know the host. Error 404 means that the answers were published again since you loaded this page: load it again, since the commands change with it." }
         p { "Anyone with a list of names can look each of them up in the same way. So hosts that opted out, that ask to be left out of statistics, or that the operator keeps out all have the same answer, without a reason or a time." }
     }
 }

@@ -31,7 +31,7 @@ fn facts() -> Facts {
     }
 }
 
-fn instance(host: &str, software: &str) -> ListedRow {
+pub(crate) fn instance(host: &str, software: &str) -> ListedRow {
     ListedRow {
         host: host.to_owned(),
         state: ListedState::Alive,
@@ -155,7 +155,7 @@ fn two_kinds_of_software_with_one_hash_both_have_a_page() {
     let mut candidates = Candidates::default();
     for (number, name) in ["AAAA", "BBBB"].iter().enumerate() {
         let row = instance(&format!("h{number}.example"), name);
-        candidates.add(list.push(&row).unwrap().unwrap());
+        candidates.add(list.push(&row).unwrap().0.unwrap());
     }
     let mut listed = list.finish().unwrap();
     let ranking = software::rank(candidates, &mut listed, |_name| [7; 32]).unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use census::state::StateName;
-use dump::Moment;
+use dump::{ListedRow, ListedState, Moment};
 use protocol::Host;
 use publish::{Cancel, Disk, Tree};
 use serde_json::{Value, json};
@@ -208,9 +208,20 @@ fn the_script_finds_every_answer_and_none_for_others() {
     let folder = tempfile::tempdir().unwrap();
     let tree = Tree::begin(Disk::SYSTEM, folder.path(), &Cancel::default()).unwrap();
     let mut site = Site::begin(&tree, facts()).unwrap();
-    let hosts: Vec<String> = (0..300)
+    let hosts: Vec<String> = (100..400)
         .map(|number| format!("h{number}.example"))
         .collect();
+    for host in &hosts {
+        let at = Moment::from_milliseconds(1_700_000_000_000);
+        let row = ListedRow {
+            host: host.clone(),
+            state: ListedState::Alive,
+            instance: kit::software("a&b", "4.5"),
+            first_seen: at,
+            last_alive: at,
+        };
+        site.instance(&row).unwrap();
+    }
     for (host, why) in hosts.iter().zip(Why::ALL.iter().cycle()) {
         let answer = Answer {
             place: Place::Known(StateName::Alive),
@@ -246,9 +257,12 @@ fn the_script_finds_every_answer_and_none_for_others() {
         .zip(output["found"].as_array().unwrap())
         .zip(Why::ALL.iter().cycle())
     {
+        let is_listed = why.is_listed();
         let expect = json!({
-            "state": "alive", "why": why.as_str(), "found": "refused", "listed": why.is_listed(),
+            "state": "alive", "why": why.as_str(), "found": "refused", "listed": is_listed,
             "asked": 1_700_000_000, "next": null, "leaves": null,
+            "since": if is_listed { "2023-11" } else { "" },
+            "software": if is_listed { "a&b" } else { "" }, "version": if is_listed { "4.5" } else { "" },
         });
         assert_eq!(*found, expect, "{host}");
     }
@@ -298,7 +312,7 @@ fn a_reader_between_two_publications_gets_the_answer_of_the_new_one() {
         "requests": [index, [shard("a".repeat(32)), "default", "omit"], index, [young, "default", "omit"]],
         "young": young,
         "replaced": {
-            "entry": { "state": "alive", "why": "lives", "found": "alive", "listed": true, "asked": 7, "next": 9, "leaves": null },
+            "entry": { "state": "alive", "why": "lives", "found": "alive", "listed": true, "asked": 7, "next": 9, "leaves": null, "since": "", "software": "", "version": "" },
             "made": 7,
         },
         "unknown": { "made": 7 },
@@ -306,6 +320,20 @@ fn a_reader_between_two_publications_gets_the_answer_of_the_new_one() {
         "none": "their index is missing or of another version",
     });
     assert_eq!(output, expect);
+}
+
+#[test]
+fn a_listed_host_has_links_to_others_like_it_and_a_badge() {
+    let program = "import { alike, badge } from './why.js';
+        console.log(JSON.stringify([alike('a&b', '4.5'), alike('a', ''), badge('a.example', '2026-12', 'https://census.example')]));";
+    let Some(links) = node(program, &Value::Null) else {
+        return;
+    };
+    let code = r#"<a href="https://census.example/why.html#a.example"><img src="known-since-2026-12.svg" alt="Known since 2026-12" width="168" height="28"></a>"#;
+    assert_eq!(
+        links,
+        json!(["/?software=a%26b&version=4.5", "/?software=a", code])
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use protocol::Host;
 
 use super::*;
 use crate::answers::why::{Place, Why};
-use crate::write::tests::tree;
+use crate::write::tests::{instance, tree};
 
 const WAITING: Answer = Answer {
     place: Place::Waiting,
@@ -42,13 +42,17 @@ fn written(folder: &Path) -> BTreeMap<String, serde_json::Value> {
     fs::read_dir(folder).unwrap().filter_map(read).collect()
 }
 
+fn unlisted(tree: &Tree) -> Listed<'_> {
+    list::List::new(tree).unwrap().finish().unwrap()
+}
+
 fn write(tree: &Tree, salt: Salt, keys: &[Key]) -> u8 {
     let mut shards = Shards::new(tree).unwrap();
     for key in keys {
         shards.push(*key, &WAITING).unwrap();
     }
     let written = shards
-        .write(Moment::from_milliseconds(MADE_MS), salt)
+        .write(Moment::from_milliseconds(MADE_MS), salt, &unlisted(tree))
         .unwrap();
     assert_eq!(written.answers, keys.len() as u64);
     let index = fs::read_to_string(tree.path("why/index.json")).unwrap();
@@ -99,9 +103,49 @@ fn of_two_answers_with_one_key_one_is_written() {
         shards.push(key, &WAITING).unwrap();
     }
     let written = shards
-        .write(Moment::from_milliseconds(MADE_MS), salt)
+        .write(Moment::from_milliseconds(MADE_MS), salt, &unlisted(&tree))
         .unwrap();
     assert_eq!(written.answers, 3);
+}
+
+#[test]
+fn a_listed_host_has_its_line_and_a_line_alone_no_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = tree(folder.path());
+    let salt = Salt::from_random(1);
+    let (mut shards, mut list) = (Shards::new(&tree).unwrap(), list::List::new(&tree).unwrap());
+    let listed = Answer {
+        place: Place::ALL[1],
+        why: Why::Lives,
+        ..WAITING
+    };
+    let names = ["a.example", "alone.example", "hidden.example"];
+    for (name, answer) in names
+        .into_iter()
+        .zip([Some(listed), None, Some(Answer::WITHHELD)])
+    {
+        let key = Key::of_name(salt, name);
+        let (_, span) = list.push(&instance(name, "soft")).unwrap();
+        shards.listed(key, span).unwrap();
+        if let Some(answer) = answer {
+            shards.push(key, &answer).unwrap();
+        }
+    }
+    let list = list.finish().unwrap();
+    let made = Moment::from_milliseconds(MADE_MS);
+    assert_eq!(shards.write(made, salt, &list).unwrap().answers, 2);
+    let shards = written(&tree.path(&format!("why/{salt}")));
+    let entry = |name| {
+        let key = Key::of_name(salt, name);
+        let shard: String = key.digits().chars().take(1).collect();
+        shards[&shard]["hosts"][key.entry()].clone()
+    };
+    let alive = serde_json::json!([
+        "alive", "lives", null, true, null, null, null, "1970-01", "soft", ""
+    ]);
+    assert_eq!(entry("a.example"), alive);
+    assert_eq!(entry("alone.example"), serde_json::Value::Null);
+    assert_eq!(entry("hidden.example").as_array().unwrap().len(), 6);
 }
 
 #[test]
@@ -148,7 +192,7 @@ fn write_half_a_million() {
     }
     let salt = Salt::from_random(1);
     let written = shards
-        .write(Moment::from_milliseconds(MADE_MS), salt)
+        .write(Moment::from_milliseconds(MADE_MS), salt, &unlisted(&tree))
         .unwrap();
     assert_eq!(written.answers, 500_000);
     let after = peak_kib();
