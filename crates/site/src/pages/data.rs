@@ -1,6 +1,8 @@
 //! The page for users of the data: which files exist, and how to read them.
 
+use dump::{ListedRow, ListedState, Moment};
 use maud::{Markup, html};
+use protocol::Instance;
 
 use super::layout::{Page, fill_in, moment};
 use crate::facts::Facts;
@@ -87,7 +89,8 @@ const EXAMPLES: [(&str, &str); 5] = [
 
 pub(crate) fn data(facts: &Facts) -> String {
     let content = html! {
-        p.lead { "Everything that this census publishes is a file. New versions come about every six hours, and soon after an opt-out. Each file is replaced in one step, so nobody reads half of one." }
+        p.lead { "Everything that this census publishes is a file, under the licence " (facts.licence) ". A new list comes about every six hours, and soon after an opt-out." }
+        (sample())
         @if let Some(instances) = facts.published.instances {
             p { "The files of " (moment(facts.rows_read)) " list " (grouped(instances)) " instances." }
         }
@@ -130,6 +133,25 @@ fn bytes_of(facts: &Facts, path: &str) -> Option<u64> {
     let name = path.strip_prefix(FOLDER)?;
     let mut files = facts.published.files.iter();
     files.find(|file| file.name == name).map(|file| file.bytes)
+}
+
+/// A row as programs get it.
+fn sample() -> Markup {
+    let row = ListedRow {
+        host: "instance.example".to_owned(),
+        state: ListedState::Alive,
+        first_seen: Moment::from_milliseconds(1_798_761_600_000),
+        last_alive: Moment::from_milliseconds(1_800_000_000_000),
+        instance: Instance {
+            software: Some("mastodon".to_owned()),
+            version: Some("4.5.1".to_owned()),
+            open_registrations: Some(true),
+            ..Instance::default()
+        },
+    };
+    // Serialising our own types can't fail.
+    let line = serde_json::to_string(&row).unwrap_or_default();
+    html! { pre tabindex="0" { code { (line) } } }
 }
 
 fn rules() -> Markup {

@@ -68,8 +68,10 @@ pub(crate) fn software(facts: &Facts, listed: u64, software: &Software) -> Strin
         (versions(software))
         h2 id="newest" { "Newest instances" }
         (rows::table(&software.newest, "newest"))
-        h2 id="oldest" { "Known for the longest time" }
-        (rows::table(&software.oldest, "oldest"))
+        @if software.count > u64::try_from(software.newest.len()).unwrap_or(u64::MAX) {
+            h2 id="oldest" { "Known for the longest time" }
+            (rows::table(&software.oldest, "oldest"))
+        }
     };
     Page {
         path: "",

@@ -101,12 +101,14 @@ fn without_script(facts: &Facts, shape: Shape) -> Markup {
         digits = shape.digits,
     );
     html! {
-        h2 id="by-hand" { "By hand" }
+        details id="by-hand" {
+        summary { "By hand: two commands that do the same" }
         p { "Write the name in lower case, without a dot at its end, and internationalised names in their " code { "xn--" } " form." }
         pre tabindex="0" { code { (commands) } }
         (fill_in(facts))
         p { "The answer holds the status, the reason, what the last check found, whether the host is listed, and when it was last checked and will be checked next, in seconds since 1970 (" code { "date -d @1700000000" } "). That of a listed host also has when it leaves the list if it fails, the month since which it is known, its software and version. The glossary explains the words. No answer means that the census does not know the host. Error 404 means that the answers were published again since you loaded this page: load it again, since the commands change with it." }
         p { "Anyone with a list of names can look each of them up in the same way. So hosts that opted out, that ask to be left out of statistics, or that the operator keeps out all have the same answer, without a reason or a time." }
+        }
     }
 }
 
