@@ -107,7 +107,7 @@ enum Command {
         /// List all hosts with their states and last verdicts instead
         #[arg(long)]
         hosts: bool,
-        /// With --hosts: only hosts in this state, such as `alive`
+        /// With --hosts: only hosts in this state, such as `up`
         #[arg(long, requires = "hosts")]
         state: Option<String>,
         /// With --hosts: only hosts with this software, such as `mastodon`

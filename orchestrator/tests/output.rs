@@ -189,7 +189,10 @@ fn hosts_are_a_table_that_can_be_filtered() {
         .map(|(name, _)| name)
         .collect();
     assert_eq!(names, ["a.lab.test", "b.lab.test"]);
-    assert_eq!(lines(&["status", "--hosts", "--state", "discovered"]), all);
+    for state in ["waiting", "discovered"] {
+        assert_eq!(lines(&["status", "--hosts", "--state", state]), all);
+    }
+    assert!(!all.contains("discovered"), "{all}");
     assert_eq!(
         lines(&["status", "--hosts", "--state", "alive"]),
         "no host\n"

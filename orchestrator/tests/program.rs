@@ -150,11 +150,11 @@ fn a_backup_is_made_and_put_back() {
     let half = data.run(&["restore", "-"], &streamed.stdout[..8192]);
     assert_eq!(half.status.code(), Some(1));
     assert!(said(&half).contains("damaged or not whole"), "{half:?}");
-    data.check(&["explain", "b.lab.test"], 0, "discovered");
+    data.check(&["explain", "b.lab.test"], 0, "waiting");
     let whole = data.run(&["restore", "-"], &streamed.stdout);
     assert!(whole.status.success(), "{whole:?}");
     assert!(said(&whole).contains("census.db.replaced"), "{whole:?}");
-    data.check(&["explain", "a.lab.test"], 0, "discovered");
+    data.check(&["explain", "a.lab.test"], 0, "waiting");
     data.check(&["explain", "b.lab.test"], 0, "unknown");
     data.check(&["restore", text(&file)], 0, "census.db.replaced-2");
 }
@@ -215,7 +215,7 @@ fn a_database_of_a_newer_version_is_refused_by_every_command_and_left_alone() {
     let kept = data.0.path().join("kept.db");
     data.check(&["backup", text(&kept)], 0, "schema 99");
     data.check(&["restore", text(&old)], 0, &format!("schema {schema}"));
-    data.check(&["explain", "a.lab.test"], 0, "discovered");
+    data.check(&["explain", "a.lab.test"], 0, "waiting");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn names_on_stdin_are_imported_and_opted_out_ones_stay_out() {
     assert_eq!(imported.status.code(), Some(0), "{imported:?}");
     let report = "1 taken, 1 known, 1 refused\nrefused not a name: ";
     assert!(said(&imported).contains(report), "{imported:?}");
-    data.check(&["explain", "alive.lab.test"], 0, "discovered");
+    data.check(&["explain", "alive.lab.test"], 0, "waiting");
     data.check(&["explain", "left.lab.test"], 0, "its owner opted out");
     data.check(&["import", "/nonexistent"], 1, "cannot read /nonexistent");
 }

@@ -108,7 +108,25 @@ impl StateName {
         Self::Parked,
     ];
 
-    /// The name in lower case, as in the database, in metrics and in explanations.
+    /// Parses [`as_str`](Self::as_str).
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|name| name.as_str() == word)
+    }
+
+    /// The word in all text for people.
+    pub fn for_people(self) -> &'static str {
+        match self {
+            Self::Discovered => "waiting",
+            Self::Alive => "up",
+            Self::Dying => "failing",
+            Self::Dead => "gone",
+            Self::Moving => "moving",
+            Self::Moved => "moved",
+            Self::OptedOut | Self::Parked => "withheld",
+        }
+    }
+
+    /// The name in lower case, as in the database, in metrics and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Discovered => "discovered",

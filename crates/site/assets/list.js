@@ -18,7 +18,6 @@ const ROWS_FEW = 10;
 // On phones, a longer name takes two small lines in the room of one.
 const LINE_CHARS_MAX = 36;
 
-const STATES = { alive: "up", dying: "failing", moving: "moving" };
 const SIGNUP = { yes: "open", no: "closed", "": "–" };
 const CONTROLS = ["q", "software", "version", "state", "signup", "since", "sort"];
 
@@ -147,6 +146,11 @@ function isolated(text) {
   return made;
 }
 
+// A state's word for people, from the form.
+function wordOf(state) {
+  return [...element("list-state").options].find(({ value }) => value === state)?.textContent.toLowerCase() ?? state;
+}
+
 // A name that may wrap at its dots.
 function wrapping(host) {
   const made = document.createDocumentFragment();
@@ -164,7 +168,7 @@ function rowOf(values, index) {
   host.scope = "row";
   host.firstElementChild.rel = "nofollow noopener noreferrer";
   if (values.unicode !== "") host.append(" ", isolated(values.unicode));
-  const state = link(`/why.html#${values.host}`, STATES[values.state] ?? values.state);
+  const state = link(`/why.html#${values.host}`, wordOf(values.state));
   state.className = `state ${values.state}`;
   state.setAttribute("aria-label", `${state.textContent}: the answer for ${values.host}`);
   made.append(

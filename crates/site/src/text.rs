@@ -34,6 +34,12 @@ pub(crate) fn unicode(host: &str) -> Option<String> {
     (valid.is_ok() && name != host).then_some(name)
 }
 
+/// A word at the beginning of a heading or an option.
+pub(crate) fn capitalised(word: &str) -> String {
+    let (first, rest) = word.split_at_checked(1).unwrap_or((word, ""));
+    format!("{}{rest}", first.to_uppercase())
+}
+
 /// A number in groups of three digits with no-break spaces, `1 234 567`: readable in every
 /// language.
 pub fn grouped(number: u64) -> String {

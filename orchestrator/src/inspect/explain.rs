@@ -14,6 +14,7 @@ use store::{LastWalk, Reader, StoreError, Stored};
 
 use self::sentence::{Details, sentence};
 use crate::groups;
+use crate::inspect::state_word;
 
 /// What the census knows about one host.
 #[derive(Debug, Clone, Serialize)]
@@ -158,7 +159,7 @@ impl Explanation {
             .unwrap_or_default();
         let mut lines = vec![
             format!("{}: {listed}, because {}", self.host, self.why),
-            format!("  state       {}{since}", self.state),
+            format!("  state       {}{since}", state_word(&self.state)),
         ];
         let mut line = |label: &str, value: Option<&String>| {
             if let Some(value) = value {
@@ -175,7 +176,7 @@ impl Explanation {
         line("fork", self.variant.as_ref());
         let sign_up = self.open_registrations.map(registrations);
         line("sign-up", sign_up.map(str::to_owned).as_ref());
-        line("last alive", self.last_alive.as_ref());
+        line("last up", self.last_alive.as_ref());
         line("last asked", self.last_checked.as_ref());
         let next = if self.in_flight {
             "being checked, or waiting for confirmation".to_owned()

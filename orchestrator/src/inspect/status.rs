@@ -251,7 +251,9 @@ mod tests {
         silence.look(Timestamp(60_000));
         Status {
             version: "0.1.0".to_owned(),
-            hosts: [("alive".to_owned(), 40), ("dead".to_owned(), 0)].into(),
+            hosts: [("alive", 37), ("dead", 0), ("opted_out", 2), ("parked", 1)]
+                .map(|(state, hosts)| (state.to_owned(), hosts))
+                .into(),
             hosts_total: 40,
             hidden: 0,
             due: 3,
@@ -299,7 +301,7 @@ mod tests {
     fn a_blackout_is_in_plain_words() {
         let expect = "\
 fedicensus 0.1.0, database in /data
-hosts      40: 40 alive; 0 hidden
+hosts      40: 37 up, 2 withheld (opted out), 1 withheld (parked); 0 hidden
 checks     3 due, 37 in flight
 progress   1 of 3 known names checked
 groups     2 held with 300 hosts held back, 1 denied

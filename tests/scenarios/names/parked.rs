@@ -96,7 +96,7 @@ async fn hosts_below_a_suffix_that_is_lost_and_found_leave_the_list_and_return()
     until_parked(&world, 3).await?;
     assert_eq!(listed(&world)?, ["other.tld8"]);
     let status = text(&world.command(&["status"])?.stdout);
-    assert!(status.contains("3 parked"), "{status}");
+    assert!(status.contains("3 withheld (parked)"), "{status}");
 
     // By a reload.
     write_list(&list, None)?;

@@ -1,5 +1,6 @@
 //! The page for users of the data: which files exist, and how to read them.
 
+use census::state::StateName;
 use dump::{ListedRow, ListedState, Moment};
 use maud::{Markup, html};
 use protocol::Instance;
@@ -159,12 +160,14 @@ fn rules() -> Markup {
         h2 { "Which hosts are listed" }
         p { "A host is listed if its NodeInfo described an instance within the last 14 days, unless it asks to be left out of statistics, asks us to stay away, answers 410, or redirects permanently to a listed host. An instance that stops answering stays for a week of failed daily checks." }
         dl {
-            dt { code { "alive" } ", shown as “up”" }
-            dd { "It answered its last check." }
-            dt { code { "dying" } ", shown as “failing”" }
-            dd { "It was alive, and its last checks failed." }
-            dt { code { "moving" } }
-            dd { "It was alive, and redirects to another host where no instance has answered yet." }
+            @for (state, says) in [
+                (StateName::Alive, "It answered its last check."),
+                (StateName::Dying, "It was up, and its last checks failed."),
+                (StateName::Moving, "It was up, and redirects to another host where no instance has answered yet."),
+            ] {
+                dt { code { (state.as_str()) } ", shown as “" (state.for_people()) "”" }
+                dd { (says) }
+            }
         }
         p { "Software names and versions are what instances say of themselves. Escape them before you show them." }
     }

@@ -3,6 +3,8 @@
 mod axis;
 mod draw;
 
+use std::collections::BTreeMap;
+
 use census::state::StateName;
 use maud::{Markup, html};
 
@@ -10,7 +12,7 @@ use super::layout::strangers;
 use crate::facts::Facts;
 use crate::history::{self, Day, Point};
 use crate::software::Ranking;
-use crate::text::{grouped, share};
+use crate::text::{capitalised, grouped, share};
 use draw::{Caption, Height, Line, plot};
 
 /// Rows of a table below a plot: a month of days.
@@ -112,15 +114,14 @@ pub(crate) fn new_and_gone(facts: &Facts) -> Markup {
 
 /// Known hosts that respond, fail or are unreachable.
 pub(crate) fn states(facts: &Facts) -> Markup {
-    const SHOWN: [(StateName, &str); 3] = [
-        (StateName::Alive, "up"),
-        (StateName::Dying, "failing"),
-        (StateName::Dead, "gone"),
-    ];
     let days = &facts.history;
-    let count = |day: &Day, state: StateName| day.by_state.get(&state).copied().unwrap_or(0);
-    let lines =
-        SHOWN.map(|(state, name)| bare(name, history::stock(days, |day| Some(count(day, state)))));
+    let shown = [StateName::Alive, StateName::Dying, StateName::Dead].map(StateName::for_people);
+    let mut words = StateName::ALL.map(StateName::for_people).to_vec();
+    // Opted-out and parked hosts are one column.
+    words.dedup();
+    let heads = words.iter().map(|word| html! { (capitalised(word)) });
+    let of_day = |day: &Day, word| Some(count(&day.by_state, word));
+    let lines = shown.map(|word| bare(word, history::stock(days, |day| of_day(day, word))));
     let caption = Caption {
         id: "plot-states",
         title: "Known hosts by state",
@@ -130,19 +131,25 @@ pub(crate) fn states(facts: &Facts) -> Markup {
         html! {
             "Known hosts by state"
             span.figures {
-                @for (number, (state, name)) in SHOWN.into_iter().enumerate() {
-                    (key(number, name)) " " b { (grouped(facts.known.get(&state).copied().unwrap_or(0))) } " "
+                @for (number, word) in shown.into_iter().enumerate() {
+                    (key(number, word)) " " b { (grouped(count(&facts.known, word))) } " "
                 }
             }
         },
         &plot(caption, Height::Tall, &lines),
         &table(
             "Known hosts by state",
-            &StateName::ALL.map(|state| html! { (name_of(state)) }),
+            &heads.collect::<Vec<_>>(),
             days,
-            |day| StateName::ALL.map(|state| Some(count(day, state))).to_vec(),
+            |day| words.iter().map(|word| of_day(day, word)).collect(),
         ),
     )
+}
+
+/// Hosts in the states that have this word for people.
+fn count(hosts: &BTreeMap<StateName, u64>, word: &str) -> u64 {
+    let of_word = hosts.iter().filter(|(state, _)| state.for_people() == word);
+    of_word.map(|(_, hosts)| hosts).sum()
 }
 
 /// One software over time; empty if no day names it.
@@ -248,18 +255,5 @@ fn table(
                 }
             }
         }
-    }
-}
-
-fn name_of(state: StateName) -> &'static str {
-    match state {
-        StateName::Discovered => "Waiting",
-        StateName::Alive => "Up",
-        StateName::Dying => "Failing",
-        StateName::Dead => "Gone",
-        StateName::Moving => "Moving",
-        StateName::Moved => "Moved",
-        StateName::OptedOut => "Withheld",
-        StateName::Parked => "Parked",
     }
 }

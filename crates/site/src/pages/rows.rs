@@ -3,6 +3,7 @@
 //! On phones the style sheet turns rows into cards. Screen readers would then lose the roles, so
 //! the roles are written out.
 
+use census::state::StateName;
 use maud::{Markup, html};
 
 use super::layout::strangers;
@@ -82,11 +83,7 @@ fn host(row: Row<'_>) -> Markup {
 
 /// The state as a link to the host's answer.
 fn state(row: Row<'_>) -> Markup {
-    let name = match row.state {
-        "alive" => "up",
-        "dying" => "failing",
-        other => other,
-    };
+    let name = StateName::parse(row.state).map_or(row.state, |name| name.for_people());
     html! {
         a class=(format!("state {}", row.state)) href=(format!("/why.html#{}", row.host)) aria-label=(format!("{name}: the answer for {}", row.host)) { (name) }
     }

@@ -2,6 +2,7 @@
 
 mod news;
 
+use census::state::StateName;
 use maud::{Markup, html};
 
 use super::layout::{Page, moment};
@@ -11,7 +12,7 @@ use super::rows::{COLUMNS, row};
 use crate::facts::{Facts, Reading};
 use crate::list::{Listed, Row};
 use crate::software::Ranking;
-use crate::text::{grouped, size};
+use crate::text::{capitalised, grouped, size};
 
 /// Kinds of software that the list's form offers. An address may name any other.
 const SOFTWARE_OFFERED: usize = 100;
@@ -151,11 +152,12 @@ fn list(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> Markup {
 }
 
 fn form(ranking: &Ranking) -> Markup {
+    let state = |state: StateName| (state.as_str(), state.for_people());
     let choice = |id: &str, label: &str, options: &[(&str, &str)]| {
         html! {
             div {
                 label for=(id) { (label) }
-                select id=(id) { @for (value, name) in options { option value=(value) { (name) } } }
+                select id=(id) { @for (value, name) in options { option value=(value) { (capitalised(name)) } } }
             }
         }
     };
@@ -178,7 +180,7 @@ fn form(ranking: &Ranking) -> Markup {
                 label for="list-version" { "Version" }
                 input id="list-version" type="text" autocomplete="off" spellcheck="false" placeholder="4.5";
             }
-            (choice("list-state", "State", &[("", "Any"), ("alive", "Up"), ("dying", "Failing"), ("moving", "Moving")]))
+            (choice("list-state", "State", &[("", "any"), state(StateName::Alive), state(StateName::Dying), state(StateName::Moving)]))
             (choice("list-signup", "Sign-up", &[("", "Any"), ("yes", "Open"), ("no", "Closed"), ("unknown", "Not said")]))
             (choice("list-since", "First seen", &[("", "Any time"), ("1", "Today"), ("7", "Last 7 days"), ("30", "Last 30 days"), ("365", "Last year")]))
             (choice("list-sort", "Sort", &SORTS))

@@ -83,9 +83,7 @@ impl Reader {
 fn listed<'r>(row: &'r rusqlite::Row<'_>) -> Result<Listed<'r>, StoreError> {
     // The query returns only three states.
     let word = text(row, 3)?.unwrap_or_default();
-    let state = StateName::ALL
-        .into_iter()
-        .find(|name| name.as_str() == word);
+    let state = StateName::parse(word);
     Ok(Listed {
         host: text(row, 0)?.unwrap_or_default(),
         state: state.ok_or(StoreError::BadRow {

@@ -128,9 +128,7 @@ fn states(connection: &Connection, day: i64) -> Result<Vec<(StateName, u64)>, St
     while let Some(row) = rows.next()? {
         let word: String = row.get(0)?;
         // A state that this version does not know is left out.
-        let state = StateName::ALL
-            .into_iter()
-            .find(|name| name.as_str() == word);
+        let state = StateName::parse(&word);
         let hosts = unsigned(row.get(1)?);
         states.extend(state.map(|state| (state, hosts)));
     }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::cli::OK;
 use crate::config::Config;
 use crate::inspect::explain::bare_reason;
+use crate::inspect::state_word;
 
 /// Width of the column of hosts. Few names are longer, and those push the rest of their line.
 const HOST_COLUMN: usize = 32;
@@ -25,7 +26,8 @@ impl Wanted {
     fn takes(&self, record: &Record) -> bool {
         let state = self.state.as_deref();
         let software = self.software.as_deref();
-        state.is_none_or(|state| record.state.name().as_str() == state)
+        let name = record.state.name();
+        state.is_none_or(|state| [name.as_str(), name.for_people()].contains(&state))
             && software.is_none_or(|software| record.instance.software.as_deref() == Some(software))
     }
 }
@@ -69,9 +71,9 @@ impl Row {
         };
         let hidden = if self.hidden { "  hidden" } else { "" };
         format!(
-            "{:<HOST_COLUMN$} {:<11} {software:<16} {verdict}{hidden}",
+            "{:<HOST_COLUMN$} {:<20} {software:<16} {verdict}{hidden}",
             self.host.as_str(),
-            self.state,
+            state_word(self.state),
         )
     }
 }

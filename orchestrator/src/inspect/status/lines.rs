@@ -9,6 +9,7 @@ use protocol::egress::Family;
 use super::{PartStatus, SourceShown, Status};
 use crate::admit::gate::TEST_DOMAIN_WARNING;
 use crate::daemon::{LiveState, Pace, troubles};
+use crate::inspect::state_word;
 
 /// Columns before the text of a line; shorter labels are padded.
 const INDENT: usize = 11;
@@ -50,7 +51,9 @@ impl Status {
 
     fn lines(&self, data_dir: &Path) -> Vec<Line> {
         let program = format!("{}, database in {}", self.version, data_dir.display());
-        let states = counted(&self.hosts);
+        let hosts = self.hosts.iter();
+        let words = hosts.map(|(state, hosts)| (state_word(state).to_owned(), *hosts));
+        let states = counted(&words.collect());
         let colon = if states.is_empty() { "" } else { ": " };
         let hosts = format!(
             "{}{colon}{states}; {} hidden",
@@ -137,7 +140,7 @@ fn toned(label: &str, text: String, tone: Tone) -> Line {
     Line { label, text, tone }
 }
 
-/// `3 alive, 1 dead`, without zeros.
+/// `3 complete, 1 refused`, without zeros.
 fn counted<Count: Copy + Into<u64>>(counts: &BTreeMap<String, Count>) -> String {
     let counts: Vec<_> = counts
         .iter()

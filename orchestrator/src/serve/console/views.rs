@@ -11,6 +11,7 @@ use store::{About, Decided, HostDecision, LoggedDecision, Members, Stored, Store
 
 use crate::admit::gate::why_it_waits;
 use crate::groups::decision_words;
+use crate::inspect::state_word;
 
 /// The first [`ROWS_MAX`] rows, and whether there are more.
 pub(super) fn page<T>(mut rows: impl Iterator<Item = T>) -> (Vec<T>, bool) {
@@ -74,7 +75,7 @@ pub(super) fn group_page(
     );
     let newest = members.newest.into_iter().map(|member| Member {
         name: member.name,
-        state: member.state,
+        state: state_word(&member.state).to_owned(),
         first_seen: rfc3339(member.first_seen),
         software: member.software,
         held_back: member.held_back,
@@ -83,6 +84,8 @@ pub(super) fn group_page(
         let day: String = rfc3339(day).chars().take(DATE_CHARACTERS).collect();
         (day, hosts)
     });
+    let states = members.states.into_iter();
+    let states = states.map(|(state, hosts)| (state_word(&state).to_owned(), hosts));
     let decisions = decisions.into_iter().map(|decided| PastDecision {
         at: rfc3339(decided.at),
         decision: decision_words(decided.decision),
@@ -92,7 +95,7 @@ pub(super) fn group_page(
     GroupPage {
         row,
         newest: newest.collect(),
-        states: members.states,
+        states: states.collect(),
         software: members.software,
         came: came.collect(),
         decisions: decisions.collect(),

@@ -1,5 +1,6 @@
 //! The text of a notification, and the page that it opens.
 
+use census::state::StateName;
 use serde::Serialize;
 use url::form_urlencoded;
 
@@ -107,7 +108,7 @@ fn of_host(change: &Change) -> String {
             format!(
                 "Its row has changed: {}, {}.",
                 shown.trim_end(),
-                short(&row.state)
+                short(StateName::parse(&row.state).map_or(&row.state, |name| name.for_people()))
             )
         }
         Change::Died { .. } => "It does not respond and was taken off the list.".to_owned(),
@@ -194,7 +195,7 @@ mod tests {
             (Change::Appeared(row("a.example")), "It is in the list now."),
             (
                 Change::Changed(row("a.example")),
-                "Its row has changed: mastodon 4.5.0, alive.",
+                "Its row has changed: mastodon 4.5.0, up.",
             ),
             (
                 died("a.example"),
