@@ -3,6 +3,7 @@
 //! Takes the counts of at most three years and returns a bounded number of points. Older days are
 //! left out.
 
+use jiff::Span;
 use jiff::civil::Date;
 
 use crate::facts::ByState;
@@ -18,6 +19,14 @@ pub const SOFTWARE_A_DAY_MAX: usize = 20;
 
 /// Points of a line: one for each week of three years, finer than a plot's width on a phone.
 pub(crate) const POINTS_MAX: usize = 157;
+
+/// Days before growth is news: in its first week, a census meets instances that others have known
+/// for years.
+pub(crate) const WEEK: i64 = 7;
+
+/// On a day on which one in this many instances came or went, the census changed, and not the
+/// Fediverse.
+const UNREST: u64 = 20;
 
 /// The counts of one day, at its last dump.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +58,26 @@ impl Day {
             .find(|(software, _)| software == name)
             .map(|(_, count)| *count)
     }
+
+    fn is_calm(&self) -> bool {
+        let moved = self.appeared.saturating_add(self.left);
+        moved.saturating_mul(UNREST) <= self.listed()
+    }
+}
+
+/// The days from the one that is `back` days before the last. `None` if that day is missing or one
+/// of them was not calm: growth since then would be the census's own.
+pub(crate) fn calm(days: &[Day], back: i64) -> Option<&[Day]> {
+    let span = Span::new().try_days(back).ok()?;
+    let first = days.last()?.day.checked_sub(span).ok()?;
+    let at = days.binary_search_by_key(&first, |day| day.day).ok()?;
+    let since = days.get(at..)?;
+    since.iter().all(Day::is_calm).then_some(since)
+}
+
+/// All days but the last, which is not over.
+pub(crate) fn whole(days: &[Day]) -> &[Day] {
+    days.split_last().map_or(days, |(_unfinished, whole)| whole)
 }
 
 /// The newest days that are drawn, with software names shortened for display.
@@ -144,7 +173,7 @@ mod tests {
         (0..count)
             .map(|number| Day {
                 day: first
-                    .checked_add(jiff::Span::new().days(i64::try_from(number).unwrap()))
+                    .checked_add(Span::new().days(i64::try_from(number).unwrap()))
                     .unwrap(),
                 by_state: ByState::new(),
                 by_software: vec![("a".to_owned(), number as u64)],

@@ -2,18 +2,10 @@
 
 use maud::{Markup, html};
 
-use crate::history::Day;
+use crate::history::{Day, WEEK, calm, whole};
 use crate::pages::layout::strangers;
 use crate::software::Ranking;
 use crate::text::{grouped, share};
-
-/// Whole days before growth is news: in its first week, a census meets instances that others have
-/// known for years.
-const WEEK: usize = 7;
-
-/// On a day on which one in this many instances came or went, the census changed, and not the
-/// Fediverse.
-const UNREST: u64 = 20;
 
 /// New and gone instances, the software that grew most, and how far the newest version of the most
 /// frequent has spread. The last of the days is not over.
@@ -43,16 +35,8 @@ pub(super) fn news(days: &[Day], ranking: &Ranking) -> Markup {
 /// The last whole day, and the software that gained most within the week before. `None` if the
 /// week was not whole or not calm.
 fn growth(days: &[Day]) -> Option<(&Day, Option<(&str, u64)>)> {
-    let (_unfinished, whole) = days.split_last()?;
-    let last = whole.last()?;
-    let week = whole.get(whole.len().checked_sub(WEEK.checked_add(1)?)?..)?;
-    let is_calm = |day: &Day| {
-        let moved = day.appeared.saturating_add(day.left);
-        moved.saturating_mul(UNREST) <= day.listed()
-    };
-    if !week.iter().all(is_calm) {
-        return None;
-    }
+    let week = calm(whole(days), WEEK)?;
+    let last = week.last()?;
     let gains = last.by_software.iter().filter_map(|(name, now)| {
         let before = week.first()?.software(name)?;
         let by = now.checked_sub(before).filter(|by| *by > 0)?;
