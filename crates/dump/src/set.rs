@@ -11,6 +11,7 @@ mod schema;
 mod software;
 
 pub use draft::{Draft, Sealed, write};
+pub use formats::csv::push_csv_line;
 pub use guard::{Force, HeldBack, guard};
 pub use index::SCHEMA_VERSION;
 pub use rows::{

@@ -46,13 +46,7 @@ impl Format for Csv {
             instance.open_registrations.map(word),
             instance.variant.as_deref(),
         ];
-        for (number, field) in fields.into_iter().enumerate() {
-            if number > 0 {
-                out.push(b',');
-            }
-            push_field(field, out);
-        }
-        out.extend_from_slice(b"\r\n");
+        push_csv_line(fields, out);
         Ok(())
     }
 
@@ -63,6 +57,17 @@ impl Format for Csv {
 
 fn word(truth: bool) -> &'static str {
     if truth { "true" } else { "false" }
+}
+
+/// Appends a line. No field is a formula for a spreadsheet.
+pub fn push_csv_line<'f>(fields: impl IntoIterator<Item = Option<&'f str>>, out: &mut Vec<u8>) {
+    for (number, field) in fields.into_iter().enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        push_field(field, out);
+    }
+    out.extend_from_slice(b"\r\n");
 }
 
 fn push_field(field: Option<&str>, out: &mut Vec<u8>) {
