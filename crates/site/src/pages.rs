@@ -16,6 +16,7 @@ mod why;
 pub(crate) use data::data;
 pub(crate) use errors::{missing, too_often};
 pub(crate) use owners::owners;
+pub(crate) use plots::plot_files;
 pub(crate) use software::{all_software, software};
 pub(crate) use start::start;
 pub(crate) use why::why;

@@ -107,6 +107,9 @@ impl<'t> Site<'t> {
         for month in &months {
             page(&badge::path(month), badge::badge(month))?;
         }
+        for (name, bytes) in pages::plot_files(&facts) {
+            tree.write_page(&name, &bytes)?;
+        }
         page("robots.txt", robots::robots_txt(&facts))?;
         if let Some(sitemap) = robots::sitemap(&facts, &ranking.pages) {
             page("sitemap.xml", sitemap)?;

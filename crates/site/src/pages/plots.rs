@@ -1,7 +1,9 @@
-//! Plots over time, each with a table of the same numbers.
+//! Plots over time, each with a table of the same numbers, and with files.
 
 mod axis;
 mod draw;
+mod files;
+mod finding;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +16,7 @@ use crate::history::{self, Day, Point};
 use crate::software::Ranking;
 use crate::text::{capitalised, grouped, share};
 use draw::{Caption, Height, Line, plot};
+pub(crate) use files::plot_files;
 
 /// Rows of a table below a plot: a month of days.
 const TABLE_ROWS_MAX: usize = 31;
@@ -24,28 +27,81 @@ const PANELS: usize = 8;
 /// Days over which new and gone instances are averaged: a whole week levels out its weekdays.
 const SMOOTHED_DAYS: usize = 7;
 
+/// Every day's numbers by software, as CSV.
+const SOFTWARE_CSV: &str = "/plots/software.csv";
+
+/// A plot of the start page.
+#[derive(Debug)]
+pub(crate) struct Figure {
+    /// Names the figure in the page, and its files.
+    id: &'static str,
+    title: &'static str,
+    /// A title that states what the numbers show, if they show something.
+    finding: Option<String>,
+    /// The content, for people who can't see it.
+    says: String,
+    lines: Vec<Line<'static>>,
+    /// What the lines are, if their names do not say it.
+    note: &'static str,
+    /// Columns of the table, after the day.
+    heads: Vec<&'static str>,
+    counts: fn(&Day) -> Vec<u64>,
+}
+
+impl Figure {
+    pub(crate) fn on_page(&self, days: &[Day]) -> Markup {
+        let caption = Caption {
+            id: self.id,
+            title: self.title,
+            says: &self.says,
+        };
+        let finding = html! { @if let Some(finding) = &self.finding { (finding) } };
+        let [csv, svg] = ["csv", "svg"].map(|end| format!("/{}", self.file(end)));
+        let files = [("CSV", csv.as_str()), ("SVG", &svg)];
+        let heads: Vec<_> = self
+            .heads
+            .iter()
+            .map(|head| html! { (capitalised(head)) })
+            .collect();
+        html! {
+            (figure(caption, &finding, &self.lines, self.note, &files))
+            (table(self.title, &heads, days, |day| {
+                (self.counts)(day).into_iter().map(Some).collect()
+            }))
+        }
+    }
+
+    /// `None` if there is nothing to draw.
+    fn picture(&self, source: &str) -> Option<String> {
+        let finding = self.finding.as_deref().unwrap_or(self.title);
+        let about = format!("{}{}", self.title, self.note);
+        draw::picture(finding, &about, source, &self.lines)
+    }
+
+    fn file(&self, end: &str) -> String {
+        format!("plots/{}.{end}", self.id)
+    }
+}
+
 /// Number of listed instances over time.
-pub(crate) fn total(facts: &Facts) -> Markup {
+pub(crate) fn total(facts: &Facts) -> Figure {
     let days = &facts.history;
     let points = history::stock(days, |day| Some(day.listed()));
-    let says = says(&points);
-    let caption = Caption {
-        id: "plot-total",
+    Figure {
+        id: "listed",
         title: "Listed instances over time",
-        says: &says,
-    };
-    let lines = [bare("instances", points)];
-    figure(
-        html! { "Listed instances over time" },
-        &plot(caption, Height::Tall, &lines),
-        &table("Listed instances", &[html! { "Listed" }], days, |day| {
-            vec![Some(day.listed())]
-        }),
-    )
+        finding: Some(finding::listed(days)),
+        says: says(&points),
+        lines: vec![bare("instances", points)],
+        note: "",
+        heads: vec!["listed"],
+        counts: |day| vec![day.listed()],
+    }
 }
 
 /// Listed hosts of the last day's most frequent software, with a panel each.
 pub(crate) fn softwares(facts: &Facts, ranking: &Ranking) -> Markup {
+    const TITLE: &str = "Listed instances by software";
     let days = &facts.history;
     let Some(last) = days.last() else {
         return html! {};
@@ -58,7 +114,7 @@ pub(crate) fn softwares(facts: &Facts, ranking: &Ranking) -> Markup {
         .collect();
     let heads: Vec<Markup> = names.iter().map(|name| software_name(name)).collect();
     html! {
-        div.panels {
+        div.panels id="software" {
             @for (number, name) in names.iter().enumerate() {
                 @let points = history::stock(days, |day| day.software(name));
                 @let says = says(&points);
@@ -76,74 +132,62 @@ pub(crate) fn softwares(facts: &Facts, ranking: &Ranking) -> Markup {
                 }
             }
         }
-        (table("Listed instances by software", &heads, days, |day| {
+        (links("software", TITLE, &[("CSV", SOFTWARE_CSV)]))
+        (table(TITLE, &heads, days, |day| {
             names.iter().map(|name| day.software(name)).collect()
         }))
     }
 }
 
-/// Instances that came onto the list or left it, per day.
-pub(crate) fn new_and_gone(facts: &Facts) -> Markup {
-    let days = &facts.history;
+/// Instances that came onto the list or left it, per whole day.
+pub(crate) fn new_and_gone(facts: &Facts) -> Figure {
+    let days = history::whole(&facts.history);
     let flow = |name, count: fn(&Day) -> u64| Line {
         name,
         points: history::mean(days, SMOOTHED_DAYS, count),
         raw: history::daily(days, count),
     };
-    let lines = [
-        flow("new", |day| day.appeared),
-        flow("gone", |day| day.left),
-    ];
-    let caption = Caption {
-        id: "plot-changes",
+    Figure {
+        id: "new-and-gone",
         title: "New and gone instances per day",
-        says: "Two lines, each the mean of seven days, with the single days behind them. The table below has the numbers.",
-    };
-    let heads = ["New", "Gone"].map(|name| html! { (name) });
-    figure(
-        html! {
-            "New and gone instances per day"
-            span.figures { (key(0, "new")) (key(1, "gone")) " (mean of 7 days; single days behind it)" }
-        },
-        &plot(caption, Height::Tall, &lines),
-        &table("New and gone instances per day", &heads, days, |day| {
-            vec![Some(day.appeared), Some(day.left)]
-        }),
-    )
+        finding: finding::new_and_gone(&facts.history),
+        says: "Two lines, each the mean of seven days, with the single days behind them. The table below has the numbers.".to_owned(),
+        lines: vec![
+            flow("new", |day| day.appeared),
+            flow("gone", |day| day.left),
+        ],
+        note: " (mean of 7 days; single days behind it)",
+        heads: vec!["new", "gone"],
+        counts: |day| vec![day.appeared, day.left],
+    }
 }
 
 /// Known hosts that respond, fail or are unreachable.
-pub(crate) fn states(facts: &Facts) -> Markup {
-    let days = &facts.history;
-    let shown = [StateName::Alive, StateName::Dying, StateName::Dead].map(StateName::for_people);
-    let mut words = StateName::ALL.map(StateName::for_people).to_vec();
-    // Opted-out and parked hosts are one column.
-    words.dedup();
-    let heads = words.iter().map(|word| html! { (capitalised(word)) });
-    let of_day = |day: &Day, word| Some(count(&day.by_state, word));
-    let lines = shown.map(|word| bare(word, history::stock(days, |day| of_day(day, word))));
-    let caption = Caption {
-        id: "plot-states",
-        title: "Known hosts by state",
-        says: "Three lines: hosts that are up, that fail, and that are gone. The table below has all states.",
+pub(crate) fn states(facts: &Facts) -> Figure {
+    fn words() -> Vec<&'static str> {
+        let mut words = StateName::ALL.map(StateName::for_people).to_vec();
+        // Opted-out and parked hosts are one column.
+        words.dedup();
+        words
+    }
+    let shown = [StateName::Alive, StateName::Dying, StateName::Dead];
+    let line = |word| {
+        let points = history::stock(&facts.history, |day| Some(count(&day.by_state, word)));
+        bare(word, points)
     };
-    figure(
-        html! {
-            "Known hosts by state"
-            span.figures {
-                @for (number, word) in shown.into_iter().enumerate() {
-                    (key(number, word)) " " b { (grouped(count(&facts.known, word))) } " "
-                }
-            }
+    Figure {
+        id: "states",
+        title: "Known hosts by state",
+        finding: Some(finding::states(&facts.known)),
+        says: "Three lines: hosts that are up, that fail, and that are gone. The table below has all states.".to_owned(),
+        lines: shown.map(StateName::for_people).map(line).to_vec(),
+        note: "",
+        heads: words(),
+        counts: |day| {
+            let count = |word| count(&day.by_state, word);
+            words().into_iter().map(count).collect()
         },
-        &plot(caption, Height::Tall, &lines),
-        &table(
-            "Known hosts by state",
-            &heads.collect::<Vec<_>>(),
-            days,
-            |day| words.iter().map(|word| of_day(day, word)).collect(),
-        ),
-    )
+    }
 }
 
 /// Hosts in the states that have this word for people.
@@ -164,11 +208,9 @@ pub(crate) fn software_plot(facts: &Facts, name: &str) -> Markup {
         title: "Listed instances over time",
         says: &says,
     };
-    figure(
-        html! { "Listed instances over time" },
-        &plot(caption, Height::Tall, &[bare("instances", points)]),
-        &html! {},
-    )
+    let finding = finding::software(&facts.history, name);
+    let lines = [bare("instances", points)];
+    figure(caption, &finding, &lines, "", &[("CSV", SOFTWARE_CSV)])
 }
 
 fn bare(name: &str, points: Vec<Point>) -> Line<'_> {
@@ -179,19 +221,42 @@ fn bare(name: &str, points: Vec<Point>) -> Line<'_> {
     }
 }
 
-fn figure(caption: Markup, drawn: &Markup, table: &Markup) -> Markup {
+fn figure(
+    caption: Caption<'_>,
+    finding: &Markup,
+    lines: &[Line<'_>],
+    note: &str,
+    files: &[(&str, &str)],
+) -> Markup {
     html! {
-        figure {
-            figcaption { (caption) }
-            (drawn)
+        figure id=(caption.id) {
+            figcaption {
+                (finding) " "
+                span.about {
+                    (caption.title)
+                    @for (number, line) in lines.iter().enumerate().filter(|_| lines.len() > 1) {
+                        " " span class=(format!("key line{number}")) { (line.name) }
+                    }
+                    (note)
+                }
+            }
+            (plot(caption, Height::Tall, lines))
             p.readout aria-live="polite" {}
+            (links(caption.id, caption.title, files))
         }
-        (table)
     }
 }
 
-fn key(line: usize, name: &str) -> Markup {
-    html! { span class=(format!("key line{line}")) { (name) } }
+/// A link to a plot, and to its files.
+fn links(id: &str, title: &str, files: &[(&str, &str)]) -> Markup {
+    let link = format!("#{id}");
+    html! {
+        p.links {
+            @for (name, address) in [("Link", link.as_str())].iter().chain(files) {
+                a href=(address) aria-label=(format!("{name}: {title}")) { (name) } " "
+            }
+        }
+    }
 }
 
 fn says(points: &[Point]) -> String {
@@ -217,7 +282,7 @@ fn software_link(name: &str, ranking: &Ranking) -> Markup {
     let page = ranking.pages.iter().find(|page| page.name == name);
     html! {
         @if let Some(page) = page {
-            a href=(page.path()) { (software_name(name)) }
+            a href=(format!("{}#plot", page.path())) { (software_name(name)) }
         } @else {
             (software_name(name))
         }

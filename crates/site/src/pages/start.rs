@@ -54,7 +54,7 @@ pub(crate) fn start(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> St
                 }
                 (first_round(facts))
             }
-            @if has_plots { div { (total(facts)) } }
+            @if has_plots { div { (total(facts).on_page(&facts.history)) } }
         }
         @if listed.rows > 0 { (list(facts, listed, ranking)) }
         (push::button(facts, Notified::All))
@@ -66,8 +66,8 @@ pub(crate) fn start(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> St
             @if facts.history.len() < 2 {
                 p { "Plots of new and gone instances and of all known hosts begin with the second day." }
             } @else {
-                (new_and_gone(facts))
-                (states(facts))
+                (new_and_gone(facts).on_page(&facts.history))
+                (states(facts).on_page(&facts.history))
             }
         }
         h2 { "Looking for something else?" }

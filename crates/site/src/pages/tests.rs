@@ -212,6 +212,60 @@ fn no_page_holds_anything_that_the_policy_forbids() {
 }
 
 #[test]
+fn files_of_plots_have_all_days_and_nothing_active() {
+    let mut facts = facts(400);
+    facts.title = "<script>".to_owned();
+    facts.history[399].by_software = [("=1+1,\"x\"", 7), ("", 8)]
+        .map(|(name, count)| (name.to_owned(), count))
+        .to_vec();
+    let last = [
+        ("listed", 401, "2026-11-22,78"),
+        ("new-and-gone", 401, "2026-11-22,63,63"),
+        (
+            "software",
+            399 * 20 + 3,
+            "2026-11-22,\"'=1+1,\"\"x\"\"\",7\r\n2026-11-22,,8",
+        ),
+        ("states", 401, "2026-11-22,0,20189,0,141323,0,0,3"),
+    ];
+    let mut pictures = 0;
+    for (path, bytes) in plot_files(&facts) {
+        let text = String::from_utf8(bytes).unwrap();
+        if path.ends_with(".svg") {
+            pictures += 1;
+            assert!(text.contains("&lt;script&gt; https://census.example 2026-11-18</text>"));
+            for never in ["<script", "<style", "style=", "class=", "href"] {
+                assert!(!text.contains(never), "{path}: {never}");
+            }
+            continue;
+        }
+        let (_, count, end) = last
+            .iter()
+            .find(|(name, ..)| path == format!("plots/{name}.csv"))
+            .unwrap();
+        assert_eq!(text.lines().count(), *count, "{path}");
+        assert!(text.ends_with(&format!("\r\n{end}\r\n")), "{path}");
+    }
+    assert_eq!(pictures, 3);
+}
+
+#[test]
+fn links_to_files_of_plots_lead_to_them() {
+    for (days, expect) in [(0, 0), (1, 4), (2, 8)] {
+        let folder = written(facts(days), [instance("a.example", "software0", "1")]);
+        let pages = ["index.html", "software/software0.html"].map(|page| read(folder.path(), page));
+        let links = pages
+            .iter()
+            .flat_map(|page| page.split("href=\"/plots/").skip(1));
+        let links: Vec<_> = links.filter_map(|link| link.split('"').next()).collect();
+        assert_eq!(links.len(), expect, "{links:?}");
+        for link in links {
+            assert!(folder.path().join("plots").join(link).exists(), "{link}");
+        }
+    }
+}
+
+#[test]
 fn every_word_of_an_answer_stands_on_the_page_once() {
     let page = why(&facts(0), Shape::of(0));
     let ids = Place::ALL

@@ -43,7 +43,7 @@ try {
   await picture("answer");
   await screen(1120, 480);
   await go("/");
-  await look(`document.getElementById("plot-changes-title").closest("figure").scrollIntoView({ block: "start" })`);
+  await look(`document.getElementById("new-and-gone").scrollIntoView({ block: "start" })`);
   await picture("plot");
 } finally {
   await page.close();

@@ -5,6 +5,8 @@
 //! since the content security policy allows neither. The style sheet knows its classes. A script
 //! reads the values for the reader's pointer from the `data-` attributes.
 
+mod picture;
+
 use std::fmt::Write as _;
 
 use jiff::civil::Date;
@@ -13,6 +15,7 @@ use maud::{Markup, html};
 use super::axis::{Scale, day_ticks};
 use crate::history::Point;
 use crate::text::grouped;
+pub(super) use picture::picture;
 
 /// Lines in one plot: the style sheet has a colour and a dash for each.
 pub(crate) const LINES_MAX: usize = 3;
@@ -191,6 +194,15 @@ impl Frame {
 
     /// The last value of each line at its end, moved so far apart that none covers another.
     fn last_values(&self, lines: &[Line<'_>]) -> Markup {
+        html! {
+            @for (up, number, value) in self.ends(lines) {
+                text class=(format!("end line{number}")) x="100%" y=(self.percent_down(up)) dx="8" dy="4" { (rounded(value)) }
+            }
+        }
+    }
+
+    /// The vertical position of each last value, the number of its line, and the value.
+    fn ends(&self, lines: &[Line<'_>]) -> Vec<(f64, usize, f64)> {
         let mut ends: Vec<_> = lines
             .iter()
             .enumerate()
@@ -203,11 +215,7 @@ impl Frame {
             *up = up.max(above);
             above = *up + self.height.apart();
         }
-        html! {
-            @for (up, number, value) in ends {
-                text class=(format!("end line{number}")) x="100%" y=(self.percent_down(up)) dx="8" dy="4" { (label(value.round())) }
-            }
-        }
+        ends
     }
 
     fn days(&self) -> Vec<(Date, String)> {
@@ -219,10 +227,10 @@ impl Frame {
         html! {
             svg x="0" y=(percent(top)) width="100%" height=(percent(bottom - top)) viewBox=(format!("0 0 {UNITS} {UNITS}")) preserveAspectRatio="none" {
                 @for (number, line) in lines.iter().enumerate() {
-                    @if !line.raw.is_empty() { path class=(format!("raw line{number}")) d=(self.path(&line.raw)) {} }
+                    @if !line.raw.is_empty() { path class=(format!("raw line{number}")) d=(self.path(&line.raw, UNITS, UNITS)) {} }
                 }
                 @for (number, line) in lines.iter().enumerate() {
-                    path class=(format!("line line{number}")) d=(self.path(&line.points)) data-name=(line.name) data-values=(values(&line.points)) {}
+                    path class=(format!("line line{number}")) d=(self.path(&line.points, UNITS, UNITS)) data-name=(line.name) data-values=(values(&line.points)) {}
                 }
             }
         }
@@ -240,12 +248,13 @@ impl Frame {
         }
     }
 
-    fn path(&self, points: &[Point]) -> String {
+    /// A line within this width and height.
+    fn path(&self, points: &[Point], width: f64, height: f64) -> String {
         let mut path = String::new();
         for point in points {
             let command = if path.is_empty() { 'M' } else { 'L' };
-            let x = self.across(point.day) * UNITS;
-            let y = (1.0 - self.up(point.value)) * UNITS;
+            let x = self.across(point.day) * width;
+            let y = (1.0 - self.up(point.value)) * height;
             // Writing to a String can't fail.
             write!(path, "{command}{x:.0} {y:.0}").ok();
         }
@@ -294,6 +303,12 @@ fn label(value: f64) -> String {
         return grouped(whole(value));
     }
     format!("{value}")
+}
+
+/// A value's label: a whole number, or below 10 one with a decimal.
+pub(super) fn rounded(value: f64) -> String {
+    let parts = if value < 10.0 { 10.0 } else { 1.0 };
+    label((value * parts).round() / parts)
 }
 
 /// A number without its fraction; below 0 it is 0.
