@@ -139,8 +139,16 @@ pub(crate) fn softwares(facts: &Facts, ranking: &Ranking) -> Markup {
     }
 }
 
+/// Plots of changes, which begin with the second day.
+pub(crate) fn over_time(facts: &Facts) -> Vec<Figure> {
+    if facts.history.len() < 2 {
+        return Vec::new();
+    }
+    vec![new_and_gone(facts), states(facts)]
+}
+
 /// Instances that came onto the list or left it, per whole day.
-pub(crate) fn new_and_gone(facts: &Facts) -> Figure {
+fn new_and_gone(facts: &Facts) -> Figure {
     let days = history::whole(&facts.history);
     let flow = |name, count: fn(&Day) -> u64| Line {
         name,
@@ -163,7 +171,7 @@ pub(crate) fn new_and_gone(facts: &Facts) -> Figure {
 }
 
 /// Known hosts that respond, fail or are unreachable.
-pub(crate) fn states(facts: &Facts) -> Figure {
+fn states(facts: &Facts) -> Figure {
     fn words() -> Vec<&'static str> {
         let mut words = StateName::ALL.map(StateName::for_people).to_vec();
         // Opted-out and parked hosts are one column.

@@ -6,7 +6,7 @@ use census::state::StateName;
 use maud::{Markup, html};
 
 use super::layout::{Page, moment};
-use super::plots::{new_and_gone, softwares, states, total};
+use super::plots::{over_time, softwares, total};
 use super::push::{self, Notified};
 use super::rows::{COLUMNS, row};
 use crate::facts::{Facts, Reading};
@@ -63,12 +63,11 @@ pub(crate) fn start(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> St
             (softwares(facts, ranking))
             p { a href="/software.html" { "All software and its versions" } }
             h2 { "Over time" }
-            @if facts.history.len() < 2 {
+            @let figures = over_time(facts);
+            @if figures.is_empty() {
                 p { "Plots of new and gone instances and of all known hosts begin with the second day." }
-            } @else {
-                (new_and_gone(facts).on_page(&facts.history))
-                (states(facts).on_page(&facts.history))
             }
+            @for figure in figures { (figure.on_page(&facts.history)) }
         }
         h2 { "Looking for something else?" }
         ul {

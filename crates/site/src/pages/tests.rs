@@ -262,6 +262,8 @@ fn links_to_files_of_plots_lead_to_them() {
         for link in links {
             assert!(folder.path().join("plots").join(link).exists(), "{link}");
         }
+        let files = plot_files(&facts(days));
+        assert_eq!(files.len(), [2, 3, 7][days]);
     }
 }
 

@@ -248,15 +248,18 @@ impl Frame {
         }
     }
 
-    /// A line within this width and height.
+    /// A line within this width and height: where it begins, then each step from point to point.
+    /// Steps are short numbers, which halves the page.
     fn path(&self, points: &[Point], width: f64, height: f64) -> String {
         let mut path = String::new();
-        for point in points {
-            let command = if path.is_empty() { 'M' } else { 'L' };
-            let x = self.across(point.day) * width;
-            let y = (1.0 - self.up(point.value)) * height;
+        let (mut last_x, mut last_y) = (0.0, 0.0);
+        for (number, point) in points.iter().enumerate() {
+            let command = ["M", "l"].get(number).unwrap_or(&" ");
+            let x = (self.across(point.day) * width).round();
+            let y = ((1.0 - self.up(point.value)) * height).round();
             // Writing to a String can't fail.
-            write!(path, "{command}{x:.0} {y:.0}").ok();
+            write!(path, "{command}{:.0} {:.0}", x - last_x, y - last_y).ok();
+            (last_x, last_y) = (x, y);
         }
         path
     }
@@ -410,12 +413,14 @@ mod tests {
                 .split('"')
                 .next()
                 .unwrap();
-            for number in path
-                .split(['M', 'L', ' '])
-                .filter(|number| !number.is_empty())
-            {
-                let number: f64 = number.parse().unwrap();
-                assert!((0.0..=UNITS).contains(&number), "{path}");
+            let numbers = path.split(['M', 'l', ' ']).skip(1);
+            let steps: Vec<f64> = numbers.map(|number| number.parse().unwrap()).collect();
+            let (mut x, mut y) = (0.0, 0.0);
+            for step in steps.chunks(2) {
+                (x, y) = (x + step[0], y + step[1]);
+                for place in [x, y] {
+                    assert!((0.0..=UNITS).contains(&place), "{path}");
+                }
             }
         }
     }
