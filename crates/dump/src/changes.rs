@@ -2,9 +2,9 @@
 //! fetching the whole list ([docs/changes.md] has the format).
 //!
 //! Compares the published rows with the new ones, both sorted by name, and asks what happened to
-//! each missing host ([`Standing`]). Writes a section in `changes/YYYY-MM-DD.ndjson`, a feed of the
-//! newest sections, and earlier days' files without the names of hosts that have left since, all
-//! with compressed companions.
+//! each missing host ([`Standing`]). Writes a section in `changes/YYYY-MM-DD.ndjson`, feeds of the
+//! newest sections and weeks, and earlier days' files without the names of hosts that have left
+//! since, all with compressed companions.
 //!
 //! A section starts from the last dump only if that dump's digest matches the former rows as they
 //! are read now. After a crash or disk error, a mirror sees a gap or correct data, never a guess.

@@ -1,21 +1,23 @@
-//! The newest changes as a feed for feed readers: Atom (RFC 4287).
+//! The newest changes as two feeds for feed readers: Atom (RFC 4287).
 //!
 //! Takes sections, oldest first, without the names of hosts that have left. Each dump that changed
-//! the names in the list is one entry with its counts and some names. A name links to this census's
-//! answer about it, never to the host, so that spammers gain nothing from appearing in a feed.
-//! Characters that XML can't hold or that change how a line reads are replaced, since software
-//! names are untrusted.
+//! the names in the list is one entry with its counts and some names, and in the weekly feed each
+//! week that is over. A name links to this census's answer about it, never to the host, so that
+//! spammers gain nothing from appearing in a feed. Characters that XML can't hold or that change
+//! how a line reads are replaced, since software names are untrusted.
 
 mod atom;
+mod weeks;
 
 use std::collections::VecDeque;
 
 use sha2::{Digest as _, Sha256};
 
 use crate::line::{Change, Counts, Section};
-pub use crate::paths::ATOM_FILE;
+use crate::paths::ATOM_FILE;
 use crate::row::{Moment, Row};
 use crate::text::steers;
+pub(crate) use weeks::Weeks;
 
 /// Entries in a feed: ten days of four dumps, longer than most readers wait between two visits. It
 /// is six hours if opt-outs bring a dump every ten minutes.
@@ -69,6 +71,8 @@ impl About {
 
 #[derive(Debug)]
 struct Entry {
+    /// Its [`About::id`] is derived from this text.
+    of: String,
     time: Moment,
     title: String,
     hosts: u64,
@@ -92,11 +96,13 @@ pub(crate) struct Entries(VecDeque<Entry>);
 impl Entries {
     /// Adds a section, newer than all before it, if it changed the names in the list.
     pub(crate) fn add(&mut self, section: &Section) {
-        let header = &section.header;
-        if header.since.is_none() || header.counts.of_names() == 0 {
+        if !is_news(section) {
             return;
         }
-        self.0.push_back(entry(section));
+        let mut sum = Sum::default();
+        sum.add(section);
+        let time = section.header.time;
+        self.0.push_back(sum.entry(time.to_string(), time, ""));
         if self.0.len() > ENTRIES_MAX {
             self.0.pop_front();
         }
@@ -105,8 +111,14 @@ impl Entries {
     /// Renders the feed. `time` is used if there is no entry yet.
     pub(crate) fn render(&self, about: &About, time: Moment) -> String {
         let updated = self.0.back().map_or(time, |entry| entry.time);
-        atom::render(about, updated, self.0.iter().rev())
+        let feed = ("feed", ATOM_FILE, about.title.as_str());
+        atom::render(about, feed, updated, self.0.iter().rev())
     }
+}
+
+/// Whether a section changed the names in the list.
+fn is_news(section: &Section) -> bool {
+    section.header.since.is_some() && section.header.counts.of_names() > 0
 }
 
 /// Such as `3 new, 1 gone`. Changes of versions and states are not counted here.
@@ -126,33 +138,50 @@ fn counted(counts: &Counts) -> String {
     parts.join(", ")
 }
 
-fn entry(section: &Section) -> Entry {
-    let mut room = NAMES_MAX;
-    let mut named: u64 = 0;
-    let mut groups = Vec::new();
-    for (heading, of_kind) in KINDS {
-        let hosts: Vec<_> = section
-            .changes
-            .iter()
-            .filter_map(of_kind)
-            .take(room)
-            .collect();
-        room = room.saturating_sub(hosts.len());
-        named = named.saturating_add(u64::try_from(hosts.len()).unwrap_or(u64::MAX));
-        if !hosts.is_empty() {
-            groups.push((heading, hosts));
+/// Sections that share an entry.
+#[derive(Debug, Default)]
+struct Sum {
+    /// In the last section's list.
+    hosts: u64,
+    counts: Counts,
+    /// The first hosts of each kind of [`KINDS`].
+    named: [Vec<Named>; KINDS.len()],
+}
+
+impl Sum {
+    fn add(&mut self, section: &Section) {
+        self.hosts = section.header.hosts;
+        self.counts.add_all(&section.header.counts);
+        for ((_, of_kind), named) in KINDS.iter().zip(&mut self.named) {
+            let room = NAMES_MAX.saturating_sub(named.len());
+            named.extend(section.changes.iter().filter_map(of_kind).take(room));
         }
     }
-    Entry {
-        time: section.header.time,
-        title: format!(
-            "{}: {} instances",
-            counted(&section.header.counts),
-            section.header.hosts
-        ),
-        hosts: section.header.hosts,
-        groups,
-        unnamed: section.header.counts.of_names().saturating_sub(named),
+
+    /// `period` follows the counts in the title.
+    fn entry(self, of: String, time: Moment, period: &str) -> Entry {
+        let mut room = NAMES_MAX;
+        let mut groups = Vec::new();
+        for ((heading, _), mut hosts) in KINDS.into_iter().zip(self.named) {
+            hosts.truncate(room);
+            room = room.saturating_sub(hosts.len());
+            if !hosts.is_empty() {
+                groups.push((heading, hosts));
+            }
+        }
+        let named = u64::try_from(NAMES_MAX.saturating_sub(room)).unwrap_or(u64::MAX);
+        Entry {
+            of,
+            time,
+            title: format!(
+                "{}{period}: {} instances",
+                counted(&self.counts),
+                self.hosts
+            ),
+            hosts: self.hosts,
+            groups,
+            unnamed: self.counts.of_names().saturating_sub(named),
+        }
     }
 }
 

@@ -132,6 +132,19 @@ impl Counts {
         self.total().saturating_sub(self.changed)
     }
 
+    pub(crate) fn add_all(&mut self, other: &Self) {
+        for (sum, count) in [
+            (&mut self.appeared, other.appeared),
+            (&mut self.returned, other.returned),
+            (&mut self.changed, other.changed),
+            (&mut self.died, other.died),
+            (&mut self.moved, other.moved),
+            (&mut self.left, other.left),
+        ] {
+            *sum = sum.saturating_add(count);
+        }
+    }
+
     pub(crate) fn add(&mut self, change: &Change) {
         let count = match change {
             Change::Appeared(_) => &mut self.appeared,

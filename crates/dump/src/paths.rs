@@ -17,7 +17,11 @@ pub const CHANGES_FOLDER: &str = "data/changes";
 /// The index of all files, in their folder.
 pub const INDEX_FILE: &str = "index.json";
 
-pub const ATOM_FILE: &str = "feed.atom";
+/// The feed with an entry per list.
+pub(crate) const ATOM_FILE: &str = "feed.atom";
+
+/// The feed with an entry per week.
+pub(crate) const WEEKLY_ATOM_FILE: &str = "weekly.atom";
 
 /// The file that rows are read back from.
 pub(crate) const ROWS_PLACE: &str = "data/instances.ndjson";

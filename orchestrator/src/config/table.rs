@@ -60,7 +60,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "site_title",
         "Fedicensus",
-        "Name of this census, in the pages' header and the feed's title: one line of at most 60 characters.",
+        "Name of this census, in the pages' header and the feeds' titles: one line of at most 60 characters.",
     ),
     setting(
         "operator_name",
@@ -70,7 +70,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "data_licence",
         "CC0-1.0",
-        "Licence of the published data, as an SPDX identifier or expression, named on the pages, in `index.json` and in the feed. The default lets anybody reuse the data.",
+        "Licence of the published data, as an SPDX identifier or expression, named on the pages, in `index.json` and in the feeds. The default lets anybody reuse the data.",
     ),
     setting(
         "sources",

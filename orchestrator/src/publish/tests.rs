@@ -260,9 +260,9 @@ impl Stage {
         let expect = u64::try_from(letters.len()).unwrap();
         assert_eq!(count("data/index.json"), expect);
         assert_eq!(count("data/software.json"), expect);
-        // The expected files with their compressed copies: the list, a day's changes, the feed, the
-        // index. Then schemas, signature and key.
-        let expect = 2 + (5 + 1 + 1 + 1) * 2 + 5 + 2;
+        // The expected files with their compressed copies: the list, a day's changes, the feeds,
+        // the index. Then schemas, signature and key.
+        let expect = 2 + (5 + 1 + 2 + 1) * 2 + 5 + 2;
         assert_eq!(files.len(), expect, "{:?}", files.keys());
         self.is_told_and_signed(&files);
     }
@@ -291,7 +291,7 @@ impl Stage {
             ]
             .map(str::to_owned),
         );
-        let changes = ["1970-01-01.ndjson", "feed.atom"];
+        let changes = ["1970-01-01.ndjson", "feed.atom", "weekly.atom"];
         told.extend(changes.map(|name| format!("{}/{name}.gz", dump::CHANGES_FOLDER)));
         told.sort();
         assert_eq!(told, files.keys().cloned().collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 //! Writes a dump's changes into its tree.
 //!
 //! From two dumps and the former tree's files it writes today's file with one more section, earlier
-//! files without the names of hosts that have left, the feed, and compressed companions of all. If
+//! files without the names of hosts that have left, the feeds, and compressed companions of all. If
 //! no section can lead from the last dump to this one, the new section says so; that is not an
 //! error.
 
@@ -14,10 +14,9 @@ use super::day_files::{self, End, Newcomers, Scrub};
 use super::diff::{self, Diff, Standing};
 use super::limits::{CHANGES_A_DAY_MAX, CLOCK_SLACK_SECONDS, DAY_BYTES_MAX, SECTIONS_A_DAY_MAX};
 use crate::error::DumpError;
-use crate::feed::{About, Entries};
+use crate::feed::{About, Entries, Weeks};
 use crate::line::{Counts, Header, Section, Sha256Hex};
-use crate::paths::ATOM_FILE;
-use crate::paths::CHANGES_FOLDER;
+use crate::paths::{ATOM_FILE, CHANGES_FOLDER, WEEKLY_ATOM_FILE};
 use crate::row::{ListedRow, Moment};
 
 /// A file as it will be in the folder.
@@ -193,6 +192,7 @@ impl Work<'_> {
         let mut section = new_section(&start, diff);
         let mut newcomers = Newcomers::among(&section.changes);
         let mut todays = Vec::new();
+        let mut weeks = Weeks::default();
         for day in days {
             if *day < first_day || start.damaged.contains_key(day) {
                 continue;
@@ -211,6 +211,7 @@ impl Work<'_> {
             for section_of_then in &sections {
                 newcomers.recognise(section_of_then, &mut section.changes);
                 self.entries.add(section_of_then);
+                weeks.add(section_of_then);
             }
             if *day == today {
                 todays = sections;
@@ -226,8 +227,11 @@ impl Work<'_> {
         let bytes = append(todays, &mut section)?;
         self.put(&day_files::file_name(&today), &bytes)?;
         self.entries.add(&section);
-        let feed = self.entries.render(about, section.header.time);
+        let time = section.header.time;
+        let feed = self.entries.render(about, time);
         self.put(ATOM_FILE, feed.as_bytes())?;
+        let weekly = weeks.render(about, time, &first_day);
+        self.put(WEEKLY_ATOM_FILE, weekly.as_bytes())?;
         Ok(self.finish(start, section))
     }
 

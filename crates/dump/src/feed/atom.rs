@@ -1,30 +1,29 @@
 //! Renders entries as an Atom document (RFC 4287), newest first. The caller has replaced unwanted
 //! characters; this module escapes the text.
 
-use super::{ATOM_FILE, About, Entry, Named, plain};
+use super::{About, Entry, Named, plain};
 use crate::row::Moment;
 
 /// RFC 4287 §4.1.1 requires an author.
 const AUTHOR: &str = "Fedicensus";
 
+/// `feed` is what its id is derived from, its file and its title.
 pub(super) fn render<'a>(
     about: &About,
+    (of, file, title): (&str, &str, &str),
     updated: Moment,
     entries: impl Iterator<Item = &'a Entry>,
 ) -> String {
     let mut document = Document(String::from(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns=\"http://www.w3.org/2005/Atom\">\n",
     ));
-    document.element("id", &about.id("feed"));
-    document.element("title", &plain(&about.title));
+    document.element("id", &about.id(of));
+    document.element("title", &plain(title));
     document.element("updated", &updated.to_string());
     document.element("rights", &plain(&about.licence));
     document.link(
         "self",
-        &format!(
-            "{}{ATOM_FILE}",
-            about.folder_url.as_deref().unwrap_or_default()
-        ),
+        &format!("{}{file}", about.folder_url.as_deref().unwrap_or_default()),
     );
     if let Some(home) = &about.home_url {
         document.link("alternate", home);
@@ -34,7 +33,7 @@ pub(super) fn render<'a>(
     document.raw("</author>\n");
     for entry in entries {
         document.raw("<entry>\n");
-        document.element("id", &about.id(&entry.time.to_string()));
+        document.element("id", &about.id(&entry.of));
         document.element("title", &entry.title);
         document.element("updated", &entry.time.to_string());
         if let Some(home) = &about.home_url {

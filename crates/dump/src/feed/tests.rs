@@ -205,3 +205,53 @@ fn a_dump_that_changed_nobodys_place_is_no_news() {
     assert_eq!(feed.entries.len(), 0);
     assert_eq!(feed.updated.unwrap().timestamp(), 9);
 }
+
+/// 2026-11-16T00:00:00Z, a Monday.
+const MONDAY: i64 = 1_795_305_600 - 6 * 86_400;
+const NEXT_MONDAY: i64 = MONDAY + 7 * 86_400;
+
+fn weekly(sections: &[Section], seconds: i64, first_day: &str) -> feed_rs::model::Feed {
+    let mut weeks = Weeks::default();
+    sections.iter().for_each(|section| weeks.add(section));
+    let atom = weeks.render(&about(), at(seconds), first_day);
+    parser::parse(atom.as_bytes()).unwrap()
+}
+
+fn titles(feed: &feed_rs::model::Feed) -> Vec<&str> {
+    let titles = feed.entries.iter().flat_map(|entry| &entry.title);
+    titles.map(|title| title.content.as_str()).collect()
+}
+
+fn deaths(seconds: i64, count: usize) -> Section {
+    let host = |host| format!("h{host}.at{seconds}.example");
+    let died = (0..count).map(host).map(|host| Change::Died { host });
+    section(seconds, died.collect())
+}
+
+#[test]
+fn only_weeks_that_are_over_have_an_entry() {
+    let times = [MONDAY - 1, MONDAY, NEXT_MONDAY - 1, NEXT_MONDAY];
+    let sections = times.map(|seconds| deaths(seconds, 60));
+    let first = "60 gone in the week to 2026-11-15: 12 instances";
+    let second = "120 gone in the week to 2026-11-22: 12 instances";
+    let before = weekly(&sections, NEXT_MONDAY - 1, "2026-01-01");
+    assert_eq!(titles(&before), [first]);
+    let after = weekly(&sections, NEXT_MONDAY, "2026-01-01");
+    assert_eq!(titles(&after), [second, first]);
+    let text = after.entries[0].content.clone().unwrap().body.unwrap();
+    assert_eq!(text.matches(".example</a>").count(), NAMES_MAX);
+    assert!(text.ends_with("<p>Not named: 20.</p>"), "{text}");
+    assert!(after.links[0].href.ends_with("/changes/weekly.atom"));
+    // The feeds and their entries are not taken for each other.
+    let lists = parser::parse(rendered(&[deaths(NEXT_MONDAY, 1)]).as_bytes()).unwrap();
+    assert_eq!(lists.entries[0].updated, after.entries[0].updated);
+    assert_ne!(lists.entries[0].id, after.entries[0].id);
+    assert_ne!(lists.id, after.id);
+}
+
+#[test]
+fn week_that_began_before_the_first_kept_day_has_no_entry() {
+    let sections = [deaths(NEXT_MONDAY - 1, 1)];
+    let entries = |first_day| weekly(&sections, NEXT_MONDAY, first_day).entries.len();
+    assert_eq!([entries("2026-11-16"), entries("2026-11-17")], [1, 0]);
+}

@@ -30,9 +30,9 @@ use super::software::{Counter, SOFTWARE_PLACE};
 use crate::changes::{ChangesFile, WrittenChanges};
 use crate::compress::{BUFFER_BYTES, Measure, Packing};
 use crate::error::DumpError;
-use crate::feed::ATOM_FILE;
 use crate::paths::{
-    CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, ROWS_PLACE, SCHEMA_FOLDER,
+    ATOM_FILE, CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, ROWS_PLACE, SCHEMA_FOLDER,
+    WEEKLY_ATOM_FILE,
 };
 use crate::row::{ListedRow, Moment};
 
@@ -143,7 +143,7 @@ impl<'t> Draft<'t> {
         self.changes
             .extend(written.files.iter().map(|file: &ChangesFile| {
                 let media = match file.name.as_str() {
-                    ATOM_FILE => media::ATOM,
+                    ATOM_FILE | WEEKLY_ATOM_FILE => media::ATOM,
                     _ => media::NDJSON,
                 };
                 let measure = Measure {

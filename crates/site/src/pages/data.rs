@@ -12,7 +12,7 @@ use crate::text::{grouped, size};
 const FOLDER: &str = "/data/";
 
 /// The published files that are meant for programs, and their contents.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     (
         "/data/index.json",
         "All files with their sizes, SHA-256, times and schema versions.",
@@ -44,6 +44,10 @@ const FILES: [(&str, &str); 10] = [
     (
         "/data/changes/feed.atom",
         "The newest changes for feed readers (Atom).",
+    ),
+    (
+        "/data/changes/weekly.atom",
+        "The same by week, Monday to Sunday.",
     ),
     (
         "/data/index.json.minisig",
@@ -111,7 +115,7 @@ pub(crate) fn data(facts: &Facts) -> String {
                 }
             }
         }
-        p { "The list, the changes, the feed and the index also exist compressed, with " code { ".gz" } " appended to their names; clients that accept gzip get that automatically." }
+        p { "The list, the changes, the feeds and the index also exist compressed, with " code { ".gz" } " appended to their names; clients that accept gzip get that automatically." }
         (rules())
         h2 { "Examples" }
         (fill_in(facts))

@@ -54,6 +54,7 @@ impl Page<'_> {
                     }
                     link rel="icon" href="/icon.svg" type="image/svg+xml";
                     link rel="alternate" type="application/atom+xml" href="/data/changes/feed.atom" title="New and gone instances (Atom)";
+                    link rel="alternate" type="application/atom+xml" href="/data/changes/weekly.atom" title="New and gone instances by week (Atom)";
                     link rel="stylesheet" href="/style.css";
                     noscript { link rel="stylesheet" href="/noscript.css"; }
                     script type="module" src="/stale.js" {}

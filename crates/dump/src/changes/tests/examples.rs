@@ -292,6 +292,22 @@ fn more_dumps_a_day_than_anybody_makes_leave_a_gap_and_not_a_file_without_end() 
 }
 
 #[test]
+fn host_that_opts_out_is_in_no_week() {
+    let mut world = World::new();
+    world.publish(MIDNIGHT);
+    world.list("a.example", "1");
+    world.list("b.example", "1");
+    world.publish(MIDNIGHT + HOUR);
+    world.publish(MIDNIGHT + DAY);
+    let weekly = "weekly.atom".to_owned();
+    assert!(world.names("a.example").contains(&weekly));
+    world.set("a.example", Standing::Withdrawn);
+    world.publish(MIDNIGHT + 30 * DAY);
+    assert!(world.names("a.example").is_empty());
+    assert!(world.names("b.example").contains(&weekly));
+}
+
+#[test]
 fn two_dumps_in_a_second_are_two_dumps() {
     let mut world = World::new();
     world.publish(MIDNIGHT);
@@ -326,7 +342,12 @@ fn a_clock_that_was_set_back_starts_anew_and_leaves_nothing_of_the_future() {
         .collect();
     assert_eq!(
         names,
-        ["2026-11-22.ndjson", "2026-11-23.ndjson", "feed.atom"]
+        [
+            "2026-11-22.ndjson",
+            "2026-11-23.ndjson",
+            "feed.atom",
+            "weekly.atom"
+        ]
     );
     assert_eq!(follow(&mut mirror, &world.files()), Err(Gap::NotFound));
     let mut mirror = world.mirror();
@@ -368,7 +389,7 @@ fn the_files_that_are_told_are_those_that_lie_there() {
         .map(|(name, bytes)| (name, (bytes.len() as u64, Sha256Hex::of(&bytes))))
         .collect();
     assert_eq!(told, there);
-    assert_eq!(told.len(), 7);
+    assert_eq!(told.len(), 8);
 }
 
 #[test]
