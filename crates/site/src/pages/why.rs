@@ -137,12 +137,9 @@ fn glossary() -> Markup {
     html! {
         details id="words" {
             summary { "Glossary: every answer that this page can give" }
-            h3 { "Why a host is listed or not" }
-            (table("why", &whys.chain([unknown]).collect::<Vec<_>>()))
-            h3 { "What a check found" }
-            (table("found", &found.collect::<Vec<_>>()))
-            h3 { "Status" }
-            (table("state", &places))
+            (table("why", "Why a host is listed or not", &whys.chain([unknown]).collect::<Vec<_>>()))
+            (table("found", "What a check found", &found.collect::<Vec<_>>()))
+            (table("state", "Status", &places))
         }
     }
 }
@@ -166,10 +163,11 @@ impl Row {
     }
 }
 
-fn table(kind: &str, rows: &[Row]) -> Markup {
+fn table(kind: &str, title: &str, rows: &[Row]) -> Markup {
     let has_advice = rows.iter().any(|row| !row.advice.is_empty());
     html! {
-        div.scroll {
+        h2 { (title) }
+        div.scroll tabindex="0" role="region" aria-label=(title) {
             table {
                 thead {
                     tr {

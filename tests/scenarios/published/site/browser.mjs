@@ -16,13 +16,14 @@ const page = await open(chromium, profile, site.address);
 const { requests, look, until, go, back, screen, scheme, forceColours, runScripts, cached } = page;
 const picture = (name) => page.picture(`${pictures}/${name}.png`);
 
-/** What axe has to say against the page as it is, by page. */
+/** What axe has to say against a page with all that opens on it open, by page. */
 const accessibility = {};
 
 async function examine(name) {
   if (axe === "") return;
   await look(readFileSync(axe, "utf8"));
-  // The page is looked at with whatever is open on it; best practices are rules of axe's own beside those of WCAG.
+  await look(`for (const closed of document.querySelectorAll("details:not([open])")) closed.open = true`);
+  // Best practices are rules of axe's own beside those of WCAG.
   const found = await look(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations, passes }) => ({
     violations: violations.map(({ id, help, nodes }) => ({ id, help, at: nodes.map(({ html, failureSummary }) => [html, failureSummary]) })),
     rulesPassed: passes.length,
@@ -103,6 +104,27 @@ const shift = `new Promise((done) => {
   requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done({ sum, what }), 0)));
 })`;
 
+/** Names of hosts that are cut, by their boxes. */
+const cutNames = `[...document.querySelectorAll(".list .host")].filter((cell) => cell.checkVisibility()).filter((cell) => {
+  const name = document.createRange();
+  name.selectNodeContents(cell);
+  const [box, within] = [name.getBoundingClientRect(), cell.getBoundingClientRect()];
+  return box.right > within.right + 1 || box.bottom > within.bottom + 1;
+}).map((cell) => cell.textContent)`;
+
+/** Texts of plots that lie on a line or dot of theirs. */
+const coveredLines = `[...document.querySelectorAll("figure > svg")].flatMap((plot) => {
+  const points = [...plot.querySelectorAll("path.line")].flatMap((line) => {
+    const [places, toScreen] = [line.getTotalLength(), line.getScreenCTM()];
+    return Array.from({ length: 501 }, (_, at) => line.getPointAtLength((places * at) / 500).matrixTransform(toScreen));
+  });
+  const dots = [...plot.querySelectorAll("circle")].map((dot) => dot.getBoundingClientRect()).map(({ x, y, width }) => ({ x: x + width / 2, y: y + width / 2 }));
+  return [...plot.querySelectorAll("text")].filter((text) => {
+    const { left, right, top, bottom } = text.getBoundingClientRect();
+    return [...points, ...dots].some(({ x, y }) => x > left && x < right && y > top && y < bottom);
+  }).map((text) => text.textContent);
+})`;
+
 /** Each page at the widths of desks, tablets and phones. */
 async function widths() {
   const found = {};
@@ -115,7 +137,8 @@ async function widths() {
       await go(path);
       site.slow(false);
       await picture(`${width}-${name}`);
-      found[`${path} at ${width}`] = { broken: await look(brokenWords), shift: await look(shift), overflow: (await look("document.documentElement.scrollWidth")) - width };
+      found[`${path} at ${width}`] = { broken: await look(brokenWords), shift: await look(shift), overflow: (await look("document.documentElement.scrollWidth")) - width, cut: await look(cutNames), covered: await look(coveredLines) };
+      if (width === 1280 || width === 390) await examine(`${path} at ${width}`);
     }
     await forceColours("active");
     await go(path);
