@@ -83,8 +83,22 @@ impl Figure {
     }
 }
 
+/// The plots over time, of listed instances first. They begin with the second day: a plot of one
+/// day is a dot.
+pub(crate) fn figures(facts: &Facts) -> Vec<Figure> {
+    if has_plots(facts) {
+        vec![total(facts), new_and_gone(facts), states(facts)]
+    } else {
+        Vec::new()
+    }
+}
+
+fn has_plots(facts: &Facts) -> bool {
+    facts.history.len() > 1
+}
+
 /// Number of listed instances over time.
-pub(crate) fn total(facts: &Facts) -> Figure {
+fn total(facts: &Facts) -> Figure {
     let days = &facts.history;
     let points = history::stock(days, |day| Some(day.listed()));
     Figure {
@@ -127,8 +141,10 @@ pub(crate) fn softwares(facts: &Facts, ranking: &Ranking) -> Markup {
                         (software_link(name, ranking))
                         span.figures { b { (grouped(now)) } " " (share(now, last.listed())) }
                     }
-                    (plot(caption, Height::Small, &[bare("instances", points)]))
-                    p.readout aria-live="polite" {}
+                    @if has_plots(facts) {
+                        (plot(caption, Height::Small, &[bare("instances", points)]))
+                        p.readout aria-live="polite" {}
+                    }
                 }
             }
         }
@@ -137,14 +153,6 @@ pub(crate) fn softwares(facts: &Facts, ranking: &Ranking) -> Markup {
             names.iter().map(|name| day.software(name)).collect()
         }))
     }
-}
-
-/// Plots of changes, which begin with the second day.
-pub(crate) fn over_time(facts: &Facts) -> Vec<Figure> {
-    if facts.history.len() < 2 {
-        return Vec::new();
-    }
-    vec![new_and_gone(facts), states(facts)]
 }
 
 /// Instances that came onto the list or left it, per whole day.
@@ -204,10 +212,10 @@ fn count(hosts: &BTreeMap<StateName, u64>, word: &str) -> u64 {
     of_word.map(|(_, hosts)| hosts).sum()
 }
 
-/// One software over time; empty if no day names it.
+/// One software over time; empty before the second day, and if no day names it.
 pub(crate) fn software_plot(facts: &Facts, name: &str) -> Markup {
     let points = history::stock(&facts.history, |day| day.software(name));
-    if points.is_empty() {
+    if points.is_empty() || !has_plots(facts) {
         return html! {};
     }
     let says = says(&points);

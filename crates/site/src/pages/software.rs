@@ -13,7 +13,24 @@ use crate::text::{grouped, share};
 /// All software, sorted by number of listed hosts.
 pub(crate) fn all_software(facts: &Facts, listed: u64, ranking: &Ranking) -> String {
     let content = html! {
-        p.lead { "What the " (grouped(listed)) " listed instances say that they run, and how many of them run the newest minor version." }
+        @if listed == 0 {
+            p.lead { "No instance is listed yet, so there is no software either." }
+        } @else {
+            p.lead { "What the " (grouped(listed)) " listed instances say that they run, and how many of them run the newest minor version." }
+            (table(listed, ranking))
+        }
+    };
+    Page {
+        path: "/software.html",
+        title: "Software",
+        about: "All software of the Fediverse by the number of its instances, and how many run the newest version.",
+        scripts: &[],
+    }
+    .around(facts, &content)
+}
+
+fn table(listed: u64, ranking: &Ranking) -> Markup {
+    html! {
         div.scroll tabindex="0" role="region" aria-label="Software" { table.all {
             thead { tr { th scope="col" { "Software" } th.number scope="col" { "Instances" } th.number.spare scope="col" { "Share" } th.number scope="col" { "On newest" } } }
             tbody {
@@ -33,14 +50,7 @@ pub(crate) fn all_software(facts: &Facts, listed: u64, ranking: &Ranking) -> Str
             }
         } }
         p { "A minor version counts as the newest if at least one in a hundred instances of its software runs it, so that one invented number does not make all others look outdated. The " (ranking.pages.len()) " most frequent have pages of their own; all are in " a href="/data/software.json" { "software.json" } "." }
-    };
-    Page {
-        path: "/software.html",
-        title: "Software",
-        about: "All software of the Fediverse by the number of its instances, and how many run the newest version.",
-        scripts: &[],
     }
-    .around(facts, &content)
 }
 
 pub(crate) fn software(facts: &Facts, listed: u64, software: &Software) -> String {

@@ -6,7 +6,7 @@ use census::state::StateName;
 use maud::{Markup, html};
 
 use super::layout::{Page, moment};
-use super::plots::{over_time, softwares, total};
+use super::plots::{figures, softwares};
 use super::push::{self, Notified};
 use super::rows::{COLUMNS, row};
 use crate::facts::{Facts, Reading};
@@ -36,7 +36,9 @@ const SORTS: [(&str, &str); 14] = [
 ];
 
 pub(crate) fn start(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> String {
-    let has_plots = !facts.history.is_empty() && listed.rows > 0;
+    let figures = figures(facts);
+    let mut figures = figures.iter().map(|figure| figure.on_page(&facts.history));
+    let total = figures.next();
     let content = html! {
         div.hero {
             div {
@@ -54,20 +56,17 @@ pub(crate) fn start(facts: &Facts, listed: &Listed<'_>, ranking: &Ranking) -> St
                 }
                 (first_round(facts))
             }
-            @if has_plots { div { (total(facts).on_page(&facts.history)) } }
+            @if let (Some(total), true) = (&total, listed.rows > 0) { div { (total) } }
         }
         @if listed.rows > 0 { (list(facts, listed, ranking)) }
         (push::button(facts, Notified::All))
-        @if has_plots {
+        @if !facts.history.is_empty() && listed.rows > 0 {
             h2 { "Software" }
             (softwares(facts, ranking))
             p { a href="/software.html" { "All software and its versions" } }
             h2 { "Over time" }
-            @let figures = over_time(facts);
-            @if figures.is_empty() {
-                p { "Plots of new and gone instances and of all known hosts begin with the second day." }
-            }
-            @for figure in figures { (figure.on_page(&facts.history)) }
+            @if total.is_none() { p { "Plots begin with the second day." } }
+            @for figure in figures { (figure) }
         }
         h2 { "Looking for something else?" }
         ul {

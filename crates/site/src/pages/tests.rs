@@ -251,7 +251,7 @@ fn files_of_plots_have_all_days_and_nothing_active() {
 
 #[test]
 fn links_to_files_of_plots_lead_to_them() {
-    for (days, expect) in [(0, 0), (1, 4), (2, 8)] {
+    for (days, expect) in [(0, 0), (1, 1), (2, 8)] {
         let folder = written(facts(days), [instance("a.example", "software0", "1")]);
         let pages = ["index.html", "software/software0.html"].map(|page| read(folder.path(), page));
         let links = pages
@@ -263,7 +263,7 @@ fn links_to_files_of_plots_lead_to_them() {
             assert!(folder.path().join("plots").join(link).exists(), "{link}");
         }
         let files = plot_files(&facts(days));
-        assert_eq!(files.len(), [2, 3, 7][days]);
+        assert_eq!(files.len(), [1, 1, 7][days]);
     }
 }
 

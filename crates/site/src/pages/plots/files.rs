@@ -1,6 +1,6 @@
 //! The files of the plots: every day's numbers as CSV, and pictures as SVG.
 
-use super::{SOFTWARE_CSV, over_time, total};
+use super::{SOFTWARE_CSV, figures};
 use crate::facts::Facts;
 
 /// Paths and contents.
@@ -14,7 +14,7 @@ pub(crate) fn plot_files(facts: &Facts) -> Vec<(String, Vec<u8>)> {
     let mut files = vec![(SOFTWARE_CSV.trim_start_matches('/').to_owned(), software)];
     let address = facts.address.as_deref().unwrap_or_default();
     let source = format!("{} {address} {}", facts.title, facts.rows_read.day());
-    for figure in over_time(facts).into_iter().chain([total(facts)]) {
+    for figure in figures(facts) {
         let numbers = days.iter().map(|day| {
             let counts = (figure.counts)(day).into_iter();
             let counts = counts.map(|count| count.to_string());
