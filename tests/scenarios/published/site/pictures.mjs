@@ -16,6 +16,8 @@ const [chromium, folder, profile, pictures] = process.argv.slice(2);
 const TYPES = { ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".json": "application/json" };
 
 const server = createServer((request, response) => {
+  // An invented list has no age.
+  if (request.url === "/stale.js") return void response.writeHead(404).end();
   const path = normalize(new URL(request.url, "http://localhost").pathname);
   const file = path === "/" ? "/index.html" : path;
   try {
