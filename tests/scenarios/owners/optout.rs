@@ -1,5 +1,6 @@
 //! Invariant I7: a host that opts out is left alone.
 
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -12,7 +13,7 @@ const SOON: Duration = tests::PATIENCE;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> anyhow::Result<()> {
-    let mut options = Options::new(&["mastodon.lab.test", "pleroma.lab.test"]);
+    let mut options = Options::new(&["mastodon.lab.test", "pleroma.lab.test", FAILS]);
     // A day in ten seconds.
     options.interval_divisor = 10_000;
     let world = World::start(options).await?;
@@ -25,14 +26,25 @@ async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> a
     world.command(&["dump"])?;
     assert!(world.nodes()?.contains(&"mastodon.lab.test".to_owned()));
     assert_shown(&world, "mastodon.lab.test")?;
+    world
+        .until("one fails, and is listed", SOON, |world| {
+            world.command(&["dump", "--force"])?;
+            Ok(answer(world, FAILS)?[0] == "dying" && world.nodes()?.contains(&FAILS.to_owned()))
+        })
+        .await?;
 
-    let said = world.command(&["opt-out", "mastodon.lab.test"])?;
-    assert!(said.status.success(), "{said:?}");
+    for host in ["mastodon.lab.test", FAILS] {
+        let said = world.command(&["opt-out", host])?;
+        assert!(said.status.success(), "{said:?}");
+    }
     let dumped = world.command(&["dump", "--force"])?;
     assert!(dumped.status.success(), "{dumped:?}");
     assert!(!world.nodes()?.contains(&"mastodon.lab.test".to_owned()));
     let withheld = json!(["withheld", "withheld", null, false, null, null]);
-    assert_eq!(answer(&world, "mastodon.lab.test")?, withheld);
+    for host in ["mastodon.lab.test", FAILS] {
+        assert_eq!(answer(&world, host)?, withheld);
+        assert_eq!(named_in(&world, host)?, "");
+    }
 
     // A check in progress when the owner asked may still end; its result must not count, and no
     // other check may follow.
@@ -96,6 +108,19 @@ async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> a
         .await?;
     world.command(&["dump", "--force"])?;
     assert_shown(&world, "mastodon.lab.test")
+}
+
+/// Listed and failing after its first checks.
+const FAILS: &str = "dying.lab.test";
+
+/// The published files that name a host.
+fn named_in(world: &World, host: &str) -> anyhow::Result<String> {
+    let folder = world.path("public/current/");
+    let grep = Command::new("grep")
+        .args(["-rlF", host])
+        .arg(folder)
+        .output()?;
+    Ok(String::from_utf8(grep.stdout)?)
 }
 
 /// The host's answer on the published pages.
