@@ -441,6 +441,7 @@ mod tests {
             .record("leftovers", || bail!("left behind: volume z"))
             .unwrap();
         course.record("good", || Ok(())).unwrap();
+        course.end(running(&folder, "exit 124")).unwrap();
         let words: Vec<_> = course.ended.iter().map(|one| one.end.word()).collect();
         assert_eq!(
             words,
@@ -448,11 +449,12 @@ mod tests {
                 "FAILED: no disk",
                 "NOT RUN, x did not pass",
                 "FAILED: left behind: volume z",
-                "ok"
+                "ok",
+                "FAILED: it did not end within 30 minutes"
             ]
         );
         let error = course.conclude(Instant::now()).unwrap_err().to_string();
-        assert!(error.starts_with("failed: x, y, leftovers;"), "{error}");
+        assert!(error.starts_with("failed: x, y, leftovers, x;"), "{error}");
         std::fs::remove_dir_all(folder).unwrap();
     }
 
