@@ -199,8 +199,8 @@ fn assert_list(list: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// No word of a table is cut in two, no host's name is cut, no text lies on a line of a plot, nothing
-/// moves while a page loads, and no page is wider than its screen.
+/// No word of a table is cut in two, no host's name is cut, no text lies on a line of a plot,
+/// nothing moves while a page loads, and no page is wider than its screen.
 fn assert_widths(widths: &Value) -> anyhow::Result<()> {
     let widths = widths.as_object().context("pages by width")?;
     ensure!(widths.len() >= 28, "{widths:?}");

@@ -215,8 +215,8 @@ impl Answer {
         Some((Key(*key), answer))
     }
 
-    /// Its entry in a shard, as JSON. `line` is the host's in the list that the pages are made from;
-    /// an answer that does not say "listed" says nothing of it.
+    /// Its entry in a shard, as JSON. `line` is the host's in the list that the pages are made
+    /// from; an answer that does not say "listed" says nothing of it.
     pub(crate) fn entry(&self, key: Key, line: Option<list::Row<'_>>) -> String {
         let or_null = |value: Option<String>| value.unwrap_or_else(|| "null".to_owned());
         let seconds = |moment: Option<Moment>| or_null(moment.map(|at| at.seconds().to_string()));

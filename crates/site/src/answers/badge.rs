@@ -1,5 +1,5 @@
-//! "Known since 2026-12" as a picture: one a month, which names no host. Owners copy it to their own
-//! site and link it to their host's answer, which says what is true then.
+//! "Known since 2026-12" as a picture: one a month, which names no host. Owners copy it to their
+//! own site and link it to their host's answer, which says what is true then.
 
 /// Where the picture of a month lies.
 pub(crate) fn path(month: &str) -> String {

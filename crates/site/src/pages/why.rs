@@ -77,7 +77,8 @@ fn answer(facts: &Facts) -> Markup {
     }
 }
 
-/// The picture names no host, and the link leads to the host's answer, which says what is true then.
+/// The picture names no host, and the link leads to the host's answer, which says what is true
+/// then.
 fn badge() -> Markup {
     html! {
         details id="badge" hidden {
