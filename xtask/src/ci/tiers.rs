@@ -78,14 +78,6 @@ pub(crate) const STEPS: &[Step] = &[
     .with_engine()
     .needs(&["images", "aarch64"]),
     Step::quick(
-        "containers",
-        "scenarios over containers: adversaries, kills, limits; --full: all that containers matter to",
-        stories::over_containers,
-    )
-    .with_engine()
-    .needs(&["images"])
-    .after(&["scenarios", "rootless"]),
-    Step::quick(
         "lab",
         "lab/up with a sample of personas; --full: all of them, the intake, the console, a browser",
         lab::run,
@@ -93,6 +85,14 @@ pub(crate) const STEPS: &[Step] = &[
     .with_engine()
     .needs(&["images"])
     .after(&["scenarios"]),
+    Step::quick(
+        "containers",
+        "scenarios over containers: adversaries, kills, limits; --full: all that containers matter to",
+        stories::over_containers,
+    )
+    .with_engine()
+    .needs(&["images"])
+    .after(&["scenarios", "rootless"]),
     Step::full("tables", "what the tests measured, shown", stories::tables)
         .with_engine()
         .needs(&["containers"]),
