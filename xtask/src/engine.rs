@@ -99,7 +99,7 @@ impl Belongings {
     }
 }
 
-/// Asks the engine something that it has ready. One whose locks are stuck never answers.
+/// A question to the engine. One whose locks are stuck never answers.
 fn asking(program: &str) -> Command {
     let mut command = Command::new("timeout");
     command.args([ANSWER_SECONDS_MAX, program]);

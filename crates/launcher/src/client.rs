@@ -30,10 +30,10 @@ const ANSWER_LIMITS: LineLimits = LineLimits {
     time_max: Duration::from_secs(25),
 };
 
-/// The same for the status, which the launcher has ready. An operator learns within a quarter of a
+/// Limits of the status, which the launcher has ready. An operator learns within a quarter of a
 /// minute that a part hangs.
 const STATUS_LIMITS: LineLimits = LineLimits {
-    time_max: Duration::from_secs(5),
+    time_max: Duration::from_secs(8),
     ..ANSWER_LIMITS
 };
 

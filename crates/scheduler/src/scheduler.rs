@@ -85,7 +85,7 @@ pub struct Scheduler {
     faulters: Faulters,
     blackout: Blackout,
     outage: Outage,
-    /// Since when no check has ended and the parts were not asked.
+    /// Since when checks run, none has ended and the parts were not asked.
     quiet_since: Timestamp,
     asks_parts: bool,
     publication: Publication,

@@ -40,7 +40,7 @@ export function read(shard, key) {
   return { state, why, found, listed: listed === true, asked, next, leaves, since, software, version };
 }
 
-/** The start page's list of all instances that run this software, or this version of it. */
+/** The start page's list of all instances with this software, or a version that begins like this. */
 export function alike(software, version) {
   const wanted = version === "" ? { software } : { software, version };
   return `/?${new URLSearchParams(wanted)}`;
@@ -120,8 +120,6 @@ function show(host, entry, made) {
   document.getElementById("badge").hidden = since === "";
   if (since !== "") {
     const picture = `/badges/known-since-${since}.svg`;
-    const image = document.getElementById("badge-picture");
-    [image.src, image.alt] = [picture, `Known since ${since}`];
     document.getElementById("badge-save").href = picture;
     document.getElementById("badge-code").textContent = badge(host, since, location.origin);
   }

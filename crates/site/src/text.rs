@@ -36,8 +36,9 @@ pub(crate) fn unicode(host: &str) -> Option<String> {
 
 /// A word at the beginning of a heading or an option.
 pub(crate) fn capitalised(word: &str) -> String {
-    let (first, rest) = word.split_at_checked(1).unwrap_or((word, ""));
-    format!("{}{rest}", first.to_uppercase())
+    let mut letters = word.chars();
+    let first = letters.next().map(char::to_uppercase);
+    first.into_iter().flatten().chain(letters).collect()
 }
 
 /// A number in groups of three digits with no-break spaces, `1 234 567`: readable in every

@@ -50,13 +50,14 @@ impl Daemon {
 
     fn release(&mut self, release: Release, now: Timestamp) {
         let Release { host, wait, why } = release;
-        match why {
-            Released::Unconfirmed(_) => {
-                self.services.meters.unconfirmed();
-                self.hour.failure_did_not_count();
-            }
-            Released::FailedOnce(_) | Released::HitOthers(_) => self.hour.failure_did_not_count(),
-            _ => {}
+        if matches!(why, Released::Unconfirmed(_)) {
+            self.services.meters.unconfirmed();
+        }
+        if matches!(
+            why,
+            Released::Unconfirmed(_) | Released::FailedOnce(_) | Released::HitOthers(_)
+        ) {
+            self.hour.failure_did_not_count();
         }
         let due = wait.due(now, self.services.random.jitter(), self.services.calendar);
         let (services, of) = (self.services.clone(), host.clone());

@@ -314,7 +314,7 @@ NO CHECK SUCCEEDS since 1970-01-01T00:00:00Z: 37 checks in a row failed, none co
 Is this machine's clock right? Does its resolver return the right addresses? Does a proxy alter TLS? Are the checker's \
 trust roots outdated?
 last dump  never
-gateway    IPv6 only; NO IPv4: hosts with IPv4 addresses only are deferred, and no failure counts; a NAT64 reaches them if the resolver does DNS64, 0 open, 37 dials";
+gateway    IPv6 only; NO IPv4: hosts with IPv4 addresses only are deferred, and no failure counts, 0 open, 37 dials";
         assert_eq!(silent().text(Path::new("/data")), expect);
     }
 

@@ -285,12 +285,7 @@ impl<'root> Course<'root> {
         } else {
             NICE
         };
-        let mut command = Command::new("timeout");
-        // It ends all that a step started, which then Ctrl-C at a terminal would not.
-        if io::stdin().is_terminal() {
-            command.arg("--foreground");
-        }
-        command.arg(format!("{}m", self.context.minutes_max()));
+        let mut command = limited(&format!("{}m", self.context.minutes_max()));
         command.args(["nice", "-n", nice]);
         // Not by its path: a step that compiles may replace the program there.
         command.arg(format!("/proc/{}/exe", std::process::id()));
@@ -386,6 +381,17 @@ impl End {
     }
 }
 
+/// The beginning of a command that is ended after some time, and with it all that it started. At a
+/// terminal only the command itself is: else Ctrl-C would not reach what it started.
+fn limited(time: &str) -> Command {
+    let mut command = Command::new("timeout");
+    if io::stdin().is_terminal() {
+        command.arg("--foreground");
+    }
+    command.args(["--kill-after", "30s", time]);
+    command
+}
+
 /// Copies a step's output to the terminal until it has ended. It reads the file and not a pipe,
 /// which a program that outlives the step would keep open.
 fn follow(running: &mut Running) -> anyhow::Result<ExitStatus> {
@@ -441,7 +447,9 @@ mod tests {
             .record("leftovers", || bail!("left behind: volume z"))
             .unwrap();
         course.record("good", || Ok(())).unwrap();
-        course.end(running(&folder, "exit 124")).unwrap();
+        let mut endless = running(&folder, "");
+        endless.child = limited("0.1s").args(["sleep", "60"]).spawn().unwrap();
+        course.end(endless).unwrap();
         let words: Vec<_> = course.ended.iter().map(|one| one.end.word()).collect();
         assert_eq!(
             words,

@@ -212,7 +212,12 @@ const NEXT_MONDAY: i64 = MONDAY + 7 * 86_400;
 
 fn weekly(sections: &[Section], seconds: i64, first_day: &str) -> feed_rs::model::Feed {
     let mut weeks = Weeks::default();
-    sections.iter().for_each(|section| weeks.add(section));
+    let mut last = None;
+    for mut section in sections.iter().cloned() {
+        section.header.since = last.or(section.header.since);
+        last = Some(section.header.time);
+        weeks.add(&section);
+    }
     let atom = weeks.render(&about(), at(seconds), first_day);
     parser::parse(atom.as_bytes()).unwrap()
 }
@@ -242,11 +247,22 @@ fn only_weeks_that_are_over_have_an_entry() {
     assert_eq!(text.matches(".example</a>").count(), NAMES_MAX);
     assert!(text.ends_with("<p>Not named: 20.</p>"), "{text}");
     assert!(after.links[0].href.ends_with("/changes/weekly.atom"));
-    // The feeds and their entries are not taken for each other.
+    // No reader confuses the feeds or their entries.
     let lists = parser::parse(rendered(&[deaths(NEXT_MONDAY, 1)]).as_bytes()).unwrap();
     assert_eq!(lists.entries[0].updated, after.entries[0].updated);
     assert_ne!(lists.entries[0].id, after.entries[0].id);
     assert_ne!(lists.id, after.id);
+}
+
+#[test]
+fn week_that_lost_a_section_has_no_entry() {
+    let mut weeks = Weeks::default();
+    // Each follows a section that is not there.
+    for seconds in [MONDAY - 9, MONDAY + 9, NEXT_MONDAY + 9] {
+        weeks.add(&deaths(seconds, 1));
+    }
+    let atom = weeks.render(&about(), at(NEXT_MONDAY * 2), "2026-01-01");
+    assert!(parser::parse(atom.as_bytes()).unwrap().entries.is_empty());
 }
 
 #[test]

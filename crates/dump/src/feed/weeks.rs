@@ -1,6 +1,6 @@
 //! The weekly feed: one entry per ISO week that is over, Monday to Sunday in UTC.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{About, Sum, atom, is_news};
 use crate::line::Section;
@@ -13,24 +13,34 @@ const WEEK_SECONDS: i64 = 7 * DAY_SECONDS;
 
 /// Weeks of the days that are kept, by their end.
 #[derive(Debug, Default)]
-pub(crate) struct Weeks(BTreeMap<Moment, Sum>);
+pub(crate) struct Weeks {
+    sums: BTreeMap<Moment, Sum>,
+    /// When the last section was made.
+    last: Option<Moment>,
+    /// Weeks of which a section is missing: its file was damaged, or it made room for others.
+    torn: BTreeSet<Moment>,
+}
 
 impl Weeks {
-    /// Adds a section, newer than all before it, if it changed the names in the list.
+    /// Adds a section, newer than all before it.
     pub(crate) fn add(&mut self, section: &Section) {
+        let end = end(section.header.time);
+        let last = self.last.replace(section.header.time);
+        if last.is_some() && section.header.since != last {
+            self.torn.insert(end);
+            self.torn.extend(last.map(self::end));
+        }
         if is_news(section) {
-            self.0
-                .entry(end(section.header.time))
-                .or_default()
-                .add(section);
+            self.sums.entry(end).or_default().add(section);
         }
     }
 
     /// Renders the feed of the weeks that are over at `time`. A week that began before the first
     /// day that is kept has lost sections, so it is left out.
     pub(crate) fn render(self, about: &About, time: Moment, first_day: &str) -> String {
-        let whole = self.0.into_iter().filter(|(end, _)| {
-            *end <= time && before(*end, WEEK_SECONDS).day().as_str() >= first_day
+        let whole = self.sums.into_iter().filter(|(end, _)| {
+            let is_kept = before(*end, WEEK_SECONDS).day().as_str() >= first_day;
+            *end <= time && is_kept && !self.torn.contains(end)
         });
         let entries: Vec<_> = whole
             .map(|(end, sum)| {

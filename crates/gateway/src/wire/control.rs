@@ -73,8 +73,8 @@ impl Ask for Request {
             Self::Open { .. } | Self::Txt { .. } => Duration::from_secs(60),
             // The gateway has the answer ready.
             Self::Close { .. } => Duration::from_secs(10),
-            // And an operator learns within a quarter of a minute that a part hangs.
-            Self::Status {} => Duration::from_secs(5),
+            // The same, and an operator learns within a quarter of a minute that a part hangs.
+            Self::Status {} => Duration::from_secs(8),
         }
     }
 

@@ -24,7 +24,7 @@
 mod suspects;
 mod witnessed;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::RandomState;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -100,7 +100,8 @@ pub struct Doubts<T> {
     suspects: Suspects,
     witnessed: Witnessed,
     quiet: Quiet,
-    last_canary: Timestamp,
+    /// When a canary was last wanted, by the family that it should show.
+    canaries: BTreeMap<Option<Family>, Timestamp>,
 }
 
 /// When a host last answered, for each family, and for names that were looked up afresh.
@@ -134,7 +135,7 @@ impl<T> Doubts<T> {
             suspects: Suspects::new(key),
             witnessed: Witnessed::default(),
             quiet: Quiet::since(now),
-            last_canary: now.minus(CANARY_AFTER),
+            canaries: BTreeMap::new(),
         }
     }
 
@@ -232,7 +233,7 @@ impl<T> Doubts<T> {
     pub fn clock_was_set(&mut self, now: Timestamp) {
         self.witnessed.clock_was_set(now);
         self.quiet = Quiet::since(now);
-        self.last_canary = now.minus(CANARY_AFTER);
+        self.canaries.clear();
     }
 
     /// Returns the failures that turned out to be ours, to be dropped.
@@ -246,11 +247,8 @@ impl<T> Doubts<T> {
     }
 
     /// What canaries should show now, one wish per canary, those without a witness for longest
-    /// first. Returns wishes at most once a minute.
+    /// first. Returns wishes for each family at most once a minute.
     pub fn wants_canaries(&mut self, now: Timestamp) -> Vec<Wish> {
-        if now.since(self.last_canary) < CANARY_AFTER {
-            return Vec::new();
-        }
         let mut wishes: Vec<Wish> = Vec::new();
         for waiting in &self.waiting {
             // A failure that has waited this long has met no suitable witness, whatever hosts
@@ -273,10 +271,15 @@ impl<T> Doubts<T> {
             let fresh = wishes.swap_remove(anybody).fresh;
             wishes.iter_mut().for_each(|wish| wish.fresh |= fresh);
         }
+        self.canaries
+            .retain(|_, wanted| now.since(*wanted) < CANARY_AFTER);
+        wishes.retain(|wish| match wish.family {
+            Some(_) => !self.canaries.contains_key(&wish.family),
+            None => self.canaries.is_empty(),
+        });
+        let wanted = wishes.iter().map(|wish| (wish.family, now));
+        self.canaries.extend(wanted);
         wishes.sort_by_key(|wish| self.quiet.of(*wish));
-        if !wishes.is_empty() {
-            self.last_canary = now;
-        }
         wishes
     }
 

@@ -1,10 +1,11 @@
 //! The answer to "is my instance listed, and why not?" for one host, and the key of its entry.
 //!
 //! A key is a salted hash of the name. An entry of a shard is
-//! `["dying","failing","tls",true,1700000000,1700104400]`: the state, the reason, the last check's
-//! result, whether the host is listed, and the times of the last and the next check in seconds
-//! since 1970, with `null` for unknown values. A listed host has four more: when it leaves the list
-//! if it fails, the month since which it is known, its software and version.
+//! `["dying","failing","tls",true,1700000000,1700104400,1700600000,"2023-11","lemmy","0.19"]`: the
+//! state, the reason, the last check's result, whether the host is listed, and the times of the
+//! last and the next check in seconds since 1970, with `null` for unknown values. The last four are
+//! a listed host's only: when it leaves the list if it fails, the month since which it is known,
+//! its software and version.
 
 use std::fmt;
 

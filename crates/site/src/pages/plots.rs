@@ -86,10 +86,11 @@ impl Figure {
 /// The plots over time, of listed instances first. They begin with the second day: a plot of one
 /// day is a dot.
 pub(crate) fn figures(facts: &Facts) -> Vec<Figure> {
-    if has_plots(facts) {
-        vec![total(facts), new_and_gone(facts), states(facts)]
-    } else {
-        Vec::new()
+    match facts.history.len() {
+        0 | 1 => Vec::new(),
+        // One whole day.
+        2 => vec![total(facts), states(facts)],
+        _ => vec![total(facts), new_and_gone(facts), states(facts)],
     }
 }
 

@@ -83,8 +83,7 @@ fn badge() -> Markup {
     html! {
         details id="badge" hidden {
             summary { "A badge for your site" }
-            p { img id="badge-picture" alt="" width="168" height="28" loading="lazy"; }
-            p { a id="badge-save" href="/" download { "Save the picture" } " to your own server, so that your visitors ask nobody else for it, and put this next to it:" }
+            p { a id="badge-save" href="/" download { "Save the picture" } " to your own server, so that your visitors ask nobody else for it, and write:" }
             pre.copy tabindex="0" { code id="badge-code" {} }
         }
     }
@@ -102,13 +101,13 @@ fn without_script(facts: &Facts, shape: Shape) -> Markup {
         digits = shape.digits,
     );
     html! {
-        details id="by-hand" {
-        summary { "By hand: two commands that do the same" }
-        p { "Write the name in lower case, without a dot at its end, and internationalised names in their " code { "xn--" } " form." }
-        pre tabindex="0" { code { (commands) } }
-        (fill_in(facts))
-        p { "The answer holds the status, the reason, what the last check found, whether the host is listed, and when it was last checked and will be checked next, in seconds since 1970 (" code { "date -d @1700000000" } "). That of a listed host also has when it leaves the list if it fails, the month since which it is known, its software and version. The glossary explains the words. No answer means that the census does not know the host. Error 404 means that the answers were published again since you loaded this page: load it again, since the commands change with it." }
-        p { "Anyone with a list of names can look each of them up in the same way. So hosts that opted out, that ask to be left out of statistics, or that the operator keeps out all have the same answer, without a reason or a time." }
+        details {
+            summary { "By hand: two commands that do the same" }
+            p id="by-hand" { "Write the name in lower case, without a dot at its end, and internationalised names in their " code { "xn--" } " form." }
+            pre tabindex="0" { code { (commands) } }
+            (fill_in(facts))
+            p { "The answer holds the status, the reason, what the last check found, whether the host is listed, and when it was last checked and will be checked next, in seconds since 1970 (" code { "date -d @1700000000" } "). That of a listed host also has when it leaves the list if it fails, the month since which it is known, its software and version. The glossary explains the words. No answer means that the census does not know the host. Error 404 means that the answers were published again since you loaded this page: load it again, since the commands change with it." }
+            p { "Anyone with a list of names can look each of them up in the same way. So hosts that opted out, that ask to be left out of statistics, or that the operator keeps out all have the same answer, without a reason or a time." }
         }
     }
 }

@@ -235,7 +235,7 @@ fn families_words(families: &[Family]) -> (&'static str, Tone) {
             Tone::Plain,
         ),
         (false, true) => (
-            "IPv6 only; NO IPv4: hosts with IPv4 addresses only are deferred, and no failure counts; a NAT64 reaches them if the resolver does DNS64",
+            "IPv6 only; NO IPv4: hosts with IPv4 addresses only are deferred, and no failure counts",
             Tone::Alarm,
         ),
         (false, false) => ("NO NETWORK", Tone::Alarm),

@@ -6,8 +6,13 @@ use crate::facts::Facts;
 /// Paths and contents.
 pub(crate) fn plot_files(facts: &Facts) -> Vec<(String, Vec<u8>)> {
     let days = &facts.history;
+    // A name that is not among today's may be a single host's that has opted out since.
+    let is_current = |name: &str| {
+        days.last()
+            .is_some_and(|last| last.software(name).is_some())
+    };
     let by_software = days.iter().flat_map(|day| {
-        let software = day.by_software.iter();
+        let software = day.by_software.iter().filter(|(name, _)| is_current(name));
         software.map(|(name, count)| vec![day.day.to_string(), name.clone(), count.to_string()])
     });
     let software = csv("day,software,listed", by_software);

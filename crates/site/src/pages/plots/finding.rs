@@ -9,7 +9,7 @@ use crate::history::{Day, WEEK, calm, mean, whole};
 use crate::pages::layout::strangers;
 use crate::text::{grouped, share};
 
-/// Days before today with which it is compared: the first that is there, with calm days since.
+/// Days before today, of which the first is compared that is recorded and had calm days since.
 const COMPARED: [(i64, &str); 4] = [
     (365, "a year ago"),
     (90, "90 days ago"),
@@ -36,6 +36,9 @@ pub(super) fn software(days: &[Day], name: &str) -> Markup {
 /// `None` before a whole and calm week.
 pub(super) fn new_and_gone(days: &[Day]) -> Option<String> {
     let week = calm(whole(days), WEEK.saturating_sub(1))?;
+    if week.len() < 7 {
+        return None;
+    }
     let a_day = |count: fn(&Day) -> u64| Some(rounded(mean(week, week.len(), count).last()?.value));
     let (new, gone) = (a_day(|day| day.appeared)?, a_day(|day| day.left)?);
     let are_new = match new.as_str() {
