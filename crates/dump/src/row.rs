@@ -184,13 +184,6 @@ impl Moment {
         text
     }
 
-    /// Its month in UTC: `2026-11`.
-    pub fn month(self) -> String {
-        let mut text = self.day();
-        text.truncate("2026-11".len());
-        text
-    }
-
     /// Seconds since 1970.
     pub fn seconds(self) -> i64 {
         self.0.as_second()

@@ -55,42 +55,30 @@ fn main() -> anyhow::Result<()> {
     hosts.dedup_by(|one, other| one.host == other.host);
     for host in &hosts {
         site.instance(host)?;
-        let is_failing = host.state == ListedState::Dying;
-        let leaves_at = Moment::from_milliseconds(MADE_MS + 6 * DAY_MS);
-        let answer = Answer {
-            place: Place::Known(if is_failing {
-                StateName::Dying
-            } else {
-                StateName::Alive
-            }),
-            why: if is_failing { Why::Failing } else { Why::Lives },
-            found: Some(if is_failing {
-                Found::Dead(DeadReason::TlsExpired)
-            } else {
-                Found::Alive
-            }),
+        let mut answer = Answer {
+            place: Place::Known(StateName::Alive),
+            why: Why::Lives,
+            found: Some(Found::Alive),
             last_checked: Some(host.last_alive),
             next_check: Some(Moment::from_milliseconds(MADE_MS + DAY_MS)),
-            leaves: is_failing.then_some(leaves_at),
+            leaves: None,
         };
+        if host.state == ListedState::Dying {
+            answer.place = Place::Known(StateName::Dying);
+            answer.why = Why::Failing;
+            answer.found = Some(Found::Dead(DeadReason::TlsExpired));
+            answer.leaves = Some(Moment::from_milliseconds(MADE_MS + 6 * DAY_MS));
+        }
         site.answer(&protocol::Host::parse(&host.host)?, &answer)?;
     }
     // Of a real census' known names a quarter responds.
     for number in 0..3 * rows {
-        let whys = [Why::Dead, Why::NeverAlive, Why::Withheld];
-        let why = one_of(&whys, mixed(number)).context("no reasons")?;
         let answer = Answer {
             place: Place::Known(StateName::Dead),
-            why,
+            why: one_of(&[Why::Dead, Why::NeverAlive], mixed(number)).context("no reasons")?,
             found: Some(Found::Dead(DeadReason::NoSuchName)),
             last_checked: Some(Moment::from_milliseconds(MADE_MS - DAY_MS)),
-            next_check: Some(Moment::from_milliseconds(MADE_MS + DAY_MS)),
-            leaves: None,
-        };
-        let answer = if why == Why::Withheld {
-            Answer::WITHHELD
-        } else {
-            answer
+            ..Answer::WITHHELD
         };
         site.answer(
             &protocol::Host::parse(&format!("gone{number}.example"))?,

@@ -60,7 +60,7 @@ impl<'t> Site<'t> {
         if let Some(software) = software {
             self.candidates.add(software);
         }
-        self.months.insert(instance.first_seen.month());
+        self.months.insert(badge::month(&instance.first_seen.day()));
         let key = Key::of_name(self.facts.salt, &instance.host);
         self.shards.listed(key, span)
     }

@@ -14,7 +14,7 @@ use protocol::Host;
 use sha2::{Digest, Sha256};
 
 use super::why::{Found, Place, Why};
-use super::words;
+use super::{badge, words};
 use crate::list;
 
 /// Hex digits of a key before those of its entry: the most digits that a shard's name can have.
@@ -236,7 +236,7 @@ impl Answer {
             line.filter(|_| self.why.is_listed())
                 .map_or_else(String::new, |line| {
                     let text = |text: &str| serde_json::Value::from(text).to_string();
-                    let month: String = line.first_seen.chars().take("2026-12".len()).collect();
+                    let month = badge::month(line.first_seen);
                     let (software, version) = (text(line.software), text(line.version));
                     let leaves = seconds(self.leaves);
                     format!(",{leaves},{},{software},{version}", text(&month))
@@ -266,10 +266,7 @@ mod tests {
     const WAITING: Answer = Answer {
         place: Place::Waiting,
         why: Why::Waiting,
-        found: None,
-        last_checked: None,
-        next_check: None,
-        leaves: None,
+        ..Answer::WITHHELD
     };
 
     /// Computed with `printf %s 0000000000000000000000000000feeda.example | sha256sum`, as the page
@@ -312,8 +309,7 @@ mod tests {
                         why: *why,
                         found,
                         last_checked: at,
-                        next_check: None,
-                        leaves: None,
+                        ..Answer::WITHHELD
                     };
                     assert_eq!(Answer::unpack(&answer.pack(key)), Some((key, answer)));
                 }

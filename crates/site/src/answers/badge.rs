@@ -1,7 +1,12 @@
 //! "Known since 2026-12" as a picture: one a month, which names no host. Owners copy it to their
 //! own site and link it to their host's answer, which says what is true then.
 
-/// Where the picture of a month lies.
+/// The month of a day such as `2026-12-31`.
+pub(crate) fn month(day: &str) -> String {
+    day.chars().take("2026-12".len()).collect()
+}
+
+/// The path of a month's picture.
 pub(crate) fn path(month: &str) -> String {
     format!("badges/known-since-{month}.svg")
 }

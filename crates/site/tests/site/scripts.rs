@@ -228,8 +228,7 @@ fn the_script_finds_every_answer_and_none_for_others() {
             why: *why,
             found: Some(Found::Refused(None)),
             last_checked: Some(Moment::from_milliseconds(1_700_000_000_000)),
-            next_check: None,
-            leaves: None,
+            ..Answer::WITHHELD
         };
         site.answer(&Host::parse(host).unwrap(), &answer).unwrap();
     }

@@ -12,10 +12,7 @@ use crate::write::tests::{instance, tree};
 const WAITING: Answer = Answer {
     place: Place::Waiting,
     why: Why::Waiting,
-    found: None,
-    last_checked: None,
-    next_check: None,
-    leaves: None,
+    ..Answer::WITHHELD
 };
 
 const MADE_MS: i64 = 1_700_000_000_000;
