@@ -13,7 +13,7 @@ use census::time::Timestamp;
 use protocol::egress::Family;
 use serde::{Deserialize, Serialize};
 
-use crate::blame::doubt::CANARY_AFTER;
+use crate::blame::doubt::{CANARY_AFTER, CONFIRM_WITHIN};
 
 /// Failures in a row without a success before a blackout is reported. A list of peers often
 /// contains a shorter run of unreachable names.
@@ -206,11 +206,12 @@ impl Row {
             Scope::Anywhere | Scope::Elsewhere => (FAILURES_MIN, SILENT_FOR),
             Scope::V4 | Scope::V6 => (FAILURES_MIN, FAMILY_SILENT_FOR),
         };
-        let silent = self
-            .since
-            .max(self.explained_until)
-            .is_some_and(|since| now.since(since) >= silent_for);
-        let begins = !self.told && silent && self.failures >= failures_min;
+        let silent = self.since.is_some_and(|at| now.since(at) >= silent_for);
+        // What failed in a blackout of all still waits to be confirmed or dropped, and none of it
+        // is checked before that.
+        let explained = self.explained_until;
+        let explained = explained.is_some_and(|until| now.since(until) < CONFIRM_WITHIN);
+        let begins = !self.told && silent && !explained && self.failures >= failures_min;
         self.told |= begins;
         begins
     }
@@ -392,8 +393,8 @@ mod tests {
         assert_eq!(blackout.look(at(20)).unwrap().scope, Scope::Anywhere);
         assert_eq!(blackout.lived(Family::V6, at(30)).len(), 1);
         blackout.lived(Family::V6, at(45));
-        assert_eq!(blackout.look(at(104)), None);
-        assert_eq!(blackout.look(at(105)).unwrap().scope, Scope::V4);
+        assert_eq!(blackout.look(at(149)), None);
+        assert_eq!(blackout.look(at(150)).unwrap().scope, Scope::V4);
         let over = blackout.lived(Family::V4, at(151));
         assert_eq!(over.len(), 1, "it is IPv4 alone again");
     }
