@@ -74,7 +74,7 @@ impl Ask for Request {
             // The gateway has the answer ready.
             Self::Close { .. } => Duration::from_secs(10),
             // The same, and an operator learns within a quarter of a minute that a part hangs.
-            Self::Status {} => Duration::from_secs(8),
+            Self::Status {} => Duration::from_secs(7),
         }
     }
 
