@@ -94,7 +94,7 @@ const EXAMPLES: [(&str, &str); 5] = [
 
 pub(crate) fn data(facts: &Facts) -> String {
     let content = html! {
-        p.lead { "Everything that this census publishes is a file, under the licence " (facts.licence) ". A new list comes about every six hours, and soon after an opt-out." }
+        p.lead { "Everything that this census publishes is a file, under the licence " (facts.licence) ". There is a new list about every six hours, and soon after an opt-out." }
         (sample())
         @if let Some(instances) = facts.published.instances {
             p { "The files of " (moment(facts.rows_read)) " list " (grouped(instances)) " instances." }
