@@ -30,8 +30,7 @@ const ANSWER_LIMITS: LineLimits = LineLimits {
     time_max: Duration::from_secs(25),
 };
 
-/// Limits of the status, which the launcher has ready. An operator learns within a quarter of a
-/// minute that a part hangs.
+/// Limits of the status, which the launcher has ready. An operator soon learns that a part hangs.
 const STATUS_LIMITS: LineLimits = LineLimits {
     time_max: Duration::from_secs(7),
     ..ANSWER_LIMITS

@@ -73,7 +73,7 @@ impl Ask for Request {
             Self::Open { .. } | Self::Txt { .. } => Duration::from_secs(60),
             // The gateway has the answer ready.
             Self::Close { .. } => Duration::from_secs(10),
-            // The same, and an operator learns within a quarter of a minute that a part hangs.
+            // The same, and an operator soon learns that a part hangs.
             Self::Status {} => Duration::from_secs(7),
         }
     }
