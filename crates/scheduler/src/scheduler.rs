@@ -85,8 +85,8 @@ pub struct Scheduler {
     faulters: Faulters,
     blackout: Blackout,
     outage: Outage,
-    /// Since when checks run, none has ended and the parts were not asked.
-    quiet_since: Timestamp,
+    /// When the parts answered last, or the first of the running checks began.
+    parts_answered: Timestamp,
     asks_parts: bool,
     publication: Publication,
     /// Hosts whose response is being written, while the first list is awaited.
@@ -174,7 +174,7 @@ impl Scheduler {
             faulters: Faulters::default(),
             blackout: Blackout::default(),
             outage: Outage::default(),
-            quiet_since: now,
+            parts_answered: now,
             asks_parts: false,
             publication: Publication::new(
                 now,
@@ -333,7 +333,7 @@ impl Scheduler {
         self.demand.clock_was_set(now);
         self.doubts.clock_was_set(now);
         self.slots.clock_was_set(now);
-        self.quiet_since = now;
+        self.parts_answered = now;
     }
 
     /// The host's owner opted out: its check ends at once.

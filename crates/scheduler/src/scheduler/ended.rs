@@ -69,7 +69,6 @@ impl Scheduler {
         outcome: CheckOutcome,
         now: Timestamp,
     ) {
-        self.quiet_since = now;
         if let CheckOutcome::Fault(fault) = &outcome
             && fault.is_engine
         {

@@ -10,16 +10,16 @@ use crate::blame::outage::{Begun, Seen};
 use crate::command::{Command, Notice, Released, Wait};
 use crate::event::WriteOutcome;
 
-/// If checks run and none has ended for this long, the parts are asked whether they work: a hanging
-/// part reports nothing. They have the answer ready.
-const QUIET_MAX: Duration = Duration::from_secs(5);
+/// While checks run, the parts are asked this often whether they work: a hanging part reports
+/// nothing, and checks that it does not concern may go on ending. They have the answer ready.
+const ASK_EVERY: Duration = Duration::from_secs(5);
 
 impl Scheduler {
     pub(super) fn look_at_parts(&mut self, now: Timestamp) {
-        let is_quiet = !self.outage.is_on()
+        let is_time = !self.outage.is_on()
             && !self.checks.is_empty()
-            && now.since(self.quiet_since) >= QUIET_MAX;
-        if !self.asks_parts && (self.outage.wants_look(now) || is_quiet) {
+            && now.since(self.parts_answered) >= ASK_EVERY;
+        if !self.asks_parts && (self.outage.wants_look(now) || is_time) {
             self.asks_parts = true;
             self.commands.push(Command::AskParts);
         }
@@ -27,7 +27,7 @@ impl Scheduler {
 
     pub(super) fn part_status(&mut self, status: Result<(), String>, now: Timestamp) {
         self.asks_parts = false;
-        self.quiet_since = now;
+        self.parts_answered = now;
         match status {
             Err(what) if self.outage.is_on() => self.outage.goes_on(what, now),
             Err(what) => self.stop(what, now),

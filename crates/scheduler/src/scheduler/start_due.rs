@@ -214,7 +214,7 @@ impl Scheduler {
         } = taken;
         let host = record.host.clone();
         if self.checks.is_empty() {
-            self.quiet_since = now;
+            self.parts_answered = now;
         }
         let check = CheckNumber(self.checks_begun);
         self.checks_begun = self.checks_begun.saturating_add(1);
