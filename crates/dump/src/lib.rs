@@ -16,6 +16,7 @@ mod paths;
 pub mod row;
 pub mod set;
 pub mod sign;
+pub mod slugs;
 pub mod text;
 
 pub use compress::Packing;

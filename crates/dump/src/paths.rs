@@ -14,6 +14,12 @@ pub const SCHEMA_FOLDER: &str = "data/schema";
 /// The folder of changes from one set to the next.
 pub const CHANGES_FOLDER: &str = "data/changes";
 
+/// The listed hosts by software.
+pub(crate) const BY_SOFTWARE_PLACE: &str = "data/by-software.json";
+
+/// The folder of the listed hosts of one software each.
+pub(crate) const SOFTWARE_FOLDER: &str = "data/software";
+
 /// The index of all files, in their folder.
 pub const INDEX_FILE: &str = "index.json";
 

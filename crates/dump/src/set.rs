@@ -3,6 +3,7 @@
 pub mod guard;
 pub mod rows;
 
+mod by_software;
 mod draft;
 pub(crate) mod formats;
 mod index;

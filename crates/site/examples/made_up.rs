@@ -12,7 +12,7 @@ use jiff::{Span, civil::date};
 use protocol::{DeadReason, Instance};
 use publish::{Cancel, Disk, Tree};
 use site::facts::{ByState, Facts, Intake, Push, Reading};
-use site::{Answer, Day, Found, Place, Salt, Site, Why};
+use site::{Age, Answer, Day, Found, Place, Salt, Site, Why};
 
 /// The invented publication time: 2026-11-18.
 const MADE_MS: i64 = 1_795_000_000_000;
@@ -61,7 +61,7 @@ fn main() -> anyhow::Result<()> {
             found: Some(Found::Alive),
             last_checked: Some(host.last_alive),
             next_check: Some(Moment::from_milliseconds(MADE_MS + DAY_MS)),
-            leaves: None,
+            ..Answer::WITHHELD
         };
         if host.state == ListedState::Dying {
             answer.place = Place::Known(StateName::Dying);
@@ -78,6 +78,7 @@ fn main() -> anyhow::Result<()> {
             why: one_of(&[Why::Dead, Why::NeverAlive], mixed(number)).context("no reasons")?,
             found: Some(Found::Dead(DeadReason::NoSuchName)),
             last_checked: Some(Moment::from_milliseconds(MADE_MS - DAY_MS)),
+            age: Some(Age::MonthsDown(u8::try_from(number % 40).unwrap_or(0))),
             ..Answer::WITHHELD
         };
         site.answer(

@@ -29,6 +29,7 @@ mod software;
 pub mod text;
 mod write;
 
+pub use answers::all::Age;
 pub use answers::answer::{Answer, Salt};
 pub use answers::why::{Found, Place, Why};
 pub use answers::{answer, why, words};

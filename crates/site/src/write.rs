@@ -86,7 +86,7 @@ impl<'t> Site<'t> {
         } = self;
         let mut listed = list.finish()?;
         let answers = shards.write(facts.made, facts.salt, &listed)?;
-        let ranking = software::rank(candidates, &mut listed, software::sha256)?;
+        let ranking = software::rank(candidates, &mut listed, dump::slugs::sha256)?;
         for software in &ranking.pages {
             let name = format!("{SOFTWARE_FOLDER}/{}.html", software.slug);
             let text = pages::software(&facts, listed.rows, software);

@@ -13,13 +13,13 @@ use std::path::Path;
 use ::publish::Tree;
 use admission::DomainList;
 use census::state::StateName;
-use census::time::{Calendar, Timestamp};
+use census::time::Timestamp;
 use census::why::{self, Denied, Reason, Subject};
 use dump::{DumpError, ListedRow, ListedState, RowError, Rows};
 use jiff::{Span, civil};
 use protocol::Host;
 use site::facts::{Intake, Push, Reading};
-use site::{Answer, Day, Facts, Found, Place, Salt, Site, SiteError, Why, Written};
+use site::{Age, Answer, Day, Facts, Found, Place, Salt, Site, SiteError, Why, Written};
 use store::{DayCounts, HostAnswer, KnownHost, Reader, StoreError};
 use thiserror::Error;
 
@@ -158,7 +158,7 @@ impl Making<'_> {
                         &answer(
                             known,
                             as_published(why, row.as_ref()),
-                            self.occasion.calendar,
+                            &self.occasion,
                         ),
                     )?;
                 }
@@ -214,7 +214,8 @@ fn found(known: &KnownHost) -> Option<Found> {
     Found::parse(&last.verdict, last.reason.as_deref())
 }
 
-fn answer(known: &KnownHost, why: Why, calendar: Calendar) -> Answer {
+fn answer(known: &KnownHost, why: Why, occasion: &Occasion<'_>) -> Answer {
+    let Occasion { now, calendar, .. } = *occasion;
     if why == Why::Withheld {
         return Answer::WITHHELD;
     }
@@ -236,6 +237,11 @@ fn answer(known: &KnownHost, why: Why, calendar: Calendar) -> Answer {
         last_checked: record.last_checked.map(moment),
         next_check: record.due.map(moment),
         leaves,
+        age: Some(Age::of(
+            record.last_alive.map(moment),
+            moment(record.first_seen),
+            moment(now),
+        )),
     }
 }
 
@@ -263,10 +269,7 @@ fn pass(site: &mut Site<'_>, row: &ListedRow, deny: &DomainList) -> Result<(), P
                 ListedState::Moving => StateName::Moving,
             }),
             why: Why::LeavesNext,
-            found: None,
-            last_checked: None,
-            next_check: None,
-            leaves: None,
+            ..Answer::WITHHELD
         };
         site.answer(&host, &answer)?;
     }
@@ -280,10 +283,7 @@ fn waiting(why: Why) -> Answer {
     Answer {
         place: Place::Waiting,
         why,
-        found: None,
-        last_checked: None,
-        next_check: None,
-        leaves: None,
+        ..Answer::WITHHELD
     }
 }
 

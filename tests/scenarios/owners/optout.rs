@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use census::state::{OptedOutBy, State};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -35,6 +35,8 @@ async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> a
 
     for host in ["mastodon.lab.test", FAILS] {
         assert_ne!(named_in(&world, host)?, "");
+        let class = if host == FAILS { "failing" } else { "up" };
+        assert_eq!(hashed_in(&world, host)?, [(class.to_owned(), 0)]);
         let said = world.command(&["opt-out", host])?;
         assert!(said.status.success(), "{said:?}");
     }
@@ -45,6 +47,7 @@ async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> a
     for host in ["mastodon.lab.test", FAILS] {
         assert_eq!(answer(&world, host)?, withheld);
         assert_eq!(named_in(&world, host)?, "");
+        assert_eq!(hashed_in(&world, host)?, [("withheld".to_owned(), 0)]);
     }
 
     // A check in progress when the owner asked may still end; its result must not count, and no
@@ -108,6 +111,10 @@ async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> a
         })
         .await?;
     world.command(&["dump", "--force"])?;
+    assert_eq!(
+        hashed_in(&world, "mastodon.lab.test")?,
+        [("up".to_owned(), 0)]
+    );
     assert_shown(&world, "mastodon.lab.test")
 }
 
@@ -122,6 +129,46 @@ fn named_in(world: &World, host: &str) -> anyhow::Result<String> {
         .arg(folder)
         .output()?;
     Ok(String::from_utf8(grep.stdout)?)
+}
+
+/// What the file of all answers says of a host: class and age. Fails if a file that is not of the
+/// answers has the host's salted hash.
+fn hashed_in(world: &World, host: &str) -> anyhow::Result<Vec<(String, u8)>> {
+    // The next list must not come in between.
+    let tree = std::fs::canonicalize(world.path("public/current"))?;
+    let index: Value = serde_json::from_slice(&std::fs::read(tree.join("why/index.json"))?)?;
+    let salt = index["salt"].as_str().context("a salt")?;
+    let hash = Sha256::digest(format!("{salt}{host}"));
+    let (bytes, digits) = (hash.get(..8).context("a hash")?, hex::encode(hash));
+    let key: String = digits.chars().skip(3).take(16).collect();
+    let mut folders = vec![tree.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let file = std::fs::read(&path)?;
+            let has = |text: &[u8]| file.windows(text.len()).any(|part| part == text);
+            let is_answer = path.starts_with(tree.join("why"));
+            ensure!(is_answer || !has(bytes) && !has(key.as_bytes()), "{path:?}");
+        }
+    }
+    let all = std::fs::read(tree.join(format!("why/{salt}/all.bin")))?;
+    let end = all
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .context("a line")?;
+    let (head, entries) = all.split_at(end.saturating_add(1));
+    let head: Value = serde_json::from_slice(head)?;
+    let said = entries.chunks(10).filter_map(|entry| {
+        let (found, rest) = entry.split_at_checked(8)?;
+        let [class, age] = rest else { return None };
+        let class = head["classes"][usize::from(*class)].as_str()?;
+        (found == bytes).then(|| (class.to_owned(), *age))
+    });
+    Ok(said.collect())
 }
 
 /// The host's answer on the published pages.

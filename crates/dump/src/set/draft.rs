@@ -16,6 +16,7 @@ use std::io::{self, BufWriter, Write};
 
 use publish::{File, GZIP_END, Tree, TreeError};
 
+use super::by_software::{FILES_MAX, Groups};
 use super::formats::Format;
 use super::formats::csv::Csv;
 use super::formats::ndjson::Ndjson;
@@ -24,17 +25,21 @@ use super::formats::table::Table;
 
 use super::index::{Entry, Index, SCHEMA_VERSION, media};
 use super::packing::{self, Failed, Job, Packed};
-use super::rows::Rows;
+use super::rows::{RowError, Rows};
 use super::schema::SCHEMAS;
 use super::software::{Counter, SOFTWARE_PLACE};
 use crate::changes::{ChangesFile, WrittenChanges};
 use crate::compress::{BUFFER_BYTES, Measure, Packing};
 use crate::error::DumpError;
 use crate::paths::{
-    ATOM_FILE, CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, ROWS_PLACE, SCHEMA_FOLDER,
-    WEEKLY_ATOM_FILE,
+    ATOM_FILE, BY_SOFTWARE_PLACE, CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, ROWS_PLACE,
+    SCHEMA_FOLDER, SOFTWARE_FOLDER, WEEKLY_ATOM_FILE,
 };
 use crate::row::{ListedRow, Moment};
+use crate::slugs::{Slugs, sha256};
+
+/// Files that are open at once while companions are written; each of them has a second one.
+const FILES_AT_ONCE: usize = 32;
 
 const TABLE_PLACE: &str = "data/instances.sqlite";
 
@@ -64,6 +69,8 @@ pub struct Draft<'t> {
     rows_read: Moment,
     licence: Option<String>,
     instances: u64,
+    /// Software, the most common first.
+    ranking: Vec<Option<String>>,
     plain: Vec<Plain>,
     /// Index entries of the files of changes.
     changes: Vec<Entry>,
@@ -88,6 +95,7 @@ pub fn write<E: From<DumpError>>(
         rows_read: made,
         licence: None,
         instances: 0,
+        ranking: Vec::new(),
         plain: Vec::new(),
         changes: Vec::new(),
     };
@@ -226,6 +234,7 @@ impl<'t> Draft<'t> {
             packing: Packing::Gzip,
         });
         let software = counter.finish();
+        self.ranking = software.ranking();
         let place = SOFTWARE_PLACE.to_owned();
         self.add_plain(place, media::JSON, Packing::Gzip, |file| {
             serde_json::to_writer(&mut *file, &software)?;
@@ -233,8 +242,42 @@ impl<'t> Draft<'t> {
         })
     }
 
-    /// Writes the compressed companions and the index.
+    /// Writes the hosts by software.
+    fn add_by_software(&mut self) -> Result<(), DumpError> {
+        let tree = self.tree;
+        let failed = |source| tree.failed(BY_SOFTWARE_PLACE, "writing", source);
+        let ranking = std::mem::take(&mut self.ranking);
+        let mut groups = Groups::new(tree.folder(), &ranking).map_err(failed)?;
+        for row in self.rows()? {
+            tree.cancel().check()?;
+            let row = row.map_err(|error| match error {
+                RowError::Unreadable(error) => error,
+                RowError::Damaged { .. } => {
+                    let source = io::ErrorKind::InvalidData.into();
+                    tree.failed(ROWS_PLACE, "reading back", source).into()
+                }
+            })?;
+            groups
+                .push(&row.instance.software, &row.host)
+                .map_err(failed)?;
+        }
+        let place = BY_SOFTWARE_PLACE.to_owned();
+        self.add_plain(place, media::JSON, Packing::Gzip, |file| groups.write(file))?;
+        let mut slugs = Slugs::new(sha256);
+        for (index, software) in ranking.iter().enumerate().take(FILES_MAX) {
+            let Some(software) = software else { continue };
+            let place = format!("{SOFTWARE_FOLDER}/{}.json", slugs.take(software));
+            self.add_plain(place, media::JSON, Packing::Gzip, |file| {
+                groups.write_hosts(index, file)?;
+                file.write_all(b"\n")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Writes the hosts by software, the compressed companions and the index.
     pub fn seal(mut self) -> Result<Sealed<'t>, DumpError> {
+        self.add_by_software()?;
         let mut files = std::mem::take(&mut self.changes);
         files.extend(self.pack()?);
         files.sort_by(|one, other| one.name.cmp(&other.name));
@@ -257,19 +300,23 @@ impl<'t> Draft<'t> {
 
     /// Measures all files and writes their companions. Returns their entries in the index.
     fn pack(&mut self) -> Result<Vec<Entry>, DumpError> {
-        let plains = std::mem::take(&mut self.plain);
-        let mut jobs = Vec::with_capacity(plains.len());
-        for plain in plains {
-            jobs.push(self.job(plain)?);
+        let mut packed = Vec::new();
+        let mut plains = std::mem::take(&mut self.plain).into_iter().peekable();
+        while plains.peek().is_some() {
+            let jobs = plains.by_ref().take(FILES_AT_ONCE);
+            let jobs = jobs
+                .map(|plain| self.job(plain))
+                .collect::<Result<_, _>>()?;
+            let some = packing::pack(jobs, self.tree.cancel()).map_err(|failed| match failed {
+                Failed::At {
+                    place,
+                    doing,
+                    source,
+                } => self.tree.failed(&place, doing, source),
+                Failed::Cancelled => TreeError::Cancelled,
+            })?;
+            packed.extend(some);
         }
-        let packed = packing::pack(jobs, self.tree.cancel()).map_err(|failed| match failed {
-            Failed::At {
-                place,
-                doing,
-                source,
-            } => self.tree.failed(&place, doing, source),
-            Failed::Cancelled => TreeError::Cancelled,
-        })?;
         let mut entries = Vec::new();
         for Packed {
             place,

@@ -4,7 +4,11 @@
 use crate::changes::CHANGE_SCHEMA;
 
 /// Each with its name below `data/schema/`.
-pub(crate) const SCHEMAS: [(&str, &str); 5] = [
+pub(crate) const SCHEMAS: [(&str, &str); 6] = [
+    (
+        "by-software.json",
+        include_str!("../../schema/by-software.json"),
+    ),
     ("change.json", CHANGE_SCHEMA),
     ("index.json", include_str!("../../schema/index.json")),
     ("instance.json", include_str!("../../schema/instance.json")),

@@ -184,6 +184,14 @@ pub fn standing_software(folder: &Path) -> Result<Option<SoftwareTotals>, DumpEr
     }))
 }
 
+impl SoftwareFile {
+    /// The software in the file, the most common first; `None` for unknown software.
+    pub(crate) fn ranking(&self) -> Vec<Option<String>> {
+        let counts = self.software.iter();
+        counts.map(|count| count.software.clone()).collect()
+    }
+}
+
 impl Counter {
     pub(crate) fn new() -> Self {
         Self {

@@ -13,6 +13,7 @@ use dump::Moment;
 use protocol::Host;
 use sha2::{Digest, Sha256};
 
+use super::all::Age;
 use super::why::{Found, Place, Why};
 use super::{badge, words};
 use crate::list;
@@ -40,6 +41,8 @@ pub struct Answer {
     pub next_check: Option<Moment>,
     /// When a listed host that fails leaves the list, unless a check succeeds before.
     pub leaves: Option<Moment>,
+    /// How long it has been down or known; shown in the file of all answers.
+    pub age: Option<Age>,
 }
 
 impl Answer {
@@ -52,6 +55,7 @@ impl Answer {
         last_checked: None,
         next_check: None,
         leaves: None,
+        age: None,
     };
 }
 
@@ -109,6 +113,11 @@ impl Key {
         Self(key)
     }
 
+    /// The bytes of the hash that are kept.
+    pub(crate) fn hash(self) -> impl Iterator<Item = u8> {
+        self.0.into_iter()
+    }
+
     /// All hex digits: the shard's, then the entry's.
     pub fn digits(self) -> String {
         let digits = SHARD_DIGITS_MAX.saturating_add(ENTRY_DIGITS);
@@ -127,14 +136,18 @@ impl Key {
     }
 }
 
-/// Bytes of a packed answer: key, three codes, three moments.
-pub(crate) const PACKED_BYTES: usize = KEY_BYTES + 3 + 3 * 8;
+/// Bytes of a packed answer: key, three codes, three moments, the age's unit and number.
+pub(crate) const PACKED_BYTES: usize = KEY_BYTES + 3 + 3 * 8 + 2;
 
 /// An answer packed until its shard is written. Packed answers sort by key.
 pub(crate) type Packed = [u8; PACKED_BYTES];
 
 /// The code of `None`.
 const NO_CODE: u8 = u8::MAX;
+
+/// The codes of an age's units.
+const MONTHS: u8 = 0;
+const WEEKS: u8 = 1;
 
 /// The moment that means "never": no working clock has it.
 const NO_MOMENT: i64 = i64::MIN;
@@ -186,7 +199,12 @@ impl Answer {
             .chain([place, why, found])
             .chain(moment(self.last_checked))
             .chain(moment(self.next_check))
-            .chain(moment(self.leaves));
+            .chain(moment(self.leaves))
+            .chain(match self.age {
+                Some(Age::MonthsDown(months)) => [MONTHS, months],
+                Some(Age::WeeksKnown(weeks)) => [WEEKS, weeks],
+                None => [NO_CODE, 0],
+            });
         for (to, from) in packed.iter_mut().zip(bytes) {
             *to = from;
         }
@@ -199,7 +217,8 @@ impl Answer {
         let (codes, rest) = rest.split_first_chunk::<3>()?;
         let (last, rest) = rest.split_first_chunk::<8>()?;
         let (next, rest) = rest.split_first_chunk::<8>()?;
-        let (leaves, _) = rest.split_first_chunk::<8>()?;
+        let (leaves, rest) = rest.split_first_chunk::<8>()?;
+        let ([unit, age], _) = rest.split_first_chunk::<2>()?;
         let [place, why, found] = codes.map(usize::from);
         let moment = |bytes: &[u8; 8]| match i64::from_le_bytes(*bytes) {
             NO_MOMENT => None,
@@ -212,6 +231,11 @@ impl Answer {
             last_checked: moment(last),
             next_check: moment(next),
             leaves: moment(leaves),
+            age: match *unit {
+                MONTHS => Some(Age::MonthsDown(*age)),
+                WEEKS => Some(Age::WeeksKnown(*age)),
+                _ => None,
+            },
         };
         Some((Key(*key), answer))
     }
@@ -304,14 +328,17 @@ mod tests {
         for place in Place::ALL {
             for why in Why::ALL {
                 for found in words::FOUND.iter().copied().map(Some).chain([None]) {
-                    let answer = Answer {
-                        place,
-                        why: *why,
-                        found,
-                        last_checked: at,
-                        ..Answer::WITHHELD
-                    };
-                    assert_eq!(Answer::unpack(&answer.pack(key)), Some((key, answer)));
+                    for age in [None, Some(Age::MonthsDown(3)), Some(Age::WeeksKnown(255))] {
+                        let answer = Answer {
+                            place,
+                            why: *why,
+                            found,
+                            last_checked: at,
+                            age,
+                            ..Answer::WITHHELD
+                        };
+                        assert_eq!(Answer::unpack(&answer.pack(key)), Some((key, answer)));
+                    }
                 }
             }
         }
@@ -354,6 +381,7 @@ mod tests {
             last_checked: Some(Moment::from_milliseconds(1_700_000_000_999)),
             next_check: None,
             leaves: Some(Moment::from_milliseconds(1_700_600_000_000)),
+            age: None,
         };
         let json = format!("{{{}}}", entry.entry(key, Some(LINE)));
         let parsed: serde_json::Value = serde_json::from_str(&json).unwrap();

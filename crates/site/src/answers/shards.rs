@@ -1,5 +1,5 @@
-//! Writes the answers as 16, 256 or 4096 files by hash prefix, `why/SALT/abc.json`, and their
-//! index, `why/index.json`.
+//! Writes the answers as 16, 256 or 4096 files by hash prefix, `why/SALT/abc.json`, as one file of
+//! all, and their index, `why/index.json`.
 //!
 //! Accepts answers in any order. Writes all shards, including empty ones, so that an unknown name
 //! differs from a failing server. Writes a shard entry by entry, so that its size takes no memory.
@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, Write};
 use dump::Moment;
 use publish::{File, GZIP_END, Gzip, Tree, TreeError, gzip};
 
+use super::all::All;
 use super::answer::{Answer, Key, Packed, SHARD_DIGITS_MAX, Salt, pack_line, unpack_line};
 use super::sorted::{Sorted, Sorter};
 use crate::error::SiteError;
@@ -114,6 +115,7 @@ impl<'t> Shards<'t> {
         let shape = Shape::of(self.pushed);
         let width = usize::from(shape.digits);
         let mut entries = Entries::new(self.answers.sorted().map_err(failed)?).map_err(failed)?;
+        let mut all = All::new(tree, FOLDER, salt, made)?;
         for number in 0..shape.shards {
             let place = format!("{FOLDER}/{salt}/{number:0width$x}.json");
             let mut shard = Shard::new(tree, place, made)?;
@@ -123,13 +125,15 @@ impl<'t> Shards<'t> {
                 let line = line.map_err(failed)?;
                 let row = line.as_deref().and_then(list::Row::parse);
                 shard.entry(&answer.entry(key, row))?;
+                all.push(key, &answer)?;
             }
             shard.finish()?;
         }
         let digits = shape.digits;
         let index = format!(
-            "{{\"made\":{},\"salt\":\"{salt}\",\"digits\":{digits}}}\n",
-            made.seconds()
+            "{{\"made\":{},\"salt\":\"{salt}\",\"digits\":{digits},\"all_bytes\":{}}}\n",
+            made.seconds(),
+            all.finish()?
         );
         tree.write(&format!("{FOLDER}/index.json"), index.as_bytes())?;
         Ok(Written {

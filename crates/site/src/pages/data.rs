@@ -12,7 +12,7 @@ use crate::text::{grouped, size};
 const FOLDER: &str = "/data/";
 
 /// The published files that are meant for programs, and their contents.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 13] = [
     (
         "/data/index.json",
         "All files with their sizes, SHA-256, times and schema versions.",
@@ -36,6 +36,14 @@ const FILES: [(&str, &str); 11] = [
     (
         "/data/software.json",
         "How many listed hosts run which software and version.",
+    ),
+    (
+        "/data/by-software.json",
+        "The names by software, for completion, share buttons and choosers: one array, unknown software is null.",
+    ),
+    (
+        "/data/software/mastodon.json",
+        "The names of one software, a file for each of the 200 most frequent.",
     ),
     (
         DAYS,

@@ -19,7 +19,8 @@ use crate::error::SiteError;
 use crate::facts::{ByState, Facts, Intake, Push, Reading};
 use crate::history::{DAYS_MAX, Day, fit};
 use crate::list::List;
-use crate::software::{Candidates, rank, sha256};
+use crate::software::{Candidates, rank};
+use dump::slugs::sha256;
 use crate::text::shown;
 use crate::write::tests::tree;
 use crate::write::{Site, Written};
@@ -423,10 +424,7 @@ fn a_cancelled_site_ends_at_any_look() {
             let answer = Answer {
                 place: Place::Waiting,
                 why: Why::Waiting,
-                found: None,
-                last_checked: None,
-                next_check: None,
-                leaves: None,
+                ..Answer::WITHHELD
             };
             site.answer(&protocol::Host::parse(host).unwrap(), &answer)?;
         }

@@ -54,8 +54,13 @@ fn write(tree: &Tree, salt: Salt, keys: &[Key]) -> u8 {
     assert_eq!(written.answers, keys.len() as u64);
     let index = fs::read_to_string(tree.path("why/index.json")).unwrap();
     let digits = written.shape.digits;
-    let expect = format!("{{\"made\":1700000000,\"salt\":\"{salt}\",\"digits\":{digits}}}\n");
+    let all = fs::metadata(tree.path(&format!("why/{salt}/all.bin"))).unwrap();
+    let all = all.len();
+    let expect = format!(
+        "{{\"made\":1700000000,\"salt\":\"{salt}\",\"digits\":{digits},\"all_bytes\":{all}}}\n"
+    );
     assert_eq!(index, expect);
+    assert!(all > 10 * keys.len() as u64, "{all}");
     digits
 }
 
