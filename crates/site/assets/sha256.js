@@ -13,8 +13,8 @@ const START = primes.slice(0, 8).map((prime) => fraction(Math.sqrt(prime)));
 
 const rotated = (x, by) => (x >>> by) | (x << (32 - by));
 
-/** The SHA-256 of a text's UTF-8, as 64 hex digits. */
-export function sha256(text) {
+/** The SHA-256 of a text's UTF-8, as eight words of 32 bits. */
+export function sha256Words(text) {
   const bytes = new TextEncoder().encode(text);
   const padded = new Uint8Array((((bytes.length + 8) >> 6) + 1) * 64);
   padded.set(bytes);
@@ -43,5 +43,12 @@ export function sha256(text) {
       state[i] = (state[i] + value) >>> 0;
     });
   }
-  return state.map((word) => word.toString(16).padStart(8, "0")).join("");
+  return state;
+}
+
+/** The same as 64 hex digits. */
+export function sha256(text) {
+  return sha256Words(text)
+    .map((word) => word.toString(16).padStart(8, "0"))
+    .join("");
 }

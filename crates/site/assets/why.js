@@ -80,7 +80,7 @@ export function advice({ reason, found, foundTellsMore }) {
 }
 
 // The texts are in the page, one element each: readers without scripts see them too.
-function words(id) {
+export function words(id) {
   const element = document.getElementById(id);
   return element === null ? "" : element.textContent.trim();
 }
@@ -127,12 +127,17 @@ function show(host, entry, made) {
   dispatchEvent(new CustomEvent("answered", { detail: host }));
 }
 
-/** A file's content; `undefined` if there is no such file. */
-async function get(path, cache) {
-  const response = await fetch(path, { cache, credentials: "omit", signal: AbortSignal.timeout(TIMEOUT_MS) });
+/** The answer to a request for a file; `undefined` if there is no such file. */
+export async function request(path, cache, timeoutMs = TIMEOUT_MS) {
+  const response = await fetch(path, { cache, credentials: "omit", signal: AbortSignal.timeout(timeoutMs) });
   if (response.status === 404) return undefined;
   if (!response.ok) throw new Error(`status ${response.status}`);
-  return response.json();
+  return response;
+}
+
+/** A file's content; `undefined` if there is no such file. */
+export async function get(path, cache) {
+  return (await request(path, cache))?.json();
 }
 
 /** A host's entry, if it has one, and when that was made. */
@@ -173,6 +178,8 @@ async function ask(typed) {
 
 function start() {
   const form = document.getElementById("ask");
+  // Other pages use the functions only.
+  if (form === null) return;
   const host = document.getElementById("host");
   form.addEventListener("submit", (event) => {
     event.preventDefault();

@@ -19,7 +19,7 @@ pub(crate) use owners::owners;
 pub(crate) use plots::plot_files;
 pub(crate) use software::{all_software, software};
 pub(crate) use start::start;
-pub(crate) use why::why;
+pub(crate) use why::{hosts, peers, why};
 
 #[cfg(test)]
 mod tests;

@@ -7,9 +7,11 @@ use crate::facts::Facts;
 use crate::software::Software;
 
 /// Pages in the sitemap, in addition to those of software.
-const PAGES: [&str; 5] = [
+const PAGES: [&str; 7] = [
     "/",
     "/why.html",
+    "/my-hosts.html",
+    "/my-peers.html",
     "/software.html",
     "/owners.html",
     "/data.html",

@@ -116,6 +116,8 @@ impl<'t> Site<'t> {
         }
         page("index.html", pages::start(&facts, &listed, &ranking))?;
         page("why.html", pages::why(&facts, answers.shape))?;
+        page("my-hosts.html", pages::hosts(&facts))?;
+        page("my-peers.html", pages::peers(&facts))?;
         page("owners.html", pages::owners(&facts))?;
         page("data.html", pages::data(&facts))?;
         page("404.html", pages::missing(&facts))?;

@@ -1,5 +1,5 @@
-//! Uses of the list that need only its files: completing a name, a share button for one software,
-//! and a chooser of servers that let people sign up.
+//! The examples on published files: completing a name, a share button for one software, and a
+//! chooser of servers that let people sign up.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,6 +13,13 @@ use tests::{Options, PATIENCE, Web, World};
 
 /// Generated instances, in addition to the named ones.
 const CROWD: u32 = 12;
+
+/// Paths below the tests.
+const SCRIPTS: [&str; 3] = [
+    "../examples/autocomplete.js",
+    "../examples/chooser.js",
+    "scenarios/published/consumers/consumers.mjs",
+];
 
 const PREFIX: &str = "m";
 const SOFTWARE: &str = "mastodon";
@@ -39,7 +46,7 @@ fn that<'n>(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_completion_a_share_button_and_a_chooser_need_the_files_alone() -> anyhow::Result<()> {
+async fn the_examples_need_nothing_but_the_published_files() -> anyhow::Result<()> {
     if !tests::are_there(&["nginx", "node"]) {
         return Ok(());
     }
@@ -67,10 +74,15 @@ async fn a_completion_a_share_button_and_a_chooser_need_the_files_alone() -> any
     let listed = world.nodes()?;
     let folder = tempfile::tempdir()?;
     let web = Web::start(folder.path(), &world.path("public")).await?;
-    let script =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/published/consumers/consumers.mjs");
+    let scripts = tempfile::tempdir()?;
+    for script in SCRIPTS {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
+        let name = from.file_name().context("a name")?;
+        std::fs::copy(&from, scripts.path().join(name))?;
+    }
+    std::fs::write(scripts.path().join("package.json"), r#"{"type":"module"}"#)?;
     let output = Command::new("node")
-        .arg(script)
+        .arg(scripts.path().join("consumers.mjs"))
         .args([web.address(), PREFIX, SOFTWARE])
         .output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);

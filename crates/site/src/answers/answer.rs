@@ -303,6 +303,23 @@ mod tests {
     }
     const KEY_OF_A_EXAMPLE: &str = "07a950f9e75c7cdac6a";
 
+    /// Readers' programs are tested with the same file.
+    #[test]
+    fn keys_are_those_of_the_published_vectors() {
+        let vectors = include_str!("../../../../examples/vectors.json");
+        let vectors: serde_json::Value = serde_json::from_str(vectors).unwrap();
+        for vector in vectors.as_array().unwrap() {
+            let text = |member: &str| vector[member].as_str().unwrap();
+            let salt = Salt(u128::from_str_radix(text("salt"), 16).unwrap());
+            let key = Key::of(salt, &Host::parse(text("name")).unwrap());
+            assert_eq!(key.entry(), text("key"));
+            assert!(key.digits().starts_with(text("hash16")), "{vector}");
+            for (digits, shard) in (1..).zip(vector["shard"].as_array().unwrap()) {
+                assert_eq!(shard.as_str(), key.digits().get(..digits));
+            }
+        }
+    }
+
     #[test] // S69
     fn names_sharing_a_prefix_part_under_the_next_salt() {
         let names = (0..).map(|number| Host::parse(&format!("h{number}.example")).unwrap());

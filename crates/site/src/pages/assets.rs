@@ -8,13 +8,16 @@ pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'
 pub(crate) const STYLE: &str = include_str!("../../assets/style.css");
 
 /// Paths below the public folder, and contents.
-pub(crate) const ASSETS: [(&str, &str); 12] = [
+pub(crate) const ASSETS: [(&str, &str); 15] = [
     ("style.css", STYLE),
     ("noscript.css", include_str!("../../assets/noscript.css")),
     ("icon.svg", include_str!("../../assets/icon.svg")),
     ("sha256.js", include_str!("../../assets/sha256.js")),
     ("name.js", include_str!("../../assets/name.js")),
     ("why.js", include_str!("../../assets/why.js")),
+    ("known.js", include_str!("../../assets/known/known.js")),
+    ("hosts.js", include_str!("../../assets/known/hosts.js")),
+    ("peers.js", include_str!("../../assets/known/peers.js")),
     ("rows.js", include_str!("../../assets/rows.js")),
     ("list.js", include_str!("../../assets/list.js")),
     ("plot.js", include_str!("../../assets/plot.js")),

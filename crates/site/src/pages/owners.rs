@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use super::layout::{Page, contact, fill_in};
+use super::why::several_names;
 use crate::facts::{Facts, Intake, Reading};
 use crate::robots::EXAMPLES;
 
@@ -27,7 +28,7 @@ pub(crate) fn owners(facts: &Facts) -> String {
         h2 { "Who checks" }
         p { "Every request carries this user agent:" }
         pre tabindex="0" { code { (facts.user_agent) } }
-        p { "The operator reads " (contact(facts)) ". To see what is known of your host, " a href="/why.html" { "look it up" } "." }
+        p { "The operator reads " (contact(facts)) ". To see what is known of your host, " a href="/why.html" { "look it up" } ". " (several_names()) }
         h2 { "What is requested" }
         ol {
             li { code { "/robots.txt" } ", always first. Every other request obeys it." }

@@ -1,8 +1,13 @@
 //! "Is my instance listed?": a form for the script, instructions without it, and the text of every
 //! possible answer.
 
+mod hosts;
+mod peers;
+
 use maud::{Markup, html};
 
+pub(crate) use self::hosts::hosts;
+pub(crate) use self::peers::peers;
 use super::layout::{Page, contact, fill_in};
 use super::push::{self, Notified};
 use crate::answers::answer::{ENTRY_DIGITS, SHARD_DIGITS_MAX};
@@ -11,13 +16,16 @@ use crate::answers::why::{Place, Why};
 use crate::answers::words;
 use crate::facts::{Facts, Intake, Push};
 
+/// Where the examples are.
+const EXAMPLES: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/tree/main/examples");
+
 /// The page, for answers in files of this shape.
 pub(crate) fn why(facts: &Facts, shape: Shape) -> String {
     let content = html! {
         p.lead { "Type a domain to see whether this census lists it, what the last check found, and what to do if it is missing." }
         (form())
         (answer(facts))
-        p { "The name does not leave your browser" @if facts.push == Push::Open { " unless you turn notifications on" } ". The answers are in " (shape.shards) " files by a salted hash of the name, and only the file with yours is requested." }
+        p { "The name does not leave your browser" @if facts.push == Push::Open { " unless you turn notifications on" } ". The answers are in " (shape.shards) " files by a salted hash of the name, and only the file with yours is requested. " (several_names()) }
         (glossary())
         (without_script(facts, shape))
     };
@@ -28,6 +36,19 @@ pub(crate) fn why(facts: &Facts, shape: Shape) -> String {
         scripts: &push::scripts(facts, &["/why.js", "/copy.js"]),
     }
     .around(facts, &content)
+}
+
+/// Links to the pages for several names.
+pub(super) fn several_names() -> Markup {
+    html! { a href="/my-hosts.html" { "My hosts" } " keeps a list of names in your browser, and " a href="/my-peers.html" { "Check my peers" } " looks up all names that your server knows." }
+}
+
+/// What these pages promise, and what to do without scripts.
+fn promise() -> Markup {
+    html! {
+        p { "The list stays in this browser. A check loads one file with the answers about all names, so this site learns no name." }
+        noscript { p { "Your browser runs no scripts here. " a href="/why.html#by-hand" { "Two commands" } " look up one name, and " a href=(EXAMPLES) { "a Python program" } " looks up many." } }
+    }
 }
 
 fn form() -> Markup {
@@ -126,6 +147,18 @@ fn glossary() -> Markup {
         advice: words::UNKNOWN.advice,
         ..Row::bare("unknown", words::UNKNOWN.says)
     };
+    let places = Place::ALL.map(|place| Row::bare(place.as_str(), words::of_place(place)));
+    html! {
+        details id="words" {
+            summary { "Glossary: every answer that this page can give" }
+            (table("why", "Why a host is listed or not", &whys.chain([unknown]).collect::<Vec<_>>()))
+            (findings())
+            (table("state", "Status", &places))
+        }
+    }
+}
+
+fn findings() -> Markup {
     let found = words::FOUND.iter().map(|found| {
         let words = words::of_found(*found);
         Row {
@@ -133,13 +166,15 @@ fn glossary() -> Markup {
             ..Row::bare(words::found_word(*found), words.says)
         }
     });
-    let places = Place::ALL.map(|place| Row::bare(place.as_str(), words::of_place(place)));
+    table("found", "What a check found", &found.collect::<Vec<_>>())
+}
+
+/// The same on the pages for several names.
+fn glossary_of_findings() -> Markup {
     html! {
-        details id="words" {
-            summary { "Glossary: every answer that this page can give" }
-            (table("why", "Why a host is listed or not", &whys.chain([unknown]).collect::<Vec<_>>()))
-            (table("found", "What a check found", &found.collect::<Vec<_>>()))
-            (table("state", "Status", &places))
+        details {
+            summary { "Glossary: what a check can find" }
+            (findings())
         }
     }
 }

@@ -5,5 +5,6 @@
     reason = "helpers of tests fail where they stand, and say what was skipped"
 )]
 
+mod known;
 mod push;
 mod scripts;

@@ -12,7 +12,8 @@ use sha2::{Digest, Sha256};
 use site::facts::{ByState, Facts, Intake, Push, Reading};
 use site::{Answer, Found, Place, Salt, Site, Why};
 
-const SCRIPTS: [&str; 9] = [
+/// Paths below the assets.
+const SCRIPTS: [&str; 15] = [
     "sha256.js",
     "name.js",
     "why.js",
@@ -22,6 +23,12 @@ const SCRIPTS: [&str; 9] = [
     "push.js",
     "notify.js",
     "stale.js",
+    "known/known.js",
+    "known/hosts.js",
+    "known/peers.js",
+    "../../../examples/autocomplete.js",
+    "../../../examples/share.js",
+    "../../../examples/chooser.js",
 ];
 
 /// Runs `program` as a module next to the scripts, with `input` as JSON. Returns its output as
@@ -30,7 +37,8 @@ pub(crate) fn node(program: &str, input: &Value) -> Option<Value> {
     let folder = tempfile::tempdir().unwrap();
     let assets = Path::new(env!("CARGO_MANIFEST_DIR")).join("assets");
     for script in SCRIPTS {
-        std::fs::copy(assets.join(script), folder.path().join(script)).unwrap();
+        let name = Path::new(script).file_name().unwrap();
+        std::fs::copy(assets.join(script), folder.path().join(name)).unwrap();
     }
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("package.json", r#"{"type":"module"}"#);

@@ -9,7 +9,7 @@ import { open } from "./chromium.mjs";
 import { drip } from "./drip.mjs";
 
 const [chromium, address, profile, pictures, axe, what, ...asked] = process.argv.slice(2);
-const PAGES = ["/", "/why.html", "/owners.html", "/data.html", "/software.html", "/software/mastodon.html", "/no-such-page"];
+const PAGES = ["/", "/why.html", "/my-hosts.html", "/my-peers.html", "/owners.html", "/data.html", "/software.html", "/software/mastodon.html", "/no-such-page"];
 
 const site = await drip(address);
 const page = await open(chromium, profile, site.address);
