@@ -45,6 +45,7 @@ pub(super) fn counts(
         by_software,
         appeared: moves.came,
         died: moves.went,
+        versions: Vec::new(),
     }))
 }
 

@@ -15,6 +15,7 @@
 use std::io::{self, BufWriter, Write};
 
 use publish::{File, GZIP_END, Tree, TreeError};
+use store::SoftwareVersions;
 
 use super::formats::Format;
 use super::formats::csv::Csv;
@@ -64,6 +65,7 @@ pub struct Draft<'t> {
     rows_read: Moment,
     licence: Option<String>,
     instances: u64,
+    versions: Vec<SoftwareVersions>,
     plain: Vec<Plain>,
     /// Index entries of the files of changes.
     changes: Vec<Entry>,
@@ -88,6 +90,7 @@ pub fn write<E: From<DumpError>>(
         rows_read: made,
         licence: None,
         instances: 0,
+        versions: Vec::new(),
         plain: Vec::new(),
         changes: Vec::new(),
     };
@@ -106,6 +109,11 @@ pub fn write<E: From<DumpError>>(
 impl<'t> Draft<'t> {
     pub fn instances(&self) -> u64 {
         self.instances
+    }
+
+    /// Its instances by version, for the most frequent software. Returns them once.
+    pub fn take_versions(&mut self) -> Vec<SoftwareVersions> {
+        std::mem::take(&mut self.versions)
     }
 
     /// Sets the time in the index at which the rows were read. For rows of an earlier set from
@@ -225,7 +233,8 @@ impl<'t> Draft<'t> {
             media: media::SQLITE,
             packing: Packing::Gzip,
         });
-        let software = counter.finish();
+        let (software, versions) = counter.finish();
+        self.versions = versions;
         let place = SOFTWARE_PLACE.to_owned();
         self.add_plain(place, media::JSON, Packing::Gzip, |file| {
             serde_json::to_writer(&mut *file, &software)?;
