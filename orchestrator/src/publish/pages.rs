@@ -114,6 +114,7 @@ fn facts(
         trouble: about.trouble.clone(),
         known: by_state(counts.by_state),
         history: days.into_iter().filter_map(shown_day).collect(),
+        versions: site::fixes::VersionHistory::default(),
         published: dump::published_set(folder),
     })
 }
