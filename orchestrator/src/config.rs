@@ -34,6 +34,7 @@ use crate::check::slot_queue::SlotQueue;
 use crate::discover::lists::file::SourcesError;
 use crate::discover::lists::{self, Source};
 use crate::ground::clock::{Clock, Random};
+use crate::publish::fixes::{self, FixesError};
 use crate::publish::pages::About;
 use crate::publish::{Imprint, Publisher};
 use scheduler::slots::concurrency::Bounds;
@@ -100,6 +101,8 @@ pub enum ConfigError {
     File { path: PathBuf, problem: String },
     #[error("setting `sources`: {0}")]
     Sources(#[from] SourcesError),
+    #[error(transparent)]
+    Fixes(#[from] FixesError),
     #[error(
         "setting `push_address` is missing: all endpoints begin with the address at which browsers reach the push service. Set FEDICENSUS_PUSH_ADDRESS, such as `https://push.example`"
     )]
@@ -362,14 +365,16 @@ impl Config {
         self.data_dir.join("census.db")
     }
 
-    /// The directories and the imprint for publishing.
-    pub fn publisher(&self) -> Publisher {
-        Publisher {
+    /// The directories, the imprint and the fixes for publishing. Reads the file of fixes, if there
+    /// is one.
+    pub fn publisher(&self) -> Result<Publisher, ConfigError> {
+        Ok(Publisher {
             disk: files::Disk::SYSTEM,
             public_dir: self.public_dir.clone(),
             data_dir: self.data_dir.clone(),
             imprint: self.imprint.clone(),
-        }
+            fixes: fixes::read(&self.data_dir)?,
+        })
     }
 
     /// The facts about the census for the pages.

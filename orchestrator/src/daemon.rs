@@ -35,7 +35,7 @@ use crate::check::slot_queue::Signal;
 use crate::config::Config;
 use crate::ground::fault::Fault;
 use crate::publish::round::Done;
-use crate::publish::signature;
+use crate::publish::{Publisher, signature};
 
 use carry_out::hour::Hour;
 use clock_watch::ClockWatch;
@@ -70,6 +70,7 @@ impl Daemon {
     /// admitted, and stale files are removed.
     pub async fn new(
         config: Config,
+        publisher: Publisher,
         services: Services,
         store: Store,
         live: Arc<Live>,
@@ -133,6 +134,7 @@ impl Daemon {
             services,
             store,
             config,
+            publisher,
         };
         // The list at the start covers hosts that withdrew just before the end. They don't wait
         // for the clock.

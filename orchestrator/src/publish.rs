@@ -7,6 +7,7 @@
 
 mod changes;
 mod day;
+pub mod fixes;
 pub mod pages;
 pub(crate) mod progress;
 pub mod round;
@@ -21,7 +22,8 @@ use dump::feed::About;
 use dump::sign::keys::KeyError;
 use dump::{DumpError, Force, HeldBack, ListedRow, ListedState, Moment, RowError};
 use files::Disk;
-use store::{Listed, Reader, StateName, StoreError};
+use site::fixes::Fix;
+use store::{Listed, Reader, SoftwareVersions, StateName, StoreError};
 use thiserror::Error;
 
 use crate::ground::meters::labels::Dumped;
@@ -85,6 +87,8 @@ pub struct Publisher {
     pub data_dir: PathBuf,
     /// What the files say about the census.
     pub imprint: Imprint,
+    /// Security fixes whose spread is published.
+    pub fixes: Vec<Fix>,
 }
 
 /// What the published files say about the census itself.
@@ -122,6 +126,8 @@ pub(crate) enum Set {
         is_full: bool,
         /// Why it is not signed; `None` if it is.
         unsigned: Option<KeyError>,
+        /// Its hosts by version, for the most frequent software.
+        versions: Vec<SoftwareVersions>,
     },
     HeldBack {
         why: HeldBack,
@@ -149,7 +155,7 @@ impl Publisher {
         let has_unchecked = reader.due_by_class(occasion.now, 1)?.new > 0;
         // An operator who forces a list has accepted its size.
         let is_full = !has_unchecked || occasion.force == Force::Yes;
-        let draft = dump::write(tree, moment(occasion.now), |row| {
+        let mut draft = dump::write(tree, moment(occasion.now), |row| {
             let take = |listed: Listed<'_>| -> Result<(), PublishError> {
                 occasion.cancel.check()?;
                 match public(listed) {
@@ -175,11 +181,13 @@ impl Publisher {
             let is_changed = dump.retract()?;
             return Ok(Set::HeldBack { why, is_changed });
         }
-        let unsigned = dump.finish(draft)?;
+        let versions = draft.take_versions();
+        let unsigned = dump.finish(draft, &versions)?;
         Ok(Set::New {
             names,
             is_full,
             unsigned,
+            versions,
         })
     }
 }
@@ -201,13 +209,23 @@ struct Dump<'a> {
 
 impl Dump<'_> {
     /// The steps after the rows are written, the same for a new set and for one from which names
-    /// are removed. Returns why the set is not signed, if so.
-    fn finish(&self, mut draft: dump::Draft<'_>) -> Result<Option<KeyError>, PublishError> {
+    /// are removed. `today` has the versions of a new set, and none otherwise. Returns why the set
+    /// is not signed, if so.
+    fn finish(
+        &self,
+        mut draft: dump::Draft<'_>,
+        today: &[SoftwareVersions],
+    ) -> Result<Option<KeyError>, PublishError> {
         let Publisher {
-            data_dir, imprint, ..
+            data_dir,
+            imprint,
+            fixes,
+            ..
         } = self.publisher;
         draft.licensed_as(&imprint.licence);
         changes::write(&mut draft, self.tree, &self.about(), &self.witness())?;
+        let (reader, now) = (self.reader, self.occasion.now);
+        fixes::Counts { reader, now, today }.write(&mut draft, fixes)?;
         let sealed = draft.seal()?;
         signature::attach(&sealed, data_dir, moment(self.occasion.now))
     }
@@ -265,7 +283,7 @@ impl Dump<'_> {
             Ok::<(), PublishError>(())
         })?;
         draft.rows_were_read(rows_read);
-        self.finish(draft)?;
+        self.finish(draft, &[])?;
         Ok(true)
     }
 

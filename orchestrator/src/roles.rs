@@ -52,7 +52,7 @@ fn waiting_names(
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     config.require_contact()?;
     warn_lab_mode(config);
-    let sources = config.sources()?;
+    let (sources, publisher) = (config.sources()?, config.publisher()?);
     let _serving = serve_alone("run", &config.database())?;
     let shutdown = until_signal()?;
     open_files::raise();
@@ -91,6 +91,7 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let reloads = reload_on_hangup(services.gate.clone(), shutdown.clone())?;
     let daemon = Daemon::new(
         config.clone(),
+        publisher,
         services,
         store,
         live,

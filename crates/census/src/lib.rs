@@ -25,4 +25,5 @@ pub mod source;
 pub mod state;
 pub mod time;
 pub mod transition;
+pub mod version;
 pub mod why;

@@ -24,7 +24,7 @@ pub use error::DumpError;
 pub use paths::{CHANGES_FOLDER, DATA_FOLDER, INDEX_FILE, NODES_FILE, SCHEMA_FOLDER, is_of_set};
 pub use row::{ListedRow, ListedState, Moment};
 pub use set::{
-    Draft, Force, HeldBack, PublishedFile, PublishedSet, RowError, Rows, SCHEMA_VERSION,
+    CSV_MEDIA, Draft, Force, HeldBack, PublishedFile, PublishedSet, RowError, Rows, SCHEMA_VERSION,
     SOFTWARE_MAX, Sealed, SoftwareTotals, VERSIONS_MAX, guard, published_set, push_csv_line, rows,
     standing_rows, standing_rows_read, standing_software, write,
 };

@@ -15,6 +15,7 @@ pub use draft::{Draft, Sealed, write};
 pub use formats::csv::push_csv_line;
 pub use guard::{Force, HeldBack, guard};
 pub use index::SCHEMA_VERSION;
+pub use index::media::CSV as CSV_MEDIA;
 pub use rows::{
     PublishedFile, PublishedSet, RowError, Rows, published_set, standing_rows, standing_rows_read,
 };

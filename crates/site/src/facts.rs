@@ -6,6 +6,7 @@ use census::state::StateName;
 use dump::Moment;
 
 use crate::answers::answer::Salt;
+use crate::fixes::VersionHistory;
 use crate::history::Day;
 
 /// Hosts by state; a state that is missing has none.
@@ -47,6 +48,8 @@ pub struct Facts {
     pub salt: Salt,
     /// Daily counts, ascending by day.
     pub history: Vec<Day>,
+    /// Daily counts of versions.
+    pub versions: VersionHistory,
     /// The published files of the list from which the pages are made.
     pub published: dump::PublishedSet,
 }

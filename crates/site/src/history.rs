@@ -44,6 +44,23 @@ pub struct Day {
     pub left: u64,
 }
 
+/// What has a day.
+pub(crate) trait Dated {
+    fn date(&self) -> Date;
+}
+
+impl Dated for Day {
+    fn date(&self) -> Date {
+        self.day
+    }
+}
+
+impl<T> Dated for (Date, T) {
+    fn date(&self) -> Date {
+        self.0
+    }
+}
+
 impl Day {
     pub fn listed(&self) -> u64 {
         self.by_software
@@ -100,7 +117,7 @@ pub(crate) struct Point {
 }
 
 /// Splits days into at most `points_max` spans of equal length. The last day ends the last span.
-fn spans(days: &[Day], points_max: usize) -> impl Iterator<Item = &[Day]> {
+fn spans<D>(days: &[D], points_max: usize) -> impl Iterator<Item = &[D]> {
     let span = days.len().div_ceil(points_max.max(1)).max(1);
     // From the end, so that the newest span is complete.
     let mut spans: Vec<_> = days.rchunks(span).collect();
@@ -109,13 +126,13 @@ fn spans(days: &[Day], points_max: usize) -> impl Iterator<Item = &[Day]> {
 }
 
 /// A line of a total: the count of each span's last day that has one.
-pub(crate) fn stock(days: &[Day], count: impl Fn(&Day) -> Option<u64>) -> Vec<Point> {
+pub(crate) fn stock<D: Dated>(days: &[D], count: impl Fn(&D) -> Option<u64>) -> Vec<Point> {
     spans(days, POINTS_MAX)
         .filter_map(|span| {
             let (day, value) = span
                 .iter()
                 .rev()
-                .find_map(|day| count(day).map(|count| (day.day, count)))?;
+                .find_map(|day| count(day).map(|count| (day.date(), count)))?;
             Some(Point {
                 day,
                 value: float(value),
@@ -153,8 +170,8 @@ pub(crate) fn daily(days: &[Day], count: impl Fn(&Day) -> u64) -> Vec<Point> {
 }
 
 /// Days for a table: at most `rows_max`, including the last day.
-pub(crate) fn table(days: &[Day], rows_max: usize) -> Vec<&Day> {
-    spans(days, rows_max).filter_map(<[Day]>::last).collect()
+pub(crate) fn table<D>(days: &[D], rows_max: usize) -> Vec<&D> {
+    spans(days, rows_max).filter_map(<[D]>::last).collect()
 }
 
 /// A count as a plot's number. Counts stay far below 2^32; larger ones would be cut.

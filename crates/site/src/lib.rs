@@ -20,6 +20,7 @@
 mod answers;
 mod error;
 pub mod facts;
+pub mod fixes;
 pub mod history;
 mod keep;
 mod list;

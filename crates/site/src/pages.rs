@@ -17,7 +17,7 @@ pub(crate) use data::data;
 pub(crate) use errors::{missing, too_often};
 pub(crate) use owners::owners;
 pub(crate) use plots::plot_files;
-pub(crate) use software::{all_software, software};
+pub(crate) use software::{all_software, fixes, software};
 pub(crate) use start::start;
 pub(crate) use why::{hosts, peers, why};
 

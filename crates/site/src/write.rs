@@ -110,6 +110,9 @@ impl<'t> Site<'t> {
         for (name, bytes) in pages::plot_files(&facts) {
             tree.write_page(&name, &bytes)?;
         }
+        for (name, text) in pages::fixes(&facts) {
+            page(&name, text)?;
+        }
         page("robots.txt", robots::robots_txt(&facts))?;
         if let Some(sitemap) = robots::sitemap(&facts, &ranking.pages) {
             page("sitemap.xml", sitemap)?;

@@ -32,6 +32,7 @@ pub use queries::review::{About, LogCursor, LogPage, LoggedDecision, Member, Mem
 pub use queue::handle::Writer;
 pub use soundness::{Depth, Finding, Remedy, Soundness};
 pub use tables::admitted::{Admission, Remembered};
+pub use tables::day_versions::{ByDay, MINORS_A_DAY_MAX, SoftwareVersions, VERSIONS_A_DAY_MAX};
 pub use tables::days::{DAYS_MAX, DayCounts, SOFTWARE_A_DAY_MAX, day_of};
 pub use tables::dumps::DumpRecord;
 pub use tables::groups::{Decided, HeldCounts, StoredGroup};

@@ -12,7 +12,9 @@ use crate::known;
 use crate::queries::{counts, due, each, host, host_answers, listed, review};
 use crate::soundness;
 use crate::tables::hosts::{add, commit, opt_out, recovery, take};
-use crate::tables::{admitted, days, dumps, groups, history, host_decisions, row, sources, walks};
+use crate::tables::{
+    admitted, day_versions, days, dumps, groups, history, host_decisions, row, sources, walks,
+};
 
 /// `path => [plan]`, or `path => [plan] because "reason"` for a statement that reads a whole table
 /// or sorts.
@@ -60,12 +62,28 @@ statements! {
     days::PRUNE => [
         "SEARCH days USING INTEGER PRIMARY KEY (rowid=?)",
         "SCAN days",
+        "SEARCH day_minors USING PRIMARY KEY (day=?)",
+        "SEARCH day_versions USING PRIMARY KEY (day=?)",
         "SEARCH day_software USING PRIMARY KEY (day=?)",
         "SEARCH day_states USING PRIMARY KEY (day=?)",
     ] because "a dump's, over DAYS_MAX rows",
     days::DAYS => ["SEARCH days USING INTEGER PRIMARY KEY (rowid<?)"],
     days::STATES => ["SEARCH day_states USING PRIMARY KEY (day=?)"],
     days::SOFTWARE => ["SEARCH day_software USING PRIMARY KEY (day=?)"],
+    day_versions::CLEAR => ["SEARCH day_versions USING PRIMARY KEY (day=?)"],
+    day_versions::CLEAR_MINORS => ["SEARCH day_minors USING PRIMARY KEY (day=?)"],
+    day_versions::PUT => [],
+    day_versions::PUT_MINOR => [],
+    day_versions::PRUNE => ["SEARCH day_versions USING PRIMARY KEY (day=?)", "SCAN days"]
+        because "a dump's, over DAYS_MAX rows",
+    day_versions::VERSIONS => [
+        "SEARCH days USING INTEGER PRIMARY KEY (rowid<?)",
+        "SEARCH day_versions USING PRIMARY KEY (day=? AND software=?)",
+    ],
+    day_versions::MINORS => [
+        "SEARCH days USING INTEGER PRIMARY KEY (rowid<?)",
+        "SEARCH day_minors USING PRIMARY KEY (day=? AND software=?)",
+    ],
     dumps::RECORD => [],
     dumps::PRUNE => ["SEARCH dumps USING INTEGER PRIMARY KEY (rowid<?)"],
     dumps::LAST => ["SCAN dumps"] because "from the end, and the first row is the answer",

@@ -1,6 +1,7 @@
 //! SQL statements and row types: one file per table, or per group of tables that change together.
 
 pub(crate) mod admitted;
+pub(crate) mod day_versions;
 pub(crate) mod days;
 pub(crate) mod dumps;
 pub(crate) mod groups;

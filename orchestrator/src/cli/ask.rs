@@ -230,7 +230,7 @@ pub(super) async fn dump(config: &Config, force: bool) -> anyhow::Result<u8> {
     let (now, reader, publisher, calendar) = (
         SystemClock.now(),
         store.reader()?,
-        config.publisher(),
+        config.publisher()?,
         config.calendar,
     );
     let (about, writer) = (config.about(), store.writer());

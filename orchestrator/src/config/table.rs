@@ -45,7 +45,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "data_dir",
         "/data",
-        "Directory of the database `census.db` and of `control.sock`; for the console, of moderators' accounts, `accounts.db`, and for the push service, of its database, `push.db`: each in a volume that no other part mounts. A file `public_suffix_list.dat` in it replaces the built-in list of public suffixes.",
+        "Directory of the database `census.db` and of `control.sock`; for the console, of moderators' accounts, `accounts.db`, and for the push service, of its database, `push.db`: each in a volume that no other part mounts. A file `public_suffix_list.dat` in it replaces the built-in list of public suffixes. A file `fixes.toml` in it replaces the built-in list of security fixes (docs/site.md).",
     ),
     setting(
         "public_dir",

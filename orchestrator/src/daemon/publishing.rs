@@ -45,7 +45,7 @@ impl Daemon {
         };
         self.publishing.extent = Some(extent);
         self.publishing.shown = trouble.map(|trouble| trouble.label);
-        let publisher = self.config.publisher();
+        let publisher = self.publisher.clone();
         let calendar = self.services.calendar;
         let reader = self.store.reader();
         let writer = self.services.writer.clone();

@@ -20,6 +20,7 @@ use super::snapshot::Live;
 use crate::check::services::Services;
 use crate::check::slot_queue::Signal;
 use crate::config::Config;
+use crate::publish::Publisher;
 use crate::publish::round::Done;
 
 #[derive(Debug)]
@@ -27,6 +28,7 @@ pub struct Daemon {
     pub(super) services: Services,
     pub(super) store: Store,
     pub(super) config: Config,
+    pub(super) publisher: Publisher,
     pub(super) scheduler: Scheduler,
     pub(super) checks: Running,
     pub(super) reader: Arc<Mutex<Reader>>,

@@ -7,17 +7,20 @@
 use ::publish::{Cancel, Tree};
 use census::time::Timestamp;
 use dump::{ListedRow, RowError};
+use jiff::{Span, civil};
 use std::cmp::Ordering;
 use std::iter::Peekable;
-use store::{DayCounts, Reader, SOFTWARE_A_DAY_MAX, day_of};
+use store::{DayCounts, Reader, SOFTWARE_A_DAY_MAX, SoftwareVersions, day_of};
 
 use super::PublishError;
 
-/// The counts of the set in a tree; `None` if there is none. Fails once it is cancelled.
+/// The counts of the set in a tree, which has these versions; `None` if there is none. Fails once
+/// it is cancelled.
 pub(super) fn counts(
     reader: &Reader,
     tree: &Tree,
     now: Timestamp,
+    versions: Vec<SoftwareVersions>,
 ) -> Result<Option<DayCounts>, PublishError> {
     let (Some(rows), Some(software)) = (
         dump::standing_rows(tree.folder())?,
@@ -45,7 +48,14 @@ pub(super) fn counts(
         by_software,
         appeared: moves.came,
         died: moves.went,
+        versions,
     }))
+}
+
+/// A day by its number since 1970; `None` for a day that no calendar has.
+pub(super) fn date(day: i64) -> Option<civil::Date> {
+    let span = Span::new().try_days(day).ok()?;
+    civil::date(1970, 1, 1).checked_add(span).ok()
 }
 
 /// The recorded days with a list that is not recorded yet, as [`store::Writer::record_day`] adds

@@ -16,14 +16,14 @@ use census::state::StateName;
 use census::time::Timestamp;
 use census::why::{self, Denied, Reason, Subject};
 use dump::{DumpError, ListedRow, ListedState, RowError, Rows};
-use jiff::{Span, civil};
 use protocol::Host;
 use site::facts::{Intake, Push, Reading};
+use site::fixes::Fix;
 use site::{Age, Answer, Day, Facts, Found, Place, Salt, Site, SiteError, Why, Written};
 use store::{DayCounts, HostAnswer, KnownHost, Reader, StoreError};
 use thiserror::Error;
 
-use super::{Imprint, Occasion, day, moment, progress};
+use super::{Imprint, Occasion, day, fixes, moment, progress};
 
 /// The facts about the census for the pages.
 #[derive(Debug, Clone)]
@@ -63,8 +63,10 @@ pub(super) fn write(
     about: &About,
     salt: Salt,
     today: Option<DayCounts>,
+    fixes: &[Fix],
 ) -> Result<Written, PagesError> {
-    let facts = facts(reader, tree.folder(), occasion.now, about, salt, today)?;
+    let (folder, now) = (tree.folder(), occasion.now);
+    let facts = facts(reader, folder, now, about, salt, today, fixes)?;
     let mut making = Making {
         site: Site::begin(tree, facts)?,
         rows: Standing::of(tree.folder())?,
@@ -89,14 +91,25 @@ fn facts(
     about: &About,
     salt: Salt,
     today: Option<DayCounts>,
+    fixes: &[Fix],
 ) -> Result<Facts, StoreError> {
     let made = moment(now);
     let imprint = &about.imprint;
     let counts = reader.counts()?;
     let mut days = reader.days(now)?;
+    let new = today.as_ref().map(|today| today.versions.clone());
     if let Some(today) = today {
         days = day::with(days, today);
     }
+    let last = days.last().into_iter().flat_map(|day| &day.by_software);
+    let most_frequent = last.map(|(software, _)| software.as_str());
+    let new = new.unwrap_or_default();
+    let counts = fixes::Counts {
+        reader,
+        now,
+        today: &new,
+    };
+    let versions = counts.history(fixes, most_frequent)?;
     Ok(Facts {
         made,
         rows_read: dump::standing_rows_read(folder).unwrap_or(made),
@@ -114,6 +127,7 @@ fn facts(
         trouble: about.trouble.clone(),
         known: by_state(counts.by_state),
         history: days.into_iter().filter_map(shown_day).collect(),
+        versions,
         published: dump::published_set(folder),
     })
 }
@@ -124,9 +138,8 @@ fn by_state(counts: Vec<(StateName, u64)>) -> BTreeMap<StateName, u64> {
 
 /// Skips a day that no calendar has.
 fn shown_day(counts: DayCounts) -> Option<Day> {
-    let span = Span::new().try_days(counts.day).ok()?;
     Some(Day {
-        day: civil::date(1970, 1, 1).checked_add(span).ok()?,
+        day: day::date(counts.day)?,
         by_state: by_state(counts.by_state),
         by_software: counts.by_software,
         others: counts.others,

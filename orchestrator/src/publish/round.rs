@@ -9,7 +9,7 @@
 use ::publish::{Tree, TreeError};
 use scheduler::publication::Extent;
 use site::Salt;
-use store::{DayCounts, DumpRecord, Reader, Writer};
+use store::{DayCounts, DumpRecord, Reader, SoftwareVersions, Writer};
 use tokio::runtime::Handle;
 
 use super::pages::PagesError;
@@ -75,7 +75,8 @@ impl Round<'_> {
         }
         let today = list.new.as_ref().and_then(|new| new.today.clone());
         let Self { reader, about, .. } = self;
-        let pages = pages::write(reader, &tree, self.occasion, about, self.salt, today);
+        let (occasion, fixes) = (self.occasion, &self.publisher.fixes);
+        let pages = pages::write(reader, &tree, occasion, about, self.salt, today, fixes);
         if pages.is_err() {
             self.occasion.cancel.check()?;
             if !list.is_changed {
@@ -116,13 +117,14 @@ impl Round<'_> {
                 names,
                 is_full,
                 unsigned,
+                versions,
             }) => Ok(List {
                 outcome: unsigned.map_or(Ok(names), |error| Err(PublishError::Unsigned(error))),
                 is_changed: true,
                 new: Some(New {
                     names,
                     is_full,
-                    today: self.today(tree),
+                    today: self.today(tree, versions),
                 }),
             }),
             Ok(Set::HeldBack { why, is_changed }) => Ok(former(Err(why.into()), is_changed)),
@@ -141,8 +143,8 @@ impl Round<'_> {
     }
 
     /// Counts of the new list. The plots are no reason not to publish.
-    fn today(&self, tree: &Tree) -> Option<DayCounts> {
-        let counts = day::counts(self.reader, tree, self.occasion.now);
+    fn today(&self, tree: &Tree, versions: Vec<SoftwareVersions>) -> Option<DayCounts> {
+        let counts = day::counts(self.reader, tree, self.occasion.now, versions);
         counts.unwrap_or_else(|error| {
             // Only a point of the plots is missing.
             tracing::warn!(what = %error, "the day's counts could not be computed");

@@ -31,6 +31,7 @@ struct Stage {
     disk: Disk,
     /// Of all pages, instead of a new one each time.
     salt: Option<Salt>,
+    fixes: Vec<Fix>,
     _store: Store,
 }
 
@@ -60,6 +61,7 @@ impl Stage {
             cancel: Cancel::default(),
             disk: Self::sound_disk(),
             salt: None,
+            fixes: Vec::new(),
             _store: store,
         };
         stage.find(Private::No).await;
@@ -121,6 +123,7 @@ impl Stage {
             public_dir: self.public(),
             data_dir: self.folder.path().to_owned(),
             imprint: imprint(Some("https://census.example")),
+            fixes: self.fixes.clone(),
         }
     }
 

@@ -15,6 +15,7 @@
 use std::io::{self, BufWriter, Write};
 
 use publish::{File, GZIP_END, Tree, TreeError};
+use store::SoftwareVersions;
 
 use super::by_software::{FILES_MAX, Groups};
 use super::formats::Format;
@@ -71,6 +72,7 @@ pub struct Draft<'t> {
     instances: u64,
     /// Software, the most common first.
     ranking: Vec<Option<String>>,
+    versions: Vec<SoftwareVersions>,
     plain: Vec<Plain>,
     /// Index entries of the files of changes.
     changes: Vec<Entry>,
@@ -96,6 +98,7 @@ pub fn write<E: From<DumpError>>(
         licence: None,
         instances: 0,
         ranking: Vec::new(),
+        versions: Vec::new(),
         plain: Vec::new(),
         changes: Vec::new(),
     };
@@ -114,6 +117,11 @@ pub fn write<E: From<DumpError>>(
 impl<'t> Draft<'t> {
     pub fn instances(&self) -> u64 {
         self.instances
+    }
+
+    /// Its instances by version, for the most frequent software. Returns them once.
+    pub fn take_versions(&mut self) -> Vec<SoftwareVersions> {
+        std::mem::take(&mut self.versions)
     }
 
     /// Sets the time in the index at which the rows were read. For rows of an earlier set from
@@ -233,8 +241,9 @@ impl<'t> Draft<'t> {
             media: media::SQLITE,
             packing: Packing::Gzip,
         });
-        let software = counter.finish();
+        let (software, versions) = counter.finish();
         self.ranking = software.ranking();
+        self.versions = versions;
         let place = SOFTWARE_PLACE.to_owned();
         self.add_plain(place, media::JSON, Packing::Gzip, |file| {
             serde_json::to_writer(&mut *file, &software)?;

@@ -13,7 +13,7 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub(crate) mod media {
     pub(crate) const JSON: &str = "application/json";
     pub(crate) const NDJSON: &str = "application/x-ndjson";
-    pub(crate) const CSV: &str = "text/csv; charset=utf-8; header=present";
+    pub const CSV: &str = "text/csv; charset=utf-8; header=present";
     pub(crate) const SQLITE: &str = "application/vnd.sqlite3";
     pub(crate) const ATOM: &str = "application/atom+xml";
     pub(crate) const GZIP: &str = "application/gzip";

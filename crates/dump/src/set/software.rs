@@ -1,16 +1,20 @@
-//! `software.json`: the number of listed instances by software and by version.
+//! `software.json`: the number of listed instances by software and by version. For the counts of a
+//! day, also versions with their variants.
 //!
-//! Takes the number of rows of each version, one software after the other. Writes the most common
-//! software, each with its most common versions, and only totals for the rest. Memory is bounded,
-//! whatever hosts call their software.
+//! Takes the number of rows of each version and variant, one software after the other. Keeps the
+//! most common software, each with its most common versions, and only totals for the rest. Memory
+//! is bounded, whatever hosts call their software.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashMap};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
+use census::version::{VersionHosts, minor};
 use serde::{Deserialize, Serialize};
-use store::VersionCount;
+use store::{
+    MINORS_A_DAY_MAX, SOFTWARE_A_DAY_MAX, SoftwareVersions, VERSIONS_A_DAY_MAX, VersionCount,
+};
 
 use super::index::SCHEMA_VERSION;
 use crate::error::DumpError;
@@ -26,6 +30,10 @@ pub const SOFTWARE_MAX: usize = 1000;
 /// Versions listed per software. With this number for each software, and names of 128 bytes, they
 /// take 20 MB at most.
 pub const VERSIONS_MAX: usize = 100;
+
+/// Minor versions of one software that are counted; more are certainly invented. With names of 128
+/// bytes they take 1 MB, and the versions that are kept for the day's counts 0.5 MB.
+const MINORS_COUNTED_MAX: usize = 4096;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct SoftwareFile {
@@ -73,6 +81,14 @@ struct Ranked<T> {
 }
 
 impl<T> Ranked<T> {
+    fn new(instances: u64, name: Option<String>, what: T) -> Self {
+        Self {
+            instances,
+            name,
+            what,
+        }
+    }
+
     fn key(&self) -> (u64, Reverse<&Option<String>>) {
         (self.instances, Reverse(&self.name))
     }
@@ -130,6 +146,8 @@ impl<T> Top<T> {
 pub(crate) struct Counter {
     instances: u64,
     top: Top<(Vec<VersionsCount>, Others)>,
+    /// Of software whose name is known.
+    of_day: Top<SoftwareVersions>,
     current: Option<Current>,
 }
 
@@ -139,6 +157,11 @@ struct Current {
     name: Option<String>,
     instances: u64,
     versions: Top<()>,
+    /// The version whose variants are being counted.
+    version: Option<Ranked<()>>,
+    /// Versions by variant.
+    pairs: Top<Option<String>>,
+    minors: HashMap<String, u64>,
 }
 
 /// Bytes of the file that are read: at most a thousand kinds of software with a hundred versions
@@ -197,46 +220,43 @@ impl Counter {
         Self {
             instances: 0,
             top: Top::new(SOFTWARE_MAX),
+            of_day: Top::new(SOFTWARE_A_DAY_MAX),
             current: None,
         }
     }
 
-    /// Adds a count. All versions of a software must come in a row.
+    /// Adds a count. All versions of a software must come in a row, and all variants of a version.
     pub(crate) fn push(&mut self, count: VersionCount<'_>) {
         self.instances += count.instances;
         let is_same = |current: &Current| current.name.as_deref() == count.software;
         if !self.current.as_ref().is_some_and(is_same) {
             self.end_current();
         }
-        let current = self.current.get_or_insert_with(|| Current {
-            name: count.software.map(str::to_owned),
-            instances: 0,
-            versions: Top::new(VERSIONS_MAX),
-        });
-        current.instances += count.instances;
-        current.versions.push(Ranked {
-            instances: count.instances,
-            name: count.version.map(str::to_owned),
-            what: (),
-        });
+        self.current
+            .get_or_insert_with(|| Current::new(count.software))
+            .push(count);
     }
 
     fn end_current(&mut self) {
-        let Some(current) = self.current.take() else {
+        let Some(mut current) = self.current.take() else {
             return;
         };
+        current.end_version(None);
+        let instances = current.instances;
+        if let Some(name) = &current.name {
+            let versions = of_day(name.clone(), current.pairs, current.minors);
+            let name = Some(name.clone());
+            self.of_day.push(Ranked::new(instances, name, versions));
+        }
         let what = current.versions.finish(|ranked| VersionsCount {
             version: ranked.name,
             instances: ranked.instances,
         });
-        self.top.push(Ranked {
-            instances: current.instances,
-            name: current.name,
-            what,
-        });
+        self.top.push(Ranked::new(instances, current.name, what));
     }
 
-    pub(crate) fn finish(mut self) -> SoftwareFile {
+    /// The file, and the versions of the most common software.
+    pub(crate) fn finish(mut self) -> (SoftwareFile, Vec<SoftwareVersions>) {
         self.end_current();
         let (software, other_software) = self.top.finish(|ranked| {
             let (versions, other_versions) = ranked.what;
@@ -247,12 +267,73 @@ impl Counter {
                 other_versions,
             }
         });
-        SoftwareFile {
+        let file = SoftwareFile {
             schema_version: SCHEMA_VERSION,
             instances: self.instances,
             software,
             other_software,
+        };
+        (file, self.of_day.finish(|ranked| ranked.what).0)
+    }
+}
+
+impl Current {
+    fn new(name: Option<&str>) -> Self {
+        Self {
+            name: name.map(str::to_owned),
+            instances: 0,
+            versions: Top::new(VERSIONS_MAX),
+            version: None,
+            pairs: Top::new(VERSIONS_A_DAY_MAX),
+            minors: HashMap::new(),
         }
+    }
+
+    fn push(&mut self, count: VersionCount<'_>) {
+        let (instances, name) = (count.instances, count.version.map(str::to_owned));
+        self.instances += instances;
+        match self.version.as_mut().filter(|last| last.name == name) {
+            Some(last) => last.instances += instances,
+            None => self.end_version(Some(Ranked::new(instances, name.clone(), ()))),
+        }
+        let variant = count.variant.map(str::to_owned);
+        self.pairs.push(Ranked::new(instances, name, variant));
+        let minor = count.version.map(minor).unwrap_or_default();
+        if let Some(sum) = self.minors.get_mut(minor) {
+            *sum += instances;
+        } else if self.minors.len() < MINORS_COUNTED_MAX && !minor.is_empty() {
+            self.minors.insert(minor.to_owned(), instances);
+        }
+    }
+
+    fn end_version(&mut self, next: Option<Ranked<()>>) {
+        if let Some(ended) = std::mem::replace(&mut self.version, next) {
+            self.versions.push(ended);
+        }
+    }
+}
+
+fn of_day(
+    software: String,
+    pairs: Top<Option<String>>,
+    minors: HashMap<String, u64>,
+) -> SoftwareVersions {
+    let (mut versions, others) = pairs.finish(|ranked| VersionHosts {
+        version: ranked.name,
+        variant: ranked.what,
+        hosts: ranked.instances,
+    });
+    versions.extend(VersionHosts::rest(others.instances));
+    let mut top = Top::new(MINORS_A_DAY_MAX);
+    for (minor, instances) in minors {
+        top.push(Ranked::new(instances, Some(minor), ()));
+    }
+    let (minors, _others) =
+        top.finish(|ranked| (ranked.name.unwrap_or_default(), ranked.instances));
+    SoftwareVersions {
+        software,
+        versions,
+        minors,
     }
 }
 
@@ -262,16 +343,65 @@ mod tests {
 
     use super::*;
 
-    fn counted(counts: &[(Option<&str>, Option<&str>, u64)]) -> serde_json::Value {
+    type Counted<'c> = (Option<&'c str>, Option<&'c str>, u64);
+
+    fn counted(counts: &[Counted<'_>]) -> serde_json::Value {
+        let counts = counts.iter();
+        let counts = counts.map(|(software, version, count)| (*software, *version, None, *count));
+        serde_json::to_value(finished(counts).0).unwrap()
+    }
+
+    fn finished<'c>(
+        counts: impl Iterator<Item = (Option<&'c str>, Option<&'c str>, Option<&'c str>, u64)>,
+    ) -> (SoftwareFile, Vec<SoftwareVersions>) {
         let mut counter = Counter::new();
-        for (software, version, instances) in counts {
+        for (software, version, variant, instances) in counts {
             counter.push(VersionCount {
-                software: *software,
-                version: *version,
-                instances: *instances,
+                software,
+                version,
+                variant,
+                instances,
             });
         }
-        serde_json::to_value(counter.finish()).unwrap()
+        counter.finish()
+    }
+
+    #[test]
+    fn variants_are_counted_apart_for_the_day_and_not_in_the_file() {
+        let named = [
+            (None, None, 1),
+            (Some("4.10.0"), None, 2),
+            (Some("4.5.1"), None, 3),
+            (Some("4.5.1"), Some("glitch"), 4),
+            (Some("4.5.2"), Some("glitch"), 2),
+        ];
+        let rare: Vec<_> = (0..VERSIONS_A_DAY_MAX)
+            .map(|n| format!("z{n:02}"))
+            .collect();
+        let rare = rare.iter().map(|version| (Some(version.as_str()), None, 1));
+        let all = named.into_iter().chain(rare);
+        let all = all.map(|(version, variant, count)| (Some("a"), version, variant, count));
+        let unknown = (None, Some("4.5.1"), None, 99);
+        let (file, versions) = finished([unknown].into_iter().chain(all));
+        let file = serde_json::to_value(file).unwrap();
+        let first = &file["software"][1]["versions"][0];
+        assert_eq!(first, &json!({"version": "4.5.1", "instances": 7}));
+        let [
+            SoftwareVersions {
+                versions, minors, ..
+            },
+        ] = &versions[..]
+        else {
+            panic!("{versions:?}");
+        };
+        let pairs = versions.iter();
+        let pairs = pairs.map(|of| (of.version.as_deref(), of.variant.as_deref(), of.hosts));
+        let pairs: Vec<_> = pairs.collect();
+        let expect = [named[3], named[2], named[1], named[4], named[0]];
+        assert_eq!(pairs[..5], expect);
+        assert_eq!(pairs.len(), VERSIONS_A_DAY_MAX + 1);
+        assert_eq!(pairs.last(), Some(&(None, Some("(rest)"), 5)));
+        assert_eq!(minors[..2], [("4.5".to_owned(), 9), ("4.10".to_owned(), 2)]);
     }
 
     #[test]

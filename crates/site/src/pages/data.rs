@@ -7,6 +7,7 @@ use protocol::Instance;
 
 use super::layout::{Page, fill_in, moment};
 use crate::facts::Facts;
+use crate::fixes::LIST;
 use crate::text::{grouped, size};
 
 const FOLDER: &str = "/data/";
@@ -124,6 +125,9 @@ pub(crate) fn data(facts: &Facts) -> String {
             }
         }
         p { "The list, the changes, the feeds and the index also exist compressed, with " code { ".gz" } " appended to their names; clients that accept gzip get that automatically." }
+        @if !facts.versions.fixes.is_empty() {
+            p { "How far each " a href=(LIST) { "security fix" } " has spread, day by day, is in " code { "/data/fixes/" } "; its page links to the file." }
+        }
         (rules())
         h2 { "Examples" }
         (fill_in(facts))

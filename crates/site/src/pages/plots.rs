@@ -4,6 +4,7 @@ mod axis;
 mod draw;
 mod files;
 mod finding;
+mod versions;
 
 use std::collections::BTreeMap;
 
@@ -12,11 +13,12 @@ use maud::{Markup, html};
 
 use super::layout::strangers;
 use crate::facts::Facts;
-use crate::history::{self, Day, Point};
+use crate::history::{self, Dated, Day, Point};
 use crate::software::Ranking;
 use crate::text::{capitalised, grouped, share};
 use draw::{Caption, Height, Line, plot};
 pub(crate) use files::plot_files;
+pub(crate) use versions::{fix_plot, minors_plot};
 
 /// Rows of a table below a plot: a month of days.
 const TABLE_ROWS_MAX: usize = 31;
@@ -307,11 +309,11 @@ fn software_link(name: &str, ranking: &Ranking) -> Markup {
 }
 
 /// A plot's numbers, for people who can't see it.
-fn table(
+fn table<D: Dated>(
     caption: &str,
     heads: &[Markup],
-    days: &[Day],
-    counts: impl Fn(&Day) -> Vec<Option<u64>>,
+    days: &[D],
+    counts: impl Fn(&D) -> Vec<Option<u64>>,
 ) -> Markup {
     html! {
         details.numbers {
@@ -327,7 +329,7 @@ fn table(
                     tbody {
                         @for day in history::table(days, TABLE_ROWS_MAX).into_iter().rev() {
                             tr {
-                                th scope="row" { (day.day) }
+                                th scope="row" { (day.date()) }
                                 @for count in counts(day) {
                                     td.number { @if let Some(count) = count { (grouped(count)) } @else { "–" } }
                                 }

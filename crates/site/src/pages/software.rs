@@ -1,14 +1,18 @@
 //! A page with all software, and a page for each of the most frequent.
 
+mod fixes;
+
 use maud::{Markup, html};
 
 use super::layout::{Page, strangers};
-use super::plots::software_plot;
+use super::plots::{minors_plot, software_plot};
 use super::push::{self, Notified};
 use super::rows;
 use crate::facts::Facts;
+use crate::fixes::LIST;
 use crate::software::{Ranking, Software};
 use crate::text::{grouped, share};
+pub(crate) use fixes::fixes;
 
 /// All software, sorted by number of listed hosts.
 pub(crate) fn all_software(facts: &Facts, listed: u64, ranking: &Ranking) -> String {
@@ -18,6 +22,9 @@ pub(crate) fn all_software(facts: &Facts, listed: u64, ranking: &Ranking) -> Str
         } @else {
             p.lead { "What the " (grouped(listed)) " listed instances say that they run, and how many of them run the newest minor version." }
             (table(listed, ranking))
+        }
+        @if !facts.versions.fixes.is_empty() {
+            p { a href=(LIST) { "How fast security fixes spread" } }
         }
     };
     Page {
@@ -75,7 +82,9 @@ pub(crate) fn software(facts: &Facts, listed: u64, software: &Software) -> Strin
         }
         (push::button(facts, Notified::Software(&software.name)))
         (software_plot(facts, &software.name))
+        (minors_plot(facts, &software.name))
         (versions(software))
+        (fixes::links(facts, &software.name))
         h2 id="newest" { "Newest instances" }
         (rows::table(&software.newest, "newest"))
         @if software.count > u64::try_from(software.newest.len()).unwrap_or(u64::MAX) {

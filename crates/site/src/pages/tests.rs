@@ -17,6 +17,7 @@ use crate::answers::why::{Place, Why};
 use crate::answers::words::{FOUND, found_word};
 use crate::error::SiteError;
 use crate::facts::{ByState, Facts, Intake, Push, Reading};
+use crate::fixes::VersionHistory;
 use crate::history::{DAYS_MAX, Day, fit};
 use crate::list::List;
 use crate::software::{Candidates, rank};
@@ -24,6 +25,8 @@ use dump::slugs::sha256;
 use crate::text::shown;
 use crate::write::tests::tree;
 use crate::write::{Site, Written};
+
+mod fixes;
 
 const MADE: i64 = 1_795_000_000_000;
 
@@ -73,6 +76,7 @@ fn facts(days: usize) -> Facts {
         trouble: None,
         salt: Salt::from_random(days as u128),
         history,
+        versions: VersionHistory::default(),
         published: dump::PublishedSet::default(),
     }
 }

@@ -8,6 +8,7 @@ use publish::{Cancel, Disk};
 use super::*;
 use crate::answers::answer::Salt;
 use crate::facts::{ByState, Intake, Push, Reading};
+use crate::fixes::VersionHistory;
 
 fn facts() -> Facts {
     Facts {
@@ -27,6 +28,7 @@ fn facts() -> Facts {
         trouble: None,
         salt: Salt::from_random(7),
         history: Vec::new(),
+        versions: VersionHistory::default(),
         published: dump::PublishedSet::default(),
     }
 }

@@ -10,6 +10,7 @@ use publish::{Cancel, Disk, Tree};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use site::facts::{ByState, Facts, Intake, Push, Reading};
+use site::fixes::VersionHistory;
 use site::{Answer, Found, Place, Salt, Site, Why};
 
 /// Paths below the assets.
@@ -207,6 +208,7 @@ fn facts() -> Facts {
         trouble: None,
         salt: Salt::from_random(7),
         history: Vec::new(),
+        versions: VersionHistory::default(),
         published: dump::PublishedSet::default(),
     }
 }

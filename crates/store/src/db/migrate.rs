@@ -16,6 +16,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../../migrations/0007_full_lists.sql")),
     M::up(include_str!("../../../../migrations/0008_hosters.sql")),
     M::up(include_str!("../../../../migrations/0009_young.sql")),
+    M::up(include_str!("../../../../migrations/0010_versions.sql")),
 ];
 
 #[cfg(test)]

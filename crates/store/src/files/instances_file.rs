@@ -1,7 +1,7 @@
 //! The published `instances.sqlite`: a file with one table, for readers who prefer SQL to parsing.
 //!
 //! It is written from rows sorted by host into an empty file. The writer also counts the rows of
-//! each version of each software. After an error the caller must discard the file.
+//! each version and variant of each software. After an error the caller must discard the file.
 //!
 //! It has neither a journal nor a write-ahead log, since it is complete before it is moved to its
 //! place. Readers can open it from a read-only disk. Equal rows give equal bytes.
@@ -13,8 +13,8 @@ use protocol::Instance;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
 /// SQLite's page cache while the file is written. Rows are inserted into the index at some
-/// thousands of positions, one per version of a software, and a page of 4 KiB for each should fit
-/// in. More positions are slower and take no more memory.
+/// thousands of positions, one per version and variant of a software, and a page of 4 KiB for each
+/// should fit in. More positions are slower and take no more memory.
 const CACHE_KIB: i64 = 24 * 1024;
 
 /// `WITHOUT ROWID`: rows arrive in key order and are appended. The application id, `FedP` in ASCII,
@@ -31,14 +31,13 @@ CREATE TABLE instances (
     open_registrations INTEGER CHECK (open_registrations IN (0, 1)), -- NULL: it does not say
     variant    TEXT           -- NULL: nothing names a fork
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX instances_software ON instances (software, version);";
+CREATE INDEX instances_software ON instances (software, version, variant);";
 
 pub(crate) const INSERT: &str = "INSERT INTO instances (host, software, version, state, first_seen, last_alive, open_registrations, variant) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
 
 /// Reads only the index, in its order, so a million rows are counted without sorting.
-pub(crate) const COUNT: &str =
-    "SELECT software, version, count(*) FROM instances GROUP BY software, version";
+pub(crate) const COUNT: &str = "SELECT software, version, variant, count(*) FROM instances GROUP BY software, version, variant";
 
 /// A row, with the texts of the published files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,11 +51,12 @@ pub struct InstanceRow<'r> {
     pub instance: &'r Instance,
 }
 
-/// Number of rows with this software and version. Either may be unknown.
+/// Number of rows with this software, version and variant. Each may be unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VersionCount<'r> {
     pub software: Option<&'r str>,
     pub version: Option<&'r str>,
+    pub variant: Option<&'r str>,
     pub instances: u64,
 }
 
@@ -124,7 +124,8 @@ impl InstancesFile {
             visit(VersionCount {
                 software: row.get_ref(0)?.as_str_or_null()?,
                 version: row.get_ref(1)?.as_str_or_null()?,
-                instances: u64::try_from(row.get::<_, i64>(2)?).unwrap_or(0),
+                variant: row.get_ref(2)?.as_str_or_null()?,
+                instances: u64::try_from(row.get::<_, i64>(3)?).unwrap_or(0),
             });
         }
         drop(rows);

@@ -8,6 +8,7 @@ use census::state::StateName;
 use census::time::Timestamp;
 use rusqlite::{Connection, params};
 
+use super::day_versions::{self, SoftwareVersions};
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
 use crate::queue::handle::Writer;
@@ -33,7 +34,7 @@ pub(crate) const PUT_SOFTWARE: &str =
     "INSERT INTO day_software (day, place, software, hosts) VALUES (?1, ?2, ?3, ?4)";
 
 /// Limits the number of rows, not their age: a clock that was a year ahead for an hour must not
-/// delete three years. The foreign keys delete the rows of the other two tables.
+/// delete three years. The foreign keys delete the rows of the other tables.
 pub(crate) const PRUNE: &str =
     "DELETE FROM days WHERE day IN (SELECT day FROM days ORDER BY day DESC LIMIT -1 OFFSET ?1)";
 
@@ -57,6 +58,9 @@ pub struct DayCounts {
     pub appeared: u64,
     /// Hosts that left the list, for any reason, not only by dying. Summed like `appeared`.
     pub died: u64,
+    /// Listed hosts by version, for the software in `by_software`. Written only: the reader returns
+    /// none here, since one software's are enough for most uses.
+    pub versions: Vec<SoftwareVersions>,
 }
 
 /// The UTC day of a point in time, as days since 1970.
@@ -89,6 +93,7 @@ impl Reader {
                 others: unsigned(row.get(1)?),
                 appeared: unsigned(row.get(2)?),
                 died: unsigned(row.get(3)?),
+                versions: Vec::new(),
             });
         }
         Ok(days)
@@ -118,7 +123,7 @@ fn record(connection: &Connection, day: &DayCounts) -> Result<(), StoreError> {
         put.execute(params![day.day, place, software, signed(*hosts)])?;
     }
     connection.prepare_cached(PRUNE)?.execute([DAYS_MAX])?;
-    Ok(())
+    day_versions::record(connection, day.day, &day.versions)
 }
 
 fn states(connection: &Connection, day: i64) -> Result<Vec<(StateName, u64)>, StoreError> {
@@ -143,16 +148,18 @@ fn software(connection: &Connection, day: i64) -> Result<Vec<(String, u64)>, Sto
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn signed(count: u64) -> i64 {
+pub(super) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn unsigned(count: i64) -> u64 {
+pub(super) fn unsigned(count: i64) -> u64 {
     u64::try_from(count).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
+    use census::version::VersionHosts;
+
     use super::*;
     use crate::db::migrate;
 
@@ -177,6 +184,24 @@ mod tests {
             others: 3,
             appeared: 2,
             died: 1,
+            versions: Vec::new(),
+        }
+    }
+
+    /// Like [`counts`], with this number of versions of one software.
+    fn with_versions(day: i64, software: &str, versions: usize) -> DayCounts {
+        let versions = (0..versions).map(|number| VersionHosts {
+            version: Some(number.to_string()),
+            variant: (number == 1).then(|| "glitch".to_owned()),
+            hosts: 1,
+        });
+        DayCounts {
+            versions: vec![SoftwareVersions {
+                software: software.to_owned(),
+                minors: vec![(versions.len().to_string(), 1); versions.len()],
+                versions: versions.collect(),
+            }],
+            ..counts(day, &[software])
         }
     }
 
@@ -233,6 +258,33 @@ mod tests {
         let days = Reader::new(connection).days(end_of(1)).unwrap();
         let kept: Vec<_> = days[0].by_software.iter().map(|(name, _)| name).collect();
         assert_eq!(kept, names[..SOFTWARE_A_DAY_MAX].iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn versions_are_kept_for_400_days_and_minors_as_long_as_days() {
+        let connection = database();
+        for day in 0..410 {
+            record(&connection, &with_versions(day, "a", 60)).unwrap();
+        }
+        // The last list of a day counts, and a fast clock's day costs one other.
+        let last = with_versions(409, "a", 2);
+        record(&connection, &last).unwrap();
+        record(&connection, &with_versions(90_000, "a", 1)).unwrap();
+        let reader = Reader::new(connection);
+        let versions = reader.versions("a", end_of(5000)).unwrap();
+        let minors = reader.minors("a", end_of(5000)).unwrap();
+        let shape = |days: &[(i64, usize)]| (days.len(), days[0], days[days.len() - 1]);
+        let found: Vec<_> = versions.iter().map(|(day, of)| (*day, of.len())).collect();
+        assert_eq!(shape(&found), (399, (11, 41), (409, 2)));
+        assert_eq!(versions[398].1, last.versions[0].versions);
+        let found: Vec<_> = minors.iter().map(|(day, of)| (*day, of.len())).collect();
+        assert_eq!(shape(&found), (410, (0, 12), (409, 2)));
+        assert_eq!(minors[409].1, last.versions[0].minors);
+        assert_eq!(reader.versions("b", end_of(5000)).unwrap(), []);
+        let delete = "DELETE FROM days WHERE day = 100";
+        reader.connection().execute(delete, []).unwrap();
+        assert_eq!(reader.versions("a", end_of(5000)).unwrap().len(), 398);
+        assert_eq!(reader.minors("a", end_of(5000)).unwrap().len(), 409);
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! failures of the set.
 
 use census::group::Decision;
+use census::version::{Release, VersionHosts};
 use site::answer::Key;
 use site::facts::{Intake, Push, Reading};
-use store::Decided;
+use store::{DayCounts, Decided};
 
 use super::*;
 use crate::ground::clock::Random;
@@ -113,6 +114,63 @@ impl Stage {
         let shard = read(&folder.join(salt).join(format!("{shard}.json")));
         shard["hosts"][key].clone()
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fix_has_a_page_and_a_file_in_the_index() {
+    let mut stage = Stage::new("abcd").await;
+    stage.judge("a", &kit::alive()).await;
+    stage.fixes = vec![Fix {
+        id: "cve-1".to_owned(),
+        software: "mastodon".to_owned(),
+        date: jiff::civil::date(1969, 12, 31),
+        title: "A flaw".to_owned(),
+        link: "https://advisories.example/1".to_owned(),
+        fixed: vec![Release::parse("4.5.5").unwrap()],
+    }];
+    let fixed = VersionHosts {
+        version: Some("4.5.5".to_owned()),
+        variant: None,
+        hosts: 2,
+    };
+    let versions = SoftwareVersions {
+        software: "mastodon".to_owned(),
+        versions: [fixed].into_iter().chain(VersionHosts::rest(1)).collect(),
+        minors: vec![("4.5".to_owned(), 2)],
+    };
+    let yesterday = DayCounts {
+        day: -1,
+        by_state: Vec::new(),
+        by_software: vec![("mastodon".to_owned(), 3)],
+        others: 0,
+        appeared: 0,
+        died: 0,
+        versions: vec![versions],
+    };
+    stage.writer.record_day(yesterday).await.unwrap();
+    let file = |stage: &Stage, place: &str| stage.texts().remove(Path::new(place)).unwrap();
+    // The one that "=4.4" is can't be told.
+    let expect = "day,variant,fixed,behind,without,unclear\r\n\
+        1969-12-31,,2,0,0,0\r\n\
+        1969-12-31,(rest),0,0,0,1\r\n\
+        1970-01-01,,0,0,0,3\r\n\
+        1970-01-01,glitch,0,1,0,0\r\n";
+    stage.round("", Force::No).unwrap();
+    assert_eq!(file(&stage, "data/fixes/cve-1.csv"), expect);
+    assert_eq!(file(&stage, "data/fixes/cve-1.csv.gz"), expect);
+    let index = file(&stage, "data/index.json");
+    assert!(index.contains("\"fixes/cve-1.csv\"") && index.contains("\"fixes/cve-1.csv.gz\""));
+    let page = file(&stage, "fixes/cve-1.html");
+    let finding = "0.0\u{a0}% of 4 instances run a fixed version, 1 day after the release";
+    assert!(page.contains(finding), "{page}");
+    let software = file(&stage, "software/mastodon.html");
+    assert!(software.contains("id=\"minors\"") && software.contains("/fixes/cve-1.html"));
+    // A list that is held back records nothing.
+    stage.record(1000).await;
+    stage.opt_out("a").await;
+    stage.round("", Force::No).unwrap_err();
+    assert_eq!(file(&stage, "data/fixes/cve-1.csv"), expect);
+    assert!(file(&stage, "fixes/cve-1.html").contains(finding));
 }
 
 /// Every file in a tree as uncompressed text, by its place.

@@ -1,6 +1,7 @@
 //! `instances.sqlite`, as far as this crate knows it: the SQL is in `store`.
 //!
-//! Takes rows sorted by host. Finishing counts the rows of each version of each software.
+//! Takes rows sorted by host. Finishing counts the rows of each version and variant of
+//! each software.
 
 use std::io;
 use std::path::Path;

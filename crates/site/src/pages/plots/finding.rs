@@ -5,6 +5,7 @@ use maud::{Markup, html};
 
 use super::draw::rounded;
 use crate::facts::ByState;
+use crate::fixes::{Spread, hosts};
 use crate::history::{Day, WEEK, calm, mean, whole};
 use crate::pages::layout::strangers;
 use crate::text::{grouped, share};
@@ -48,6 +49,22 @@ pub(super) fn new_and_gone(days: &[Day]) -> Option<String> {
     };
     let gone = if gone == "0" { "none" } else { &gone };
     Some(format!("In the last week, {are_new} and {gone} gone"))
+}
+
+/// `None` before the first counted day.
+pub(super) fn fix(spread: &Spread) -> Option<String> {
+    let (day, tally) = spread.days.last()?;
+    let days = spread
+        .fix
+        .date
+        .until(*day)
+        .map_or(0, |span| span.get_days());
+    let (fixed, all) = (tally.first().copied().unwrap_or(0), hosts(tally));
+    let unit = if days == 1 { "day" } else { "days" };
+    let (part, all) = (share(fixed, all), grouped(all));
+    Some(format!(
+        "{part} of {all} instances run a fixed version, {days} {unit} after the release"
+    ))
 }
 
 pub(super) fn states(known: &ByState) -> String {

@@ -18,12 +18,16 @@ fn row<'r>(host: &'r str, instance: &'r Instance) -> InstanceRow<'r> {
     }
 }
 
-const ROWS: [(&str, Option<&str>, Option<&str>); 5] = [
-    ("a.example", Some("mastodon"), Some("4.4.0")),
-    ("b.example", Some("mastodon"), None),
-    ("c.example", None, None),
-    ("d.example", Some("akkoma"), Some("3")),
-    ("e.example", Some("mastodon"), Some("4.4.0")),
+type Said = Option<&'static str>;
+
+/// Hosts with software, version and variant.
+const ROWS: [(&str, Said, Said, Said); 6] = [
+    ("a.example", Some("mastodon"), Some("4.4.0"), None),
+    ("b.example", Some("mastodon"), None, None),
+    ("c.example", None, None, None),
+    ("d.example", Some("akkoma"), Some("3"), None),
+    ("e.example", Some("mastodon"), Some("4.4.0"), None),
+    ("f.example", Some("mastodon"), Some("4.4.0"), Some("glitch")),
 ];
 
 /// The file's bytes, and the counts.
@@ -31,10 +35,11 @@ fn written(dir: &TempDir, name: &str) -> (Vec<u8>, Vec<String>) {
     let path = dir.path().join(name);
     File::create(&path).unwrap();
     let mut file = InstancesFile::begin(&path).unwrap();
-    for (host, software, version) in ROWS {
+    for (host, software, version, variant) in ROWS {
         let instance = Instance {
             software: software.map(str::to_owned),
             version: version.map(str::to_owned),
+            variant: variant.map(str::to_owned),
             ..Instance::default()
         };
         file.push(row(host, &instance)).unwrap();
@@ -42,8 +47,8 @@ fn written(dir: &TempDir, name: &str) -> (Vec<u8>, Vec<String>) {
     let mut counts = Vec::new();
     file.finish(&mut |count| {
         counts.push(format!(
-            "{:?} {:?} {}",
-            count.software, count.version, count.instances
+            "{:?} {:?} {:?} {}",
+            count.software, count.version, count.variant, count.instances
         ))
     })
     .unwrap();
@@ -57,10 +62,11 @@ fn equal_rows_give_equal_bytes_in_one_file_that_opens_for_reading_alone() {
     assert_eq!(
         counts,
         [
-            "None None 1",
-            "Some(\"akkoma\") Some(\"3\") 1",
-            "Some(\"mastodon\") None 1",
-            "Some(\"mastodon\") Some(\"4.4.0\") 2",
+            "None None None 1",
+            "Some(\"akkoma\") Some(\"3\") None 1",
+            "Some(\"mastodon\") None None 1",
+            "Some(\"mastodon\") Some(\"4.4.0\") None 2",
+            "Some(\"mastodon\") Some(\"4.4.0\") Some(\"glitch\") 1",
         ]
     );
     assert!(bytes == written(&dir, "other").0);
