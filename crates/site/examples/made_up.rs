@@ -7,13 +7,12 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use census::state::StateName;
-use census::version::Release;
 use dump::{ListedRow, ListedState, Moment};
 use jiff::{Span, civil::date};
 use protocol::{DeadReason, Instance};
 use publish::{Cancel, Disk, Tree};
 use site::facts::{ByState, Facts, Intake, Push, Reading};
-use site::fixes::{Fix, Spread, VersionHistory};
+use site::fixes::VersionHistory;
 use site::{Age, Answer, Day, Found, Place, Salt, Site, Why};
 
 /// The invented publication time: 2026-11-18.
@@ -151,7 +150,7 @@ fn instance(row: u64, days: u64) -> ListedRow {
 fn facts(rows: u64, days: u64) -> Facts {
     let known = by_state(rows);
     let last = date(2026, 11, 18);
-    let history: Vec<_> = (0..days)
+    let history = (0..days)
         .map(|back| days - 1 - back)
         .map(|back| {
             let share = days - back * 2 / 3;
@@ -175,7 +174,6 @@ fn facts(rows: u64, days: u64) -> Facts {
             }
         })
         .collect();
-    let versions = versions(&history);
     Facts {
         made: Moment::from_milliseconds(MADE_MS),
         rows_read: Moment::from_milliseconds(MADE_MS),
@@ -193,46 +191,8 @@ fn facts(rows: u64, days: u64) -> Facts {
         trouble: None,
         salt: Salt::from_random(u128::from(rows)),
         history,
-        versions,
+        versions: VersionHistory::default(),
         published: dump::PublishedSet::default(),
-    }
-}
-
-/// A fix that spreads for a month, and two minor versions.
-fn versions(history: &[Day]) -> VersionHistory {
-    let mastodon = |day: &Day| day.by_software.first().map_or(0, |(_, hosts)| *hosts);
-    let month = history.iter().skip(history.len().saturating_sub(30));
-    let spread = month.zip(1_u64..).map(|(day, number)| {
-        let hosts = mastodon(day);
-        let fixed = hosts * number / (number + 8);
-        let behind = (hosts - fixed) * 2 / 3;
-        (day.day, [fixed, behind, hosts - fixed - behind, 0])
-    });
-    let days: Vec<_> = spread.collect();
-    let (date, _) = days.first().copied().unwrap_or_default();
-    let (_, last) = days.last().copied().unwrap_or_default();
-    let minors = history.iter().map(|day| {
-        let of = |minor: &str, part| (minor.to_owned(), mastodon(day) / part);
-        (day.day, vec![of("4.5", 2), of("4.4", 4)])
-    });
-    VersionHistory {
-        minors: [("mastodon".to_owned(), minors.collect())].into(),
-        fixes: vec![Spread {
-            fix: Fix {
-                id: "cve-2026-1".to_owned(),
-                software: "mastodon".to_owned(),
-                date,
-                title: "An invented flaw".to_owned(),
-                link: "https://advisories.example/1".to_owned(),
-                fixed: Release::parse("4.5.5").into_iter().collect(),
-            },
-            days,
-            variants: [
-                (String::new(), last),
-                ("glitch".to_owned(), last.map(|hosts| hosts / 9)),
-            ]
-            .into(),
-        }],
     }
 }
 

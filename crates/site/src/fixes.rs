@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use census::version::{Release, Standing, VersionHosts, standing};
 use jiff::civil::Date;
 
-/// The address of the page that lists all fixes.
-pub(crate) const LIST: &str = "/fixes.html";
+/// The address of the table of all fixes.
+pub(crate) const LIST: &str = "/software.html#fixes";
 
 /// The words for the numbers of a [`Tally`].
 pub const STANDINGS: [&str; 4] = ["fixed", "behind", "without", "unclear"];

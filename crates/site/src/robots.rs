@@ -4,7 +4,6 @@
 use std::fmt::Write as _;
 
 use crate::facts::Facts;
-use crate::fixes::LIST;
 use crate::software::Software;
 
 /// Pages in the sitemap, in addition to those of software.
@@ -35,12 +34,7 @@ pub(crate) fn sitemap(facts: &Facts, pages: &[Software]) -> Option<String> {
         "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n",
     );
     let fixes = facts.versions.fixes.iter().map(|spread| spread.fix.path());
-    let list = (fixes.len() > 0).then(|| LIST.to_owned());
-    let paths = PAGES
-        .into_iter()
-        .map(str::to_owned)
-        .chain(list)
-        .chain(fixes);
+    let paths = PAGES.into_iter().map(str::to_owned).chain(fixes);
     // Addresses and slugs contain no character that XML escapes.
     for path in paths.chain(pages.iter().map(Software::path)) {
         writeln!(xml, "<url><loc>{address}{path}</loc></url>").ok();

@@ -168,11 +168,7 @@ impl Making<'_> {
                 if let Some(why) = Why::of(&reason) {
                     self.site.answer(
                         host,
-                        &answer(
-                            known,
-                            as_published(why, row.as_ref()),
-                            &self.occasion,
-                        ),
+                        &answer(known, as_published(why, row.as_ref()), &self.occasion),
                     )?;
                 }
             }

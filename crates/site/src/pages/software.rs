@@ -9,7 +9,6 @@ use super::plots::{minors_plot, software_plot};
 use super::push::{self, Notified};
 use super::rows;
 use crate::facts::Facts;
-use crate::fixes::LIST;
 use crate::software::{Ranking, Software};
 use crate::text::{grouped, share};
 pub(crate) use fixes::fixes;
@@ -23,9 +22,7 @@ pub(crate) fn all_software(facts: &Facts, listed: u64, ranking: &Ranking) -> Str
             p.lead { "What the " (grouped(listed)) " listed instances say that they run, and how many of them run the newest minor version." }
             (table(listed, ranking))
         }
-        @if !facts.versions.fixes.is_empty() {
-            p { a href=(LIST) { "How fast security fixes spread" } }
-        }
+        (fixes::table(facts, None))
     };
     Page {
         path: "/software.html",
@@ -84,7 +81,7 @@ pub(crate) fn software(facts: &Facts, listed: u64, software: &Software) -> Strin
         (software_plot(facts, &software.name))
         (minors_plot(facts, &software.name))
         (versions(software))
-        (fixes::links(facts, &software.name))
+        (fixes::table(facts, Some(&software.name)))
         h2 id="newest" { "Newest instances" }
         (rows::table(&software.newest, "newest"))
         @if software.count > u64::try_from(software.newest.len()).unwrap_or(u64::MAX) {

@@ -21,10 +21,10 @@ use crate::fixes::VersionHistory;
 use crate::history::{DAYS_MAX, Day, fit};
 use crate::list::List;
 use crate::software::{Candidates, rank};
-use dump::slugs::sha256;
 use crate::text::shown;
 use crate::write::tests::tree;
 use crate::write::{Site, Written};
+use dump::slugs::sha256;
 
 mod fixes;
 

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use census::version::Release;
 use jiff::civil::Date;
-use protocol::limits::SOFTWARE_BYTES_MAX;
 use serde::Deserialize;
 use site::fixes::Fix;
 use thiserror::Error;
@@ -25,6 +24,9 @@ const FILE_BYTES_MAX: usize = 64 * 1024;
 
 /// Each fix has a page, and reads 400 days of counts for each publication.
 const FIXES_MAX: usize = 100;
+
+/// Longest text of an entry.
+const LINE_CHARS_MAX: usize = 200;
 
 #[derive(Debug, Error)]
 pub enum FixesError {
@@ -102,59 +104,43 @@ fn fixes(entries: Vec<Entry>) -> Result<Vec<Fix>, String> {
 }
 
 fn fix(entry: Entry) -> Result<Fix, String> {
-    let Entry {
-        id,
-        software,
-        date,
-        title,
-        link,
-        fixed,
-    } = entry;
-    let is_id = |id: &str| {
-        let is_allowed = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
-        (1..=64).contains(&id.len()) && id.bytes().all(is_allowed)
+    let is_id = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-');
+    let is_line = |text: &str| {
+        (1..=LINE_CHARS_MAX).contains(&text.trim().chars().count())
+            && !text.contains(char::is_control)
     };
-    let is_line = |text: &str, chars_max| {
-        let is_short = (1..=chars_max).contains(&text.trim().chars().count());
-        is_short && !text.contains(char::is_control)
-    };
-    let is_address = |link: &str| {
-        let has_path = link
-            .strip_prefix("https://")
-            .is_some_and(|it| !it.is_empty());
-        has_path && link.bytes().all(|byte| byte.is_ascii_graphic())
-    };
-    let day = date.parse::<Date>().ok();
-    let day = day.filter(|day| day.to_string() == date);
-    let must = |is_right: bool, rule: &str| match is_right {
-        true => Ok(()),
-        false => Err(rule.to_owned()),
-    };
-    let is_software = is_line(&software, SOFTWARE_BYTES_MAX) && software.to_lowercase() == software;
-    let is_link = is_line(&link, 500) && is_address(&link);
-    must(
-        is_id(&id),
-        "`id` must be 1 to 64 lower-case letters, digits and hyphens",
-    )?;
-    must(
-        is_software,
-        "`software` must be NodeInfo's name in lower case",
-    )?;
-    must(
-        is_line(&title, 200),
-        "`title` must be one line of 1 to 200 characters",
-    )?;
-    must(
-        is_link,
-        "`link` must be an `https://` address of at most 500 characters of ASCII",
-    )?;
+    let day = entry.date.parse::<Date>().ok();
+    let day = day.filter(|day| day.to_string() == entry.date);
+    let rules = [
+        (
+            (1..=64).contains(&entry.id.len()) && entry.id.bytes().all(is_id),
+            "`id` must be 1 to 64 lower-case letters, digits and hyphens",
+        ),
+        (
+            is_line(&entry.software) && entry.software.to_lowercase() == entry.software,
+            "`software` must be NodeInfo's name in lower case",
+        ),
+        (
+            is_line(&entry.title),
+            "`title` must be one line of at most 200 characters",
+        ),
+        (
+            is_line(&entry.link)
+                && entry.link.starts_with("https://")
+                && entry.link.bytes().all(|byte| byte.is_ascii_graphic()),
+            "`link` must be an `https://` address of at most 200 characters of ASCII",
+        ),
+    ];
+    if let Some((_, rule)) = rules.into_iter().find(|(is_kept, _)| !is_kept) {
+        return Err(rule.to_owned());
+    }
     Ok(Fix {
-        id,
-        software,
+        id: entry.id,
+        software: entry.software,
         date: day.ok_or("`date` must be a day such as \"2026-01-20\"")?,
-        title,
-        link,
-        fixed: releases(&fixed)?,
+        title: entry.title,
+        link: entry.link,
+        fixed: releases(&entry.fixed)?,
     })
 }
 
@@ -219,20 +205,15 @@ fixed = ["4.5.5", "4.4.12"]
         for (from, to, expect) in [
             ("cve-1", "CVE-1", "fix \"CVE-1\": `id` must"),
             ("cve-1", "../x", "`id` must"),
-            ("cve-1", "", "`id` must"),
             ("2026-01-20", "20 January", "fix \"cve-1\": `date` must"),
-            ("2026-01-20", "2026-02-30", "`date`"),
             ("2026-01-20", "2026-01-20T10:00", "`date`"),
             ("mastodon", "Mastodon", "`software` must"),
             ("A flaw", "", "`title` must"),
-            ("A flaw", "two\\nlines", "`title` must"),
             ("https:", "http:", "`link` must"),
-            ("https:", "javascript:", "`link` must"),
             ("4.4.12", "4.5.4", "\"4.5.4\" is the second version"),
             ("4.4.12", "v4", "\"v4\" is no version"),
             ("\"4.5.5\", \"4.4.12\"", "", "`fixed` must name"),
             ("title", "name", "line 5: "),
-            ("title = \"A flaw\"\n", "", "missing field `title`"),
         ] {
             check(&ENTRY.replace(from, to), expect);
         }

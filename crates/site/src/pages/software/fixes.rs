@@ -10,59 +10,36 @@ use crate::pages::layout::{Page, strangers};
 use crate::pages::plots::fix_plot;
 use crate::text::{capitalised, grouped, share};
 
-/// All pages of fixes, with their paths from the site's folder; none without a fix.
-pub(crate) fn fixes(facts: &Facts) -> Vec<(String, String)> {
-    let fixes = &facts.versions.fixes;
-    let list = (!fixes.is_empty()).then(|| (LIST.to_owned(), list(facts)));
-    let pages = fixes
-        .iter()
-        .map(|spread| (spread.fix.path(), page(facts, spread)));
-    list.into_iter()
-        .chain(pages)
-        .map(|(path, text)| (path.trim_start_matches('/').to_owned(), text))
-        .collect()
+/// All pages of fixes, with their paths from the site's folder.
+pub(crate) fn fixes(facts: &Facts) -> impl Iterator<Item = (String, String)> {
+    facts.versions.fixes.iter().map(|spread| {
+        let path = spread.fix.path().trim_start_matches('/').to_owned();
+        (path, page(facts, spread))
+    })
 }
 
-/// The fixes of a software, with links.
-pub(super) fn links(facts: &Facts, software: &str) -> Markup {
-    let fixes = facts.versions.fixes.iter();
-    let fixes: Vec<_> = fixes.filter(|of| of.fix.software == software).collect();
+/// The fixes of a software, or of all, with links to their pages.
+pub(super) fn table(facts: &Facts, software: Option<&str>) -> Markup {
+    let is_wanted = |of: &&Spread| software.is_none_or(|name| of.fix.software == name);
+    let fixes: Vec<_> = facts.versions.fixes.iter().filter(is_wanted).collect();
     html! {
         @if !fixes.is_empty() {
-            h2 { "Security fixes" }
-            ul {
-                @for Spread { fix, .. } in fixes {
-                    li { (fix.date) ": " a href=(fix.path()) { (fix.title) } }
-                }
-            }
-        }
-    }
-}
-
-fn list(facts: &Facts) -> String {
-    let content = html! {
-        p.lead { "How many instances run a version with the fix, day by day since its release." }
-        div.scroll tabindex="0" role="region" aria-label="Security fixes" { table {
-            thead { tr { th scope="col" { "Released" } th scope="col" { "Fix" } th scope="col" { "Software" } th.number scope="col" { "Fixed" } } }
-            tbody {
-                @for Spread { fix, days, .. } in &facts.versions.fixes {
-                    tr {
-                        td { (fix.date) }
-                        th scope="row" { a href=(fix.path()) { (fix.title) } }
-                        td.stranger { (strangers(&fix.software)) }
-                        td.number { @if let Some((_, tally @ [fixed, ..])) = days.last() { (share(*fixed, hosts(tally))) } @else { "–" } }
+            h2 id="fixes" { "Security fixes" }
+            p { "How many instances run a version with the fix, day by day since its release." }
+            div.scroll tabindex="0" role="region" aria-labelledby="fixes" { table {
+                thead { tr { th scope="col" { "Released" } th scope="col" { "Fix" } th.number scope="col" { "Fixed" } } }
+                tbody {
+                    @for Spread { fix, days, .. } in fixes {
+                        tr {
+                            td { (fix.date) }
+                            th scope="row" { a href=(fix.path()) { (fix.title) } }
+                            td.number { @if let Some((_, tally @ [fixed, ..])) = days.last() { (share(*fixed, hosts(tally))) } @else { "–" } }
+                        }
                     }
                 }
-            }
-        } }
-    };
-    Page {
-        path: LIST,
-        title: "Security fixes",
-        about: "How fast security fixes spread among the servers of the Fediverse.",
-        scripts: &[],
+            } }
+        }
     }
-    .around(facts, &content)
 }
 
 fn page(facts: &Facts, spread: &Spread) -> String {

@@ -41,13 +41,11 @@ fn a_fix_has_a_page_that_names_no_host() {
     }
     assert!(!page.contains("a.example") && !page.contains("/?software="));
     for (name, there) in [
-        ("fixes.html", "/fixes/cve-1.html"),
         ("software/software0.html", "/fixes/cve-1.html"),
         ("software/software0.html", "data-values=\"40 40 40\""),
         ("sitemap.xml", "/fixes/cve-1.html"),
-        ("sitemap.xml", "/fixes.html"),
-        ("software.html", "/fixes.html"),
-        ("data.html", "/fixes.html"),
+        ("software.html", "/fixes/cve-1.html"),
+        ("data.html", "/software.html#fixes"),
     ] {
         let page = read(folder.path(), name);
         assert!(page.contains(there), "{name}: {there}");
@@ -64,5 +62,4 @@ fn page_of_a_fix_without_counts_gives_the_reason() {
         let page = read(folder.path(), "fixes/cve-1.html");
         assert!(page.contains(expect), "{page}");
     }
-    assert!(!written(facts(3), []).path().join("fixes.html").exists());
 }
