@@ -151,21 +151,6 @@ fn damaged_files_are_refused_with_their_reason() {
 }
 
 #[test]
-fn the_page_reacts_while_many_names_are_looked_up() {
-    let program = "import { lookUp } from './known.js';
-        serve([input.index], { [input.path]: input.file });
-        const hosts = Array.from({ length: 120000 }, (_, number) => `host${number}.example`);
-        let pauses = 0;
-        const { answers } = await lookUp(hosts, undefined, () => { pauses += 1; });
-        console.log(JSON.stringify({ count: answers.length, pauses }));";
-    let Some(found) = served(program, &Value::Null) else {
-        return;
-    };
-    assert_eq!(found["count"], 120_000);
-    assert!(found["pauses"].as_u64().unwrap() >= 60, "{found}");
-}
-
-#[test]
 fn lists_of_peers_are_read_in_all_their_forms() {
     let program = "import { names, split } from './peers.js';
         const found = [];
