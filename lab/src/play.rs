@@ -202,6 +202,14 @@ impl Answer {
         Self::Script(vec![Act::Send(bytes.into())])
     }
 
+    /// The head, and then the piece again and again with this pause, without end.
+    pub fn repeating(head: impl Into<Bytes>, piece: impl Into<Bytes>, pause: Duration) -> Self {
+        Self::Script(vec![
+            Act::Send(head.into()),
+            Act::Repeat(piece.into(), pause),
+        ])
+    }
+
     /// Adds a header. Scripts contain their own headers and stay unchanged.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {

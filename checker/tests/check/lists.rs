@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use protocol::{Event, ListFormat, ListOrder, ListOutcome, ListPath, UnlistedReason};
+use protocol::ListFormat::{self, Csv, Json, Lines, Ndjson, Proof, Suffixes};
+use protocol::{Event, ListOrder, ListOutcome, ListPath, UnlistedReason};
 
 use crate::server::{Outcome, Reply, World, answer, gzip, ok, redirect};
 
@@ -21,8 +22,19 @@ fn plain(body: &[u8]) -> Reply {
     answer("200 OK", &["content-type: text/plain"], body)
 }
 
+fn packed(bytes: &[u8]) -> Reply {
+    answer("200 OK", &["content-encoding: gzip"], bytes)
+}
+
 fn world(reply: Reply) -> World {
     World::empty().with(PATH, reply)
+}
+
+/// A host with this list alone.
+impl From<Reply> for World {
+    fn from(reply: Reply) -> Self {
+        world(reply)
+    }
 }
 
 /// The names and the finding, after checking that nothing else was printed.
@@ -55,8 +67,13 @@ fn unlisted(reason: UnlistedReason) -> Event {
     }
 }
 
-async fn check(world: World, format: ListFormat, names: &str, finding: Event) -> Outcome {
-    let outcome = world.list(&order(format)).await;
+async fn check(
+    world: impl Into<World>,
+    format: ListFormat,
+    names: &str,
+    finding: Event,
+) -> Outcome {
+    let outcome = world.into().list(&order(format)).await;
     assert_eq!(told(&outcome), (names.to_owned(), finding));
     outcome
 }
@@ -67,7 +84,7 @@ async fn robots_is_asked_first_and_then_the_list_alone() {
         .with(PATH, plain(b"b.example\nc.example\n"))
         .with("/api/v1/instance/peers", ok(r#"["x.example"]"#));
     let complete = listed(ListOutcome::Complete, 0);
-    let outcome = check(world, ListFormat::Lines, "b.example c.example", complete).await;
+    let outcome = check(world, Lines, "b.example c.example", complete).await;
     assert_eq!(outcome.requests, ["/robots.txt", PATH]);
 }
 
@@ -75,48 +92,24 @@ async fn robots_is_asked_first_and_then_the_list_alone() {
 async fn each_format_is_read() {
     let complete = listed(ListOutcome::Complete, 1);
     for (format, body) in [
-        (ListFormat::Lines, "# c\nb.example\n-\na.example\n"),
+        (Lines, "# c\nb.example\n-\na.example\n"),
         (
-            ListFormat::Json,
+            Json,
             r#"{"pods":[{"host":"b.example","name":"B"},7,{"domain":"a.example"}]}"#,
         ),
-        (
-            ListFormat::Ndjson,
-            "\"b.example\"\n{}\n{\"host\":\"a.example\"}\n",
-        ),
-        (ListFormat::Csv, "n,domain\n1,b.example\n2\n3,a.example\n"),
+        (Ndjson, "\"b.example\"\n{}\n{\"host\":\"a.example\"}\n"),
+        (Csv, "n,domain\n1,b.example\n2\n3,a.example\n"),
     ] {
         // The list's own host is a name like any other.
-        check(
-            world(plain(body.as_bytes())),
-            format,
-            "b.example a.example",
-            complete.clone(),
-        )
-        .await;
-        let reply = answer(
-            "200 OK",
-            &["content-encoding: gzip"],
-            &gzip(body.as_bytes()),
-        );
-        check(
-            world(reply),
-            format,
-            "b.example a.example",
-            complete.clone(),
-        )
-        .await;
+        let names = "b.example a.example";
+        for reply in [plain(body.as_bytes()), packed(&gzip(body.as_bytes()))] {
+            check(reply, format, names, complete.clone()).await;
+        }
     }
     let text = "// ===BEGIN ICANN DOMAINS===\r\n\ncom\n*.ck\n!www.ck\n\u{440}\u{444}";
     let lines = "// ===BEGIN ICANN DOMAINS===  com *.ck !www.ck \u{440}\u{444}";
     let complete = listed(ListOutcome::Complete, 0);
-    check(
-        world(plain(text.as_bytes())),
-        ListFormat::Suffixes,
-        lines,
-        complete,
-    )
-    .await;
+    check(plain(text.as_bytes()), Suffixes, lines, complete).await;
 }
 
 #[tokio::test]
@@ -130,7 +123,7 @@ async fn what_robots_forbids_is_not_asked_for() {
         b"User-agent: *\nDisallow: /*?all=",
     ] {
         let expect = unlisted(UnlistedReason::Disallowed);
-        let outcome = check(robots("200 OK", body), ListFormat::Lines, "", expect).await;
+        let outcome = check(robots("200 OK", body), Lines, "", expect).await;
         assert_eq!(outcome.requests, ["/robots.txt"]);
     }
     let expect = Event::Unlisted {
@@ -138,7 +131,7 @@ async fn what_robots_forbids_is_not_asked_for() {
         status: Some(503),
         to: None,
     };
-    let outcome = check(robots("503 Oh", b""), ListFormat::Lines, "", expect).await;
+    let outcome = check(robots("503 Oh", b""), Lines, "", expect).await;
     assert_eq!(outcome.requests, ["/robots.txt"]);
 }
 
@@ -147,18 +140,13 @@ async fn redirects_are_followed_within_the_host_alone() {
     let here = redirect("302 Found", "/v2/list");
     let moved = world(here.clone()).with("/v2/list", plain(b"b.example"));
     let complete = listed(ListOutcome::Complete, 0);
-    check(moved, ListFormat::Lines, "b.example", complete).await;
+    check(moved, Lines, "b.example", complete).await;
     let robots = answer("200 OK", &[], b"User-agent: *\nDisallow: /v2/");
     let forbidden = world(here)
         .with("/v2/list", plain(b"b.example"))
         .with("/robots.txt", robots);
-    check(
-        forbidden,
-        ListFormat::Lines,
-        "",
-        unlisted(UnlistedReason::Disallowed),
-    )
-    .await;
+    let expect = unlisted(UnlistedReason::Disallowed);
+    check(forbidden, Lines, "", expect).await;
     for status in ["301 Moved", "302 Found", "307 Oh", "308 Oh"] {
         let elsewhere = world(redirect(status, "https://b.example/list"));
         let expect = Event::Unlisted {
@@ -166,7 +154,7 @@ async fn redirects_are_followed_within_the_host_alone() {
             status: None,
             to: Some("b.example".to_owned()),
         };
-        let outcome = check(elsewhere, ListFormat::Lines, "", expect).await;
+        let outcome = check(elsewhere, Lines, "", expect).await;
         assert_eq!(outcome.requests.len(), 2);
     }
     let expect = Event::Unlisted {
@@ -174,21 +162,10 @@ async fn redirects_are_followed_within_the_host_alone() {
         status: None,
         to: Some("https://127.0.0.1/".to_owned()),
     };
-    check(
-        world(redirect("302 F", "https://127.0.0.1/")),
-        ListFormat::Lines,
-        "",
-        expect,
-    )
-    .await;
+    let address = redirect("302 F", "https://127.0.0.1/");
+    check(address, Lines, "", expect).await;
     let expect = unlisted(UnlistedReason::RedirectLoop);
-    check(
-        world(redirect("302 F", PATH)),
-        ListFormat::Lines,
-        "",
-        expect,
-    )
-    .await;
+    check(redirect("302 F", PATH), Lines, "", expect).await;
 }
 
 #[tokio::test]
@@ -200,67 +177,32 @@ async fn what_is_no_list_is_told_so() {
             status: Some(status),
             to: None,
         };
-        check(world(reply), ListFormat::Lines, "", expect).await;
+        check(reply, Lines, "", expect).await;
     }
     let no_list = unlisted(UnlistedReason::NotAList);
-    let page = answer(
-        "200 OK",
-        &["content-type: Text/HTML; charset=utf-8"],
-        b"b.example\n",
-    );
-    check(world(page), ListFormat::Lines, "", no_list.clone()).await;
-    for body in [
-        r#"{"error":"x"}"#,
-        "<html>",
-        "b.example",
-        &"[".repeat(100_000),
-    ] {
-        check(
-            world(plain(body.as_bytes())),
-            ListFormat::Json,
-            "",
-            no_list.clone(),
-        )
-        .await;
+    let html = "content-type: Text/HTML; charset=utf-8";
+    let page = answer("200 OK", &[html], b"b.example\n");
+    check(page, Lines, "", no_list.clone()).await;
+    let deep = "[".repeat(100_000);
+    for body in [r#"{"error":"x"}"#, "<html>", "b.example", &deep] {
+        check(plain(body.as_bytes()), Json, "", no_list.clone()).await;
     }
-    for line in [
-        "x".repeat(1025),
-        "com\u{1b}[2J".to_owned(),
-        "\u{0}".to_owned(),
-    ] {
-        check(
-            world(plain(line.as_bytes())),
-            ListFormat::Suffixes,
-            "",
-            no_list.clone(),
-        )
-        .await;
+    for line in [&*"x".repeat(1025), "com\u{1b}[2J", "\u{0}"] {
+        check(plain(line.as_bytes()), Suffixes, "", no_list.clone()).await;
     }
-    check(
-        world(plain(b"com\n\xff")),
-        ListFormat::Suffixes,
-        "com",
-        no_list,
-    )
-    .await;
+    check(plain(b"com\n\xff"), Suffixes, "com", no_list).await;
     let reply = answer("200 OK", &["content-encoding: br"], b"b.example");
     let expect = unlisted(UnlistedReason::Encoding);
-    check(world(reply), ListFormat::Lines, "", expect.clone()).await;
+    check(reply, Lines, "", expect.clone()).await;
     let reply = answer("200 OK", &["content-encoding: gzip, gzip"], b"b.example");
-    check(world(reply), ListFormat::Lines, "", expect).await;
+    check(reply, Lines, "", expect).await;
 }
 
 #[tokio::test]
 async fn a_body_that_breaks_off_is_no_list_and_its_half_name_no_name() {
     let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nb.example\nmastodon.exam".to_vec();
     let http = unlisted(UnlistedReason::Http);
-    check(
-        world(Reply::Raw(broken)),
-        ListFormat::Lines,
-        "b.example",
-        http,
-    )
-    .await;
+    check(Reply::Raw(broken), Lines, "b.example", http).await;
 }
 
 #[tokio::test]
@@ -269,13 +211,11 @@ async fn bounds_truncate_a_list_and_keep_what_was_read() {
     let body = b"b.example\nc.example\nd.example\n";
     let few = ListOrder {
         names_max: 2,
-        ..order(ListFormat::Lines)
+        ..order(Lines)
     };
     let outcome = world(plain(body)).list(&few).await;
-    assert_eq!(
-        told(&outcome),
-        ("b.example c.example".to_owned(), truncated.clone())
-    );
+    let names = "b.example c.example".to_owned();
+    assert_eq!(told(&outcome), (names, truncated.clone()));
     let none = ListOrder {
         names_max: 0,
         ..few
@@ -283,7 +223,7 @@ async fn bounds_truncate_a_list_and_keep_what_was_read() {
     let outcome = world(plain(body)).list(&none).await;
     assert_eq!(told(&outcome), (String::new(), truncated.clone()));
     let short = world(plain(body)).limits(|limits| limits.list_bytes = 15);
-    check(short, ListFormat::Lines, "b.example", truncated).await;
+    check(short, Lines, "b.example", truncated).await;
 }
 
 /// Paused time would not advance while the parser waits on its thread. So the wait is real, and
@@ -294,7 +234,7 @@ async fn the_deadline_truncates_a_list_that_drips() {
     let head = b"HTTP/1.1 200 OK\r\n\r\nb.example\n".to_vec();
     let drip = Reply::Drip(head, b"c".to_vec(), Duration::from_millis(20));
     let slow = world(drip).limits(|limits| limits.whole = Duration::from_secs(5));
-    check(slow, ListFormat::Lines, "b.example", truncated).await;
+    check(slow, Lines, "b.example", truncated).await;
 }
 
 #[tokio::test]
@@ -306,19 +246,14 @@ async fn endless_lists_end_at_their_bound() {
         Reply::Endless(head, vec![b'x'; 64 * 1024])
     };
     let short = |reply| world(reply).limits(|limits| limits.list_bytes = bytes_max);
-    for (format, dropped) in [
-        (ListFormat::Lines, 1),
-        (ListFormat::Ndjson, 1),
-        (ListFormat::Csv, 0),
-    ] {
+    for (format, dropped) in [(Lines, 1), (Ndjson, 1), (Csv, 0)] {
         let expect = listed(ListOutcome::Truncated, dropped);
         let outcome = check(short(endless()), format, "", expect.clone()).await;
         assert_eq!(decoded_bytes(&outcome), bytes_max);
-        let reply = answer("200 OK", &["content-encoding: gzip"], &bomb);
-        check(short(reply), format, "", expect).await;
+        check(short(packed(&bomb)), format, "", expect).await;
     }
     let no_list = unlisted(UnlistedReason::NotAList);
-    for format in [ListFormat::Json, ListFormat::Suffixes] {
+    for format in [Json, Suffixes] {
         check(short(endless()), format, "", no_list.clone()).await;
     }
 }
@@ -326,9 +261,8 @@ async fn endless_lists_end_at_their_bound() {
 #[tokio::test]
 async fn a_gzip_bomb_ends_after_32_mib() {
     let bomb = gzip(&vec![b' '; 33 * 1024 * 1024]);
-    let reply = answer("200 OK", &["content-encoding: gzip"], &bomb);
     let truncated = listed(ListOutcome::Truncated, 0);
-    let outcome = check(world(reply), ListFormat::Json, "", truncated).await;
+    let outcome = check(packed(&bomb), Json, "", truncated).await;
     assert_eq!(decoded_bytes(&outcome), 32 * 1024 * 1024);
 }
 
@@ -343,7 +277,7 @@ fn decoded_bytes(outcome: &Outcome) -> u64 {
 async fn a_suffix_list_has_a_bound_of_its_own() {
     let head = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
     let endless = Reply::Endless(head, b"com\n".repeat(1000));
-    let outcome = world(endless).list(&order(ListFormat::Suffixes)).await;
+    let outcome = world(endless).list(&order(Suffixes)).await;
     let (lines, finding) = told(&outcome);
     assert_eq!(finding, listed(ListOutcome::Truncated, 0));
     assert_eq!(lines.len() + 1, 2 * 1024 * 1024);
@@ -351,30 +285,28 @@ async fn a_suffix_list_has_a_bound_of_its_own() {
 
 #[tokio::test]
 async fn a_proof_is_its_lines_and_one_over_its_bound_is_told_so() {
-    let proof = ListFormat::Proof;
     let complete = listed(ListOutcome::Complete, 0);
     let text = b"4cb5abf6\r\nfedicensus-proof=submit";
     let told_of = "4cb5abf6 fedicensus-proof=submit";
-    let outcome = check(world(plain(text)), proof, told_of, complete.clone()).await;
+    let outcome = check(plain(text), Proof, told_of, complete.clone()).await;
     assert_eq!(outcome.requests, ["/robots.txt", PATH]);
 
     let longest = "x\n".repeat(2048);
     let lines = vec!["x"; 2048].join(" ");
     let whole = world(plain(longest.as_bytes()));
-    check(whole, proof, &lines, complete).await;
+    check(whole, Proof, &lines, complete).await;
     for longer in [format!("{longest}x"), format!("{}yy", "x\n".repeat(2047))] {
-        let outcome = world(plain(longer.as_bytes())).list(&order(proof)).await;
+        let outcome = world(plain(longer.as_bytes())).list(&order(Proof)).await;
         assert_eq!(told(&outcome).1, listed(ListOutcome::Truncated, 0));
     }
     let bomb = gzip(&b"x\n".repeat(1024 * 1024));
-    let reply = answer("200 OK", &["content-encoding: gzip"], &bomb);
-    let outcome = world(reply).list(&order(proof)).await;
+    let outcome = world(packed(&bomb)).list(&order(Proof)).await;
     assert_eq!(told(&outcome).1, listed(ListOutcome::Truncated, 0));
     assert!(decoded_bytes(&outcome) <= 4096, "{outcome:?}");
 
     let page = answer("200 OK", &["content-type: text/html"], text);
     let no_list = unlisted(UnlistedReason::NotAList);
-    check(world(page), proof, "", no_list).await;
+    check(page, Proof, "", no_list).await;
 }
 
 #[tokio::test]
@@ -383,7 +315,7 @@ async fn a_million_names_are_cut_to_a_quarter_million() {
         .map(|number| format!("h{number}.example"))
         .collect();
     let outcome = world(plain(names.join("\n").as_bytes()))
-        .list(&order(ListFormat::Lines))
+        .list(&order(Lines))
         .await;
     let (told, finding) = told(&outcome);
     assert_eq!(finding, listed(ListOutcome::Truncated, 0));

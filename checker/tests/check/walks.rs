@@ -88,6 +88,21 @@ fn post(id: &str, uri: &str, account: Value) -> Value {
     })
 }
 
+/// A post of an account on its own host.
+fn post_of(id: &str, host: &str) -> Value {
+    post(id, &uri(host), account(id, Some(host)))
+}
+
+/// With replies, which a walk asks for.
+fn replied(post: Value) -> Value {
+    with(post, "replies_count", json!(2))
+}
+
+/// With favourites, whose accounts a walk asks for.
+fn favoured(post: Value) -> Value {
+    with(post, "favourites_count", json!(1))
+}
+
 fn with(mut value: Value, key: &str, member: Value) -> Value {
     value[key] = member;
     value
@@ -97,56 +112,42 @@ fn reply(value: &Value) -> Reply {
     ok(&value.to_string())
 }
 
+/// Path of an account's posts.
+fn posts_of(id: &str) -> String {
+    format!("/api/v1/accounts/secret{id}/statuses?limit=40")
+}
+
+/// Path of the accounts that favourited a post.
+fn fans_of(id: &str) -> String {
+    format!("/api/v1/statuses/{id}/favourited_by?limit=80")
+}
+
 fn uri(host: &str) -> String {
     format!("https://{host}/users/secret/statuses/7")
 }
 
 #[tokio::test]
 async fn who_takes_part_in_a_conversation_names_the_host() {
-    let b = post("1", &uri("b.example"), account("1", Some("b.example")));
-    let b = with(
-        with(b, "replies_count", json!(2)),
-        "favourites_count",
-        json!(1),
-    );
+    let busy = favoured(replied(post_of("1", "b.example")));
     // Its account and its URI are on different hosts.
-    let split = post(
-        "2",
-        &uri("social.c.example"),
-        account("2", Some("c.example")),
-    );
-    let boosted = post("3", &uri("d.example"), account("3", Some("d.example")));
-    let boost = post("4", &uri("e.example"), account("4", Some("e.example")));
-    let boost = with(boost, "reblog", boosted);
+    let split = account("2", Some("c.example"));
+    let split = post("2", &uri("social.c.example"), split);
+    let boosted = post_of("3", "d.example");
+    let boost = with(post_of("4", "e.example"), "reblog", boosted);
     let local = post("5", &uri("a.example"), account("5", None));
+    let thread = json!({
+        "ancestors": [post_of("6", "f.example")],
+        "descendants": [post_of("7", "g.example")],
+    });
+    let fans = json!([account("8", Some("h.example")), account("9", None)]);
+    let posts = json!([post_of("10", "i.example")]);
+    let [of_5, of_9] = ["5", "9"].map(posts_of);
     let world = World::of("mastodon")
-        .with(FEED, reply(&json!([b, split, boost, local])))
-        .with(
-            "/api/v1/statuses/1/context",
-            reply(&json!({
-                "ancestors": [post("6", &uri("f.example"), account("6", Some("f.example")))],
-                "descendants": [post("7", &uri("g.example"), account("7", Some("g.example")))],
-            })),
-        )
-        .with(
-            "/api/v1/statuses/1/favourited_by?limit=80",
-            reply(&json!([
-                account("8", Some("h.example")),
-                account("9", None)
-            ])),
-        )
-        .with(
-            "/api/v1/accounts/secret5/statuses?limit=40",
-            reply(&json!([post(
-                "10",
-                &uri("i.example"),
-                account("10", Some("i.example"))
-            )])),
-        )
-        .with(
-            "/api/v1/accounts/secret9/statuses?limit=40",
-            reply(&json!([])),
-        );
+        .with(FEED, reply(&json!([busy, split, boost, local])))
+        .with("/api/v1/statuses/1/context", reply(&thread))
+        .with(&fans_of("1"), reply(&fans))
+        .with(&of_5, reply(&posts))
+        .with(&of_9, reply(&json!([])));
     let outcome = world.walk(1).await;
     let told = told(&outcome);
     assert_eq!(
@@ -157,50 +158,32 @@ async fn who_takes_part_in_a_conversation_names_the_host() {
     let mut asked = asked(&outcome);
     assert_eq!(asked.remove(0), FEED);
     asked.sort_unstable();
-    assert_eq!(
-        asked,
-        [
-            "/api/v1/accounts/secret5/statuses?limit=40",
-            "/api/v1/accounts/secret9/statuses?limit=40",
-            "/api/v1/statuses/1/context",
-            "/api/v1/statuses/1/favourited_by?limit=80",
-        ]
-    );
+    let thread = "/api/v1/statuses/1/context";
+    assert_eq!(asked, [&*of_5, &of_9, thread, &fans_of("1")]);
 }
 
 /// Their posts are not requested either.
 #[tokio::test]
 async fn who_does_not_want_to_be_found_is_not() {
+    let nobot = "<p><a href=\"/tags/nobot\">#<span>NoBot</span></a></p>";
     for (key, value) in [
         ("discoverable", json!(false)),
         ("indexable", json!(false)),
         ("noindex", json!(true)),
         ("suspended", json!(true)),
-        (
-            "note",
-            json!("<p><a href=\"/tags/nobot\">#<span>NoBot</span></a></p>"),
-        ),
+        ("note", json!(nobot)),
         ("display_name", json!("x #noindex")),
         ("fields", json!([{"name": "x", "value": "#nobots"}])),
     ] {
         let quiet = |id: &str| with(account(id, Some("quiet.example")), key, value.clone());
-        let theirs = post("1", &uri("quiet.example"), quiet("1"));
-        let theirs = with(theirs, "replies_count", json!(1));
-        let boosted = post("2", &uri("quiet.example"), quiet("2"));
-        let boost = post("3", &uri("b.example"), account("3", Some("b.example")));
-        let by_them = post("4", &uri("quiet.example"), quiet("4"));
-        let by_them = with(
-            by_them,
-            "reblog",
-            post("5", &uri("c.example"), account("5", Some("c.example"))),
-        );
-        let loud = post("6", &uri("d.example"), account("6", Some("d.example")));
-        let loud = with(loud, "favourites_count", json!(1));
-        let feed = json!([theirs, with(boost, "reblog", boosted), by_them, loud]);
-        let world = World::of("mastodon").with(FEED, reply(&feed)).with(
-            "/api/v1/statuses/6/favourited_by?limit=80",
-            reply(&json!([quiet("7")])),
-        );
+        let theirs = |id: &str| post(id, &uri("quiet.example"), quiet(id));
+        let boost = with(post_of("3", "b.example"), "reblog", theirs("2"));
+        let by_them = with(theirs("4"), "reblog", post_of("5", "c.example"));
+        let loud = favoured(post_of("6", "d.example"));
+        let feed = json!([replied(theirs("1")), boost, by_them, loud]);
+        let world = World::of("mastodon")
+            .with(FEED, reply(&feed))
+            .with(&fans_of("6"), reply(&json!([quiet("7")])));
         let outcome = world.walk(1).await;
         assert_eq!(told(&outcome).hosts, "b.example d.example", "{key}");
         assert_eq!(asked(&outcome).len(), 2, "{key}: {:?}", outcome.requests);
@@ -209,8 +192,7 @@ async fn who_does_not_want_to_be_found_is_not() {
 
 #[tokio::test]
 async fn posts_that_are_not_public_name_nobody() {
-    let whispered = post("1", &uri("b.example"), account("1", Some("b.example")));
-    let whispered = with(whispered, "visibility", json!("private"));
+    let whispered = with(post_of("1", "b.example"), "visibility", json!("private"));
     let world = World::of("mastodon").with(FEED, reply(&json!([whispered, 7, null, []])));
     assert_eq!(told(&world.walk(1).await).hosts, "");
 }
@@ -224,10 +206,8 @@ async fn a_feed_that_is_closed_is_asked_for_its_own_posts_and_then_left_alone() 
         .with(LOCAL_FEED, reply(&json!([local])));
     let outcome = world.walk(1).await;
     let found = told(&outcome);
-    assert_eq!(
-        (found.hosts.as_str(), found.outcome),
-        ("b.example", WalkOutcome::Complete)
-    );
+    assert_eq!(found.hosts, "b.example");
+    assert_eq!(found.outcome, WalkOutcome::Complete);
     assert_eq!(asked(&outcome), [FEED, LOCAL_FEED]);
 
     let world = World::of("pleroma")
@@ -241,25 +221,11 @@ async fn a_feed_that_is_closed_is_asked_for_its_own_posts_and_then_left_alone() 
 #[tokio::test]
 async fn a_server_that_says_which_feeds_it_shows_is_asked_for_those_alone() {
     const INSTANCE: &str = "/api/v2/instance";
-    for (remote, local, expect, outcome) in [
-        (
-            "public",
-            "disabled",
-            vec![INSTANCE, FEED],
-            WalkOutcome::Complete,
-        ),
-        (
-            "authenticated",
-            "public",
-            vec![INSTANCE, LOCAL_FEED],
-            WalkOutcome::Complete,
-        ),
-        (
-            "disabled",
-            "authenticated",
-            vec![INSTANCE],
-            WalkOutcome::AccessControlled,
-        ),
+    use WalkOutcome::{AccessControlled, Complete};
+    for (remote, local, feed, outcome) in [
+        ("public", "disabled", Some(FEED), Complete),
+        ("authenticated", "public", Some(LOCAL_FEED), Complete),
+        ("disabled", "authenticated", None, AccessControlled),
     ] {
         let access = json!({"configuration": {"timelines_access": {
             "live_feeds": {"local": local, "remote": remote},
@@ -275,6 +241,7 @@ async fn a_server_that_says_which_feeds_it_shows_is_asked_for_those_alone() {
             .with(FEED, reply(&json!([])))
             .with(LOCAL_FEED, reply(&json!([])));
         let found = world.walk(1).await;
+        let expect: Vec<&str> = [INSTANCE].into_iter().chain(feed).collect();
         assert_eq!(asked(&found), expect, "{remote} {local}");
         assert_eq!(told(&found).outcome, outcome, "{remote} {local}");
     }
@@ -283,38 +250,25 @@ async fn a_server_that_says_which_feeds_it_shows_is_asked_for_those_alone() {
 #[tokio::test]
 async fn robots_and_a_private_instance_are_left_alone() {
     let rules = answer("200 OK", &[], b"User-agent: *\nDisallow: /api/\n");
-    let world = World::of("mastodon").with("/robots.txt", rules);
-    let outcome = world.walk(1).await;
-    assert_eq!(told(&outcome).outcome, WalkOutcome::Disallowed);
-    assert_eq!(asked(&outcome), Vec::<&str>::new());
-
     let about = json!({
         "software": {"name": "mastodon", "version": "4.0"},
         "protocols": ["activitypub"],
         "metadata": {"private": true},
     });
-    let world = World::of("mastodon").with("/nodeinfo/2.0", reply(&about));
-    let outcome = world.walk(1).await;
-    assert_eq!(told(&outcome).outcome, WalkOutcome::Disallowed);
-    assert_eq!(asked(&outcome), Vec::<&str>::new());
+    for (path, answer) in [("/robots.txt", rules), ("/nodeinfo/2.0", reply(&about))] {
+        let outcome = World::of("mastodon").with(path, answer).walk(1).await;
+        assert_eq!(told(&outcome).outcome, WalkOutcome::Disallowed, "{path}");
+        assert_eq!(asked(&outcome), Vec::<&str>::new(), "{path}");
+    }
 }
 
 /// robots.txt may forbid only threads.
 #[tokio::test]
 async fn each_path_is_asked_of_robots() {
-    let rules = answer(
-        "200 OK",
-        &[],
-        b"User-agent: *\nDisallow: /api/v1/statuses/\n",
-    );
-    let busy = post("1", &uri("b.example"), account("1", Some("b.example")));
-    let busy = with(
-        with(busy, "replies_count", json!(2)),
-        "favourites_count",
-        json!(1),
-    );
+    let rules = b"User-agent: *\nDisallow: /api/v1/statuses/\n";
+    let busy = favoured(replied(post_of("1", "b.example")));
     let world = World::of("mastodon")
-        .with("/robots.txt", rules)
+        .with("/robots.txt", answer("200 OK", &[], rules))
         .with(FEED, reply(&json!([busy])));
     let outcome = world.walk(1).await;
     assert_eq!(told(&outcome).hosts, "b.example");
@@ -344,24 +298,18 @@ async fn failures_of_the_feed_are_told_apart() {
         ],
         b"",
     );
+    use WalkOutcome::{NotFound, NotJson, Unresponsive};
+    let status = |status: &str| answer(status, &[], b"");
     for (feed, outcome, least_s) in [
-        (html, WalkOutcome::NotJson, None),
-        (ok("{\"posts\":[]}"), WalkOutcome::NotJson, None),
-        (ok("[{"), WalkOutcome::NotJson, None),
-        (
-            answer("404 Not Found", &[], b""),
-            WalkOutcome::NotFound,
-            None,
-        ),
-        (answer("410 Gone", &[], b""), WalkOutcome::NotFound, None),
-        (
-            answer("500 Internal Server Error", &[], b""),
-            WalkOutcome::Unresponsive,
-            None,
-        ),
-        (unavailable, WalkOutcome::Unresponsive, Some(90)),
+        (html, NotJson, None),
+        (ok("{\"posts\":[]}"), NotJson, None),
+        (ok("[{"), NotJson, None),
+        (status("404 Not Found"), NotFound, None),
+        (status("410 Gone"), NotFound, None),
+        (status("500 Internal Server Error"), Unresponsive, None),
+        (unavailable, Unresponsive, Some(90)),
         // The test's clock starts in 1970, and a second or so has passed.
-        (busy, WalkOutcome::Unresponsive, Some(200)),
+        (busy, Unresponsive, Some(200)),
     ] {
         let shown = format!("{feed:?}");
         let outcome_told = told(&World::of("mastodon").with(FEED, feed).walk(1).await);
@@ -377,8 +325,7 @@ async fn failures_of_the_feed_are_told_apart() {
 
 #[tokio::test]
 async fn a_walk_stops_when_the_rate_limit_is_used_up() {
-    let busy = post("1", &uri("b.example"), account("1", Some("b.example")));
-    let busy = with(busy, "replies_count", json!(2));
+    let busy = replied(post_of("1", "b.example"));
     let feed = answer(
         "200 OK",
         &["content-type: application/json", "x-ratelimit-remaining: 0"],
@@ -386,47 +333,28 @@ async fn a_walk_stops_when_the_rate_limit_is_used_up() {
     );
     let outcome = World::of("mastodon").with(FEED, feed).walk(1).await;
     let found = told(&outcome);
-    assert_eq!(
-        (found.hosts.as_str(), found.outcome),
-        ("b.example", WalkOutcome::Truncated)
-    );
+    assert_eq!(found.hosts, "b.example");
+    assert_eq!(found.outcome, WalkOutcome::Truncated);
     assert_eq!(asked(&outcome), [FEED]);
 }
 
 /// A thread that is gone, too long or no JSON does not hide the others.
 #[tokio::test]
 async fn one_bad_answer_ends_no_walk() {
-    let busy = |id: &str, host: &str| {
-        with(
-            post(id, &uri(host), account(id, Some(host))),
-            "replies_count",
-            json!(1),
-        )
-    };
-    let thread = |host: &str| {
-        reply(
-            &json!({"ancestors": [], "descendants": [post("9", &uri(host), account("9", Some(host)))]}),
-        )
-    };
+    let feed: Vec<Value> = ["1 b", "2 c", "3 d", "4 e"]
+        .map(|post| post.split_once(' ').unwrap())
+        .map(|(id, host)| replied(post_of(id, &format!("{host}.example"))))
+        .into();
+    let thread = json!({"ancestors": [], "descendants": [post_of("9", "f.example")]});
     let mentions: Vec<Value> = (0..250_000)
         .map(|number| json!({"acct": format!("x@h{number}.example")}))
         .collect();
+    let endless = json!({"ancestors": [{"mentions": mentions}]});
     let world = World::of("mastodon")
-        .with(
-            FEED,
-            reply(&json!([
-                busy("1", "b.example"),
-                busy("2", "c.example"),
-                busy("3", "d.example"),
-                busy("4", "e.example"),
-            ])),
-        )
+        .with(FEED, reply(&json!(feed)))
         .with("/api/v1/statuses/2/context", ok("<html>"))
-        .with(
-            "/api/v1/statuses/3/context",
-            reply(&json!({"ancestors": [{"mentions": mentions}]})),
-        )
-        .with("/api/v1/statuses/4/context", thread("f.example"));
+        .with("/api/v1/statuses/3/context", reply(&endless))
+        .with("/api/v1/statuses/4/context", reply(&thread));
     let found = told(&world.walk(3).await);
     assert_eq!(
         found.hosts,
@@ -445,11 +373,8 @@ async fn a_walk_without_end_stops_at_its_requests_and_one_in_circles_before() {
             let (id, next) = (number.to_string(), (number + 1000).to_string());
             let host = format!("h{next}.example");
             feed.push(post(&id, &uri("a.example"), account(&id, None)));
-            let theirs = post(&next, &uri(&host), account(&next, Some(&host)));
-            world = world.with(
-                &format!("/api/v1/accounts/secret{id}/statuses?limit=40"),
-                reply(&json!([theirs])),
-            );
+            let theirs = json!([post_of(&next, &host)]);
+            world = world.with(&posts_of(&id), reply(&theirs));
         }
         world.with(FEED, reply(&json!(feed))).walk(seed)
     };
@@ -464,24 +389,14 @@ async fn a_walk_without_end_stops_at_its_requests_and_one_in_circles_before() {
     let mut feed = Vec::new();
     for number in 0..40 {
         let id = number.to_string();
-        let busy = with(
-            post(&id, &uri("b.example"), account("1", Some("b.example"))),
-            "favourites_count",
-            json!(1),
-        );
-        feed.push(busy);
-        world = world.with(
-            &format!("/api/v1/statuses/{id}/favourited_by?limit=80"),
-            reply(&json!([account("1", Some("b.example"))])),
-        );
+        let only = account("1", Some("b.example"));
+        feed.push(favoured(post(&id, &uri("b.example"), only.clone())));
+        world = world.with(&fans_of(&id), reply(&json!([only])));
     }
     let outcome = world.with(FEED, reply(&json!(feed))).walk(1).await;
     assert_eq!(told(&outcome).outcome, WalkOutcome::Complete);
-    assert_eq!(
-        asked(&outcome).len(),
-        9,
-        "the feed, and eight answers that name nobody new"
-    );
+    // The feed, and eight answers that name nobody new.
+    assert_eq!(asked(&outcome).len(), 9);
 }
 
 /// A user of Misskey's API. In notes there is no profile.
@@ -495,50 +410,32 @@ fn note(id: &str, user: Value) -> Value {
 
 #[tokio::test]
 async fn notes_are_read_when_their_authors_profiles_allow_it() {
-    let busy = note("n1", user("u1", Some("b.example")));
     let busy = with(
-        with(busy, "repliesCount", json!(1)),
-        "reactions",
-        json!({":secret:": 1}),
+        note("n1", user("u1", Some("b.example"))),
+        "repliesCount",
+        json!(1),
     );
-    let remote = with(
-        note("n2", user("u2", Some("c.example"))),
-        "uri",
-        json!("https://social.c.example/notes/n2"),
-    );
+    let busy = with(busy, "reactions", json!({":secret:": 1}));
+    let remote = note("n2", user("u2", Some("c.example")));
+    let remote = with(remote, "uri", json!("https://social.c.example/notes/n2"));
     let renote = with(note("n3", user("u3", None)), "renote", remote);
     let quiet = note("n4", user("u4", Some("quiet.example")));
     let unknown = note("n5", user("u5", Some("unknown.example")));
-    let closed = with(
-        user("u6", Some("closed.example")),
-        "requireSigninToViewContents",
-        json!(true),
-    );
+    let closed = user("u6", Some("closed.example"));
+    let closed = with(closed, "requireSigninToViewContents", json!(true));
     let feed = json!([busy, renote, quiet, unknown, note("n6", closed)]);
     let profile = |id: &str| json!({"id": id, "description": "secret", "fields": []});
+    let profiles = ["u1", "u2", "u3", "u6", "u7", "u8"].map(profile);
+    let nobot = with(profile("u4"), "description", json!("#nobot"));
+    let profiles: Vec<Value> = profiles.into_iter().chain([nobot]).collect();
+    let children = json!([note("n7", user("u7", Some("d.example")))]);
+    let reactions = json!([{"type": "secret", "user": user("u8", Some("e.example"))}]);
     let world = World::of("misskey")
         .with("POST /api/notes/local-timeline", reply(&feed))
-        .with(
-            "POST /api/users/show",
-            reply(&json!([
-                profile("u1"),
-                profile("u2"),
-                profile("u3"),
-                profile("u6"),
-                profile("u7"),
-                profile("u8"),
-                with(profile("u4"), "description", json!("#nobot")),
-            ])),
-        )
+        .with("POST /api/users/show", reply(&json!(profiles)))
         .with("POST /api/notes/conversation", reply(&json!([])))
-        .with(
-            "POST /api/notes/children",
-            reply(&json!([note("n7", user("u7", Some("d.example")))])),
-        )
-        .with(
-            "POST /api/notes/reactions",
-            reply(&json!([{"type": "secret", "user": user("u8", Some("e.example"))}])),
-        )
+        .with("POST /api/notes/children", reply(&children))
+        .with("POST /api/notes/reactions", reply(&reactions))
         .with("POST /api/users/notes", reply(&json!([])));
     let outcome = world.walk(1).await;
     let found = told(&outcome);
@@ -547,20 +444,14 @@ async fn notes_are_read_when_their_authors_profiles_allow_it() {
         "b.example c.example d.example e.example social.c.example"
     );
     assert_eq!(found.outcome, WalkOutcome::Complete);
-    let first = asked(&outcome)[1];
-    assert_eq!(
-        first,
-        r#"POST /api/users/show {"userIds":["u1","u2","u3","u4","u5","u6"]}"#
-    );
+    let show = r#"POST /api/users/show {"userIds":["u1","u2","u3","u4","u5","u6"]}"#;
+    assert_eq!(asked(&outcome)[1], show);
 }
 
 #[tokio::test]
 async fn a_local_timeline_that_is_turned_off_is_access_controlled() {
-    let off = answer(
-        "400 Bad Request",
-        &[],
-        br#"{"error":{"code":"LTL_DISABLED"}}"#,
-    );
+    let disabled = br#"{"error":{"code":"LTL_DISABLED"}}"#;
+    let off = answer("400 Bad Request", &[], disabled);
     let world = World::of("sharkey").with("POST /api/notes/local-timeline", off);
     let outcome = world.walk(1).await;
     assert_eq!(told(&outcome).outcome, WalkOutcome::AccessControlled);

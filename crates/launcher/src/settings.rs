@@ -56,9 +56,6 @@ pub enum EgressSource {
     Directory(PathBuf),
 }
 
-/// Path at which deployments mount the engine's socket into the launcher.
-pub const ENGINE_SOCKET_DEFAULT: &str = "/run/engine.sock";
-
 impl Default for Settings {
     fn default() -> Self {
         Self {

@@ -5,8 +5,7 @@
 use serde_json::{Value, json};
 
 use super::shapes::living;
-use super::table::{Table, Via};
-use crate::expectation::Expectation;
+use super::table::Table;
 use crate::play::{Answer, Play};
 
 /// A Mastodon whose public feed, threads and favourites name [`FOUND`].
@@ -61,30 +60,24 @@ pub const PRIVATE: &str = "zzprivate";
 const FEED: &str = "/api/v1/timelines/public";
 
 pub(super) fn add(table: &mut Table) {
-    let alive = Expectation::alive;
     let plays = "Shows conversations that name hosts which nobody lists";
-    table.add(HOST, plays, &[], alive(), talks());
+    table.add(HOST, plays, &[]).acting(talks());
     let plays = "Shows notes that name hosts which nobody lists";
-    table.add(NOTES_HOST, plays, &[], alive(), notes());
+    table.add(NOTES_HOST, plays, &[]).acting(notes());
     for host in FOUND.into_iter().chain(FOUND_BY_NOTES).chain(QUIET) {
-        let plays = "Is named in conversations alone";
         let play = match host {
             CLOSED => living(host, "mastodon", "4.2.0")
                 .route(FEED, Answer::status(401))
                 .route("/api/v1/instance/peers", Answer::status(401)),
             _ => living(host, "writefreely", "0.15.0"),
         };
-        table.push(host, plays, &[], Via::Nobody, Expectation::never(), play);
+        table
+            .add_untouchable(host, "Is named in conversations alone", &[])
+            .acting(play);
     }
     for (host, _) in HOSTILE {
-        let play = hostile(host);
-        table.add(
-            host,
-            "Attacks programs that read its posts",
-            &[],
-            alive(),
-            play,
-        );
+        let plays = "Attacks programs that read its posts";
+        table.add(host, plays, &[]).acting(hostile(host));
     }
 }
 
@@ -92,22 +85,12 @@ fn talks() -> Play {
     let access = json!({"configuration": {"timelines_access": {
         "live_feeds": {"local": "public", "remote": "public"},
     }}});
-    let copied = busy(post("1", CLOSED, account("1", Some(CLOSED))));
-    let split = post(
-        "2",
-        "posts.lab-split.test",
-        account("2", Some("account.lab-split.test")),
-    );
-    let boosted = post(
-        "3",
-        "boosted.lab-talk.test",
-        account("3", Some("boosted.lab-talk.test")),
-    );
-    let boost = post(
-        "4",
-        "booster.lab-talk.test",
-        account("4", Some("booster.lab-talk.test")),
-    );
+    let by = |id: &str, host: &str| post(id, host, account(id, Some(host)));
+    let copied = busy(by("1", CLOSED));
+    let author = account("2", Some("account.lab-split.test"));
+    let split = post("2", "posts.lab-split.test", author);
+    let boosted = by("3", "boosted.lab-talk.test");
+    let boost = by("4", "booster.lab-talk.test");
     let local = post("5", HOST, account("5", None));
     let refusing = [
         ("6", QUIET[0], "note", json!("<p>#<span>nobot</span></p>")),
@@ -119,62 +102,38 @@ fn talks() -> Play {
         let quiet = with(account(id, Some(host)), key, value);
         feed.push(busy(post(id, host, quiet)));
     }
-    let replies = "replies.lab-talk.test";
+    let reply = by("9", "replies.lab-talk.test");
+    let thread = json!({"ancestors": [], "descendants": [reply]});
+    let fans = json!([account("10", Some("fan.lab-talk.test"))]);
+    let posts = json!([by("11", "friend.lab-talk.test")]);
+    let statuses = format!("/api/v1/accounts/{PRIVATE}a5/statuses");
     living(HOST, "mastodon", "4.5.2")
         .route("/api/v2/instance", Answer::json(&access))
         .route(FEED, Answer::json(&json!(feed)))
-        .route(
-            &at_post("1", "context"),
-            Answer::json(&json!({
-                "ancestors": [],
-                "descendants": [post("9", replies, account("9", Some(replies)))],
-            })),
-        )
-        .route(
-            &at_post("1", "favourited_by"),
-            Answer::json(&json!([account("10", Some("fan.lab-talk.test"))])),
-        )
-        .route(
-            &format!("/api/v1/accounts/{PRIVATE}a5/statuses"),
-            Answer::json(&json!([post(
-                "11",
-                "friend.lab-talk.test",
-                account("11", Some("friend.lab-talk.test"))
-            )])),
-        )
+        .route(&at_post("1", "context"), Answer::json(&thread))
+        .route(&at_post("1", "favourited_by"), Answer::json(&fans))
+        .route(&statuses, Answer::json(&posts))
 }
 
 fn notes() -> Play {
     let by = |id: &str, host: &str| json!({"id": user_id(id), "username": PRIVATE, "host": host});
     let note = |id: &str, user: Value| json!({"id": format!("{PRIVATE}n{id}"), "text": PRIVATE, "visibility": "public", "user": user});
-    let first = with(
-        note("1", by("1", "note.lab-talk.test")),
-        "reactions",
-        json!({":x:": 1}),
-    );
-    let renote = with(
-        note("2", by("2", "note.lab-talk.test")),
-        "renote",
-        note("3", by("3", "renoted.lab-talk.test")),
-    );
-    let signin = with(
-        by("4", QUIET[2]),
-        "requireSigninToViewContents",
-        json!(true),
-    );
+    let first = note("1", by("1", "note.lab-talk.test"));
+    let first = with(first, "reactions", json!({":x:": 1}));
+    let renoted = note("3", by("3", "renoted.lab-talk.test"));
+    let renote = note("2", by("2", "note.lab-talk.test"));
+    let renote = with(renote, "renote", renoted);
+    let quiet = by("4", QUIET[2]);
+    let signin = with(quiet, "requireSigninToViewContents", json!(true));
+    let timeline = json!([first, renote, note("4", signin)]);
+    let reactions = json!([{"user": by("5", "reacts.lab-talk.test")}]);
     let profiles: Vec<Value> = ["1", "2", "3", "4", "5"]
         .map(|id| json!({"id": user_id(id), "description": PRIVATE, "fields": []}))
         .into();
     living(NOTES_HOST, "misskey", "2025.12.0")
-        .route(
-            "/api/notes/local-timeline",
-            Answer::json(&json!([first, renote, note("4", signin)])),
-        )
+        .route("/api/notes/local-timeline", Answer::json(&timeline))
         .route("/api/users/show", Answer::json(&json!(profiles)))
-        .route(
-            "/api/notes/reactions",
-            Answer::json(&json!([{"user": by("5", "reacts.lab-talk.test")}])),
-        )
+        .route("/api/notes/reactions", Answer::json(&reactions))
 }
 
 fn hostile(host: &str) -> Play {
@@ -227,14 +186,9 @@ fn mentions() -> Answer {
 }
 
 fn forty(first: u64) -> Answer {
-    let posts: Vec<Value> = (first..first.saturating_add(40))
-        .map(|n| {
-            post(
-                &n.to_string(),
-                "endless.lab.test",
-                account(&n.to_string(), None),
-            )
-        })
+    let numbers = (first..first.saturating_add(40)).map(|number| number.to_string());
+    let posts: Vec<Value> = numbers
+        .map(|id| post(&id, "endless.lab.test", account(&id, None)))
         .collect();
     Answer::json(&json!(posts))
 }
@@ -267,11 +221,8 @@ fn post(id: &str, host: &str, account: Value) -> Value {
 }
 
 fn busy(post: Value) -> Value {
-    with(
-        with(post, "replies_count", json!(1)),
-        "favourites_count",
-        json!(1),
-    )
+    let replied = with(post, "replies_count", json!(1));
+    with(replied, "favourites_count", json!(1))
 }
 
 fn with(mut object: Value, key: &str, value: Value) -> Value {

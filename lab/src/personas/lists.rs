@@ -9,7 +9,6 @@ use serde_json::json;
 
 use super::shapes::living;
 use super::table::Table;
-use crate::expectation::Expectation;
 use crate::play::{Answer, Play};
 
 pub const HOST: &str = "lists.lab.test";
@@ -59,31 +58,20 @@ const PRIVATE_RULES: u32 = 2600;
 
 pub(super) fn add(table: &mut Table) {
     let pods: Vec<_> = PODS.iter().map(|host| json!({ "host": host })).collect();
-    let play = living(HOST, "mastodon", "4.5.2")
+    let plays = "Publishes a list of instances and one of public suffixes";
+    table
+        .add(HOST, plays, &[])
         .route(PODS_PATH, Answer::json(&json!({ "pods": pods })))
         .route(SUFFIXES_PATH, Answer::text(suffixes()));
-    table.add(
-        HOST,
-        "Publishes a list of instances and one of public suffixes",
-        &[],
-        Expectation::alive(),
-        play,
-    );
     let proof = format!("{}\r\n", PROOF.join("\r\n"));
-    table.add(
-        PROVING_HOST,
-        "Says in a file of its own that it wants to be left alone; nobody looks there uninvited",
-        &[],
-        Expectation::alive(),
-        living(PROVING_HOST, "mastodon", "4.5.2").route(PROOF_PATH, Answer::text(proof)),
-    );
-    table.add(
-        PUSH_HOST,
-        "Is a push service as well, which takes messages, ends subscriptions and asks for pauses",
-        &[],
-        Expectation::alive(),
-        push_service(),
-    );
+    let plays =
+        "Says in a file of its own that it wants to be left alone; nobody looks there uninvited";
+    table
+        .add(PROVING_HOST, plays, &[])
+        .route(PROOF_PATH, Answer::text(proof));
+    let plays =
+        "Is a push service as well, which takes messages, ends subscriptions and asks for pauses";
+    table.add(PUSH_HOST, plays, &[]).acting(push_service());
 }
 
 /// Answers endpoints as [`PUSH_PATHS`] says, and only posts.

@@ -3,7 +3,6 @@
 use protocol::DeadReason;
 
 use super::table::Table;
-use crate::expectation::Expectation;
 use crate::play::{Dns, Play};
 
 pub(super) fn add(table: &mut Table) {
@@ -39,14 +38,16 @@ pub(super) fn add(table: &mut Table) {
             DeadReason::Unreachable,
         ),
     ] {
-        let host = format!("{name}.lab.test");
         let note = match reason {
             DeadReason::DnsBroken => {
                 "Deferred twice, and its own failure only at the third time in a row."
             }
             _ => "Ends at the gateway: no container is started.",
         };
-        let wanted = Expectation::dead(&[reason]).noting(note);
-        table.add(&host, plays, &[25], wanted, Play::dns_only(dns));
+        table
+            .add(name, plays, &[25])
+            .dead(&[reason])
+            .noting(note)
+            .acting(Play::dns_only(dns));
     }
 }

@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use serde_json::json;
 
-use super::shapes::{PEERS_PATH, flat, living, long_list};
-use super::table::Table;
-use crate::expectation::Expectation;
+use super::shapes::{PEERS_PATH, flat, long_list};
+use super::table::{Persona, Table};
 use crate::play::{Act, Answer};
 
 pub(super) fn add(table: &mut Table) {
@@ -19,17 +17,10 @@ pub(super) fn add(table: &mut Table) {
     slow(table);
 }
 
-fn persona(
-    table: &mut Table,
-    name: &str,
-    plays: &str,
-    facts: &[u8],
-    wanted: Expectation,
-    list: Answer,
-) {
-    let host = format!("{name}.lab.test");
-    let play = living(&host, "mastodon", "4.5.2").route(PEERS_PATH, list);
-    table.add(&host, plays, facts, wanted, play);
+impl Persona {
+    fn peers(&mut self, list: Answer) -> &mut Self {
+        self.route(PEERS_PATH, list)
+    }
 }
 
 fn junk(table: &mut Table) {
@@ -51,17 +42,12 @@ fn junk(table: &mut Table) {
         "handle.lab-junk.test",
         "xn--bcher-kva.lab-junk.test",
     ];
-    let wanted = Expectation::alive()
+    let plays = "Names whatever was ever seen in a peers list";
+    table
+        .add("junk", plays, &[17])
         .learning(&learned)
-        .noting("The good names come through, in canonical form; the rest is dropped and counted.");
-    persona(
-        table,
-        "junk",
-        "Names whatever was ever seen in a peers list",
-        &[17],
-        wanted,
-        Answer::json(&list),
-    );
+        .noting("The good names come through, in canonical form; the rest is dropped and counted.")
+        .peers(Answer::json(&list));
     for name in learned {
         table.add_absent(name, "junk.lab.test");
     }
@@ -86,196 +72,105 @@ fn injection(table: &mut Table) {
         "\u{1b}[2J.lab-junk.test",
         witness
     ]);
-    let wanted = Expectation::alive().learning(&[witness]);
-    persona(
-        table,
-        "injection",
-        "Names what a shell, a database, a page or a wire would take for its own",
-        &[29],
-        wanted,
-        Answer::json(&list),
-    );
+    let plays = "Names what a shell, a database, a page or a wire would take for its own";
+    table
+        .add("injection", plays, &[29])
+        .learning(&[witness])
+        .peers(Answer::json(&list));
     table.add_witness(witness, "injection.lab.test");
 }
 
 fn long(table: &mut Table) {
-    let alive = Expectation::alive;
     let list = long_list(250_000, |n| format!("h{n:06}.flood.invalid"));
-    persona(
-        table,
-        "long-list",
-        "Names 250 000 hosts whose suffix nobody admits",
-        &[2],
-        alive(),
-        list,
-    );
+    let plays = "Names 250 000 hosts whose suffix nobody admits";
+    table.add("long-list", plays, &[2]).peers(list);
     let list = long_list(300_000, |n| {
         format!("h{n:06}.{}.flood.invalid", "z".repeat(40))
     });
-    let wanted = alive().noting("Its list is cut at a bound.");
-    persona(
-        table,
-        "longer-list",
-        "Names 300 000 hosts in 19 MiB",
-        &[2],
-        wanted,
-        list,
-    );
+    table
+        .add("longer-list", "Names 300 000 hosts in 19 MiB", &[2])
+        .noting("Its list is cut at a bound.")
+        .peers(list);
     let list = long_list(500_000, |n| format!("{}", n % 10));
-    persona(
-        table,
-        "long-junk",
-        "Names half a million digits",
-        &[2, 17],
-        alive(),
-        list,
-    );
-    let via = "flood.lab.test";
+    table
+        .add("long-junk", "Names half a million digits", &[2, 17])
+        .peers(list);
     let names: Vec<String> = (0..200)
         .map(|n| format!("f{n:03}.lab-flood.test"))
         .collect();
     let learned: Vec<&str> = names.iter().map(String::as_str).collect();
-    let wanted = alive().learning(&learned);
-    persona(
-        table,
-        "flood",
-        "Names 200 hosts of one domain that DNS doesn't know",
-        &[1, 2],
-        wanted,
-        flat(&names),
-    );
+    let plays = "Names 200 hosts of one domain that DNS doesn't know";
+    table
+        .add("flood", plays, &[1, 2])
+        .learning(&learned)
+        .peers(flat(&names));
     for name in learned {
-        table.add_absent(name, via);
+        table.add_absent(name, "flood.lab.test");
     }
 }
 
 fn refused(table: &mut Table) {
     for status in [400, 401, 403, 404, 406, 410, 422, 500] {
-        let wanted = Expectation::alive();
-        persona(
-            table,
-            &format!("peers-{status}"),
-            "Won't tell its peers",
-            &[18],
-            wanted,
-            Answer::status(status),
-        );
+        let name = format!("peers-{status}");
+        table
+            .add(&name, "Won't tell its peers", &[18])
+            .peers(Answer::status(status));
     }
     for status in [429, 503] {
-        let answer = Answer::status(status).with("Retry-After", "3600");
-        let plays = "Will tell its peers in an hour";
-        persona(
-            table,
-            &format!("peers-{status}"),
-            plays,
-            &[18],
-            Expectation::alive(),
-            answer,
-        );
+        let name = format!("peers-{status}");
+        table
+            .add(&name, "Will tell its peers in an hour", &[18])
+            .peers(Answer::status(status).with("Retry-After", "3600"));
     }
-    let away = Answer::redirect(
-        301,
-        "https://peers.lab-evil-peers.test/api/v1/instance/peers",
-    );
-    let wanted = Expectation::alive().noting("A redirect of the peers list is no move.");
-    persona(
-        table,
-        "peers-elsewhere",
-        "Keeps its peers list at another host",
-        &[24],
-        wanted,
-        away,
-    );
-    table.add_untouchable(
-        "peers.lab-evil-peers.test",
-        "Is where a peers list redirects to",
-        &[24],
-    );
+    let away = "peers.lab-evil-peers.test";
+    let plays = "Keeps its peers list at another host";
+    table
+        .add("peers-elsewhere", plays, &[24])
+        .noting("A redirect of the peers list is no move.")
+        .peers(Answer::redirect(
+            301,
+            &format!("https://{away}{PEERS_PATH}"),
+        ));
+    table.add_untouchable(away, "Is where a peers list redirects to", &[24]);
 }
 
 fn broken(table: &mut Table) {
-    let alive = Expectation::alive;
-    persona(
-        table,
-        "peers-page",
-        "Has a page instead of peers",
-        &[8],
-        alive(),
-        Answer::html(200, "<html>"),
-    );
-    persona(
-        table,
-        "peers-object",
-        "Has an object instead of peers",
-        &[9],
-        alive(),
-        Answer::json(&json!({"error": "no"})),
-    );
+    table
+        .add("peers-page", "Has a page instead of peers", &[8])
+        .peers(Answer::html(200, "<html>"));
+    table
+        .add("peers-object", "Has an object instead of peers", &[9])
+        .peers(Answer::json(&json!({"error": "no"})));
     let deep = format!("{}\"x.invalid\"{}", "[".repeat(50_000), "]".repeat(50_000));
-    persona(
-        table,
-        "peers-deep",
-        "Nests its peers 50 000 deep",
-        &[23],
-        alive(),
-        Answer::json_bytes(deep),
-    );
+    table
+        .add("peers-deep", "Nests its peers 50 000 deep", &[23])
+        .peers(Answer::json_bytes(deep));
     let witness = "by-broken-list.lab-shapes.test";
     let list = format!("[\"{witness}\",\"x.invalid\",\"unfinished");
-    persona(
-        table,
-        "peers-unfinished",
-        "Breaks off in its peers list",
-        &[23, 30],
-        alive().learning(&[witness]),
-        Answer::json_bytes(list),
-    );
+    let plays = "Breaks off in its peers list";
+    table
+        .add("peers-unfinished", plays, &[23, 30])
+        .learning(&[witness])
+        .peers(Answer::json_bytes(list));
     table.add_witness(witness, "peers-unfinished.lab.test");
 }
 
 fn slow(table: &mut Table) {
-    let alive = Expectation::alive;
-    let head = Bytes::from_static(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[");
-    let endless = vec![
-        Act::Send(head.clone()),
-        Act::Repeat(Bytes::from("\"x.invalid\",".repeat(1000)), Duration::ZERO),
-    ];
-    persona(
-        table,
-        "peers-endless",
-        "Has a peers list without end",
-        &[20],
-        alive(),
-        Answer::Script(endless),
-    );
-    let drip = vec![
-        Act::Send(head),
-        Act::Repeat(Bytes::from_static(b" "), Duration::from_secs(9)),
-    ];
-    let wanted =
-        alive().noting("The finding stands; the list is cut, because it comes too slowly.");
-    persona(
-        table,
-        "peers-drip",
-        "Sends a byte of its peers list each 9 s",
-        &[21],
-        wanted,
-        Answer::Script(drip),
-    );
-    persona(
-        table,
-        "peers-silent",
-        "Never answers when asked for peers",
-        &[21],
-        alive(),
-        Answer::Script(vec![Act::Hold]),
-    );
-    persona(
-        table,
-        "peers-reset",
-        "Resets the connection when asked for peers",
-        &[30],
-        alive(),
-        Answer::Script(vec![Act::Reset]),
-    );
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n[";
+    let names = "\"x.invalid\",".repeat(1000);
+    table
+        .add("peers-endless", "Has a peers list without end", &[20])
+        .peers(Answer::repeating(head, names, Duration::ZERO));
+    let plays = "Sends a byte of its peers list each 9 s";
+    table
+        .add("peers-drip", plays, &[21])
+        .noting("The finding stands; the list is cut, because it comes too slowly.")
+        .peers(Answer::repeating(head, " ", Duration::from_secs(9)));
+    table
+        .add("peers-silent", "Never answers when asked for peers", &[21])
+        .peers(Answer::Script(vec![Act::Hold]));
+    let plays = "Resets the connection when asked for peers";
+    table
+        .add("peers-reset", plays, &[30])
+        .peers(Answer::Script(vec![Act::Reset]));
 }

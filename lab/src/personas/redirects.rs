@@ -1,12 +1,12 @@
 //! Redirects: moves, detours, loops and invalid targets.
 
-use protocol::DeadReason;
+use protocol::DeadReason::{BadRedirect, RedirectLoop, RedirectToSelf, TemporaryRedirect};
 use serde_json::Value;
 
 use super::shapes::{
-    DOCUMENT, PEERS_PATH, WELL_KNOWN, document, flat, living, pointing, set, with_document,
+    DOCUMENT, PEERS_PATH, WELL_KNOWN, document, flat, living, pointer, set, with_document,
 };
-use super::table::Table;
+use super::table::{Persona, Table};
 use crate::expectation::Expectation;
 use crate::play::{Answer, Play, Story};
 
@@ -22,19 +22,16 @@ pub(super) fn add(table: &mut Table) {
     stories(table);
 }
 
-fn persona(
-    table: &mut Table,
-    name: &str,
-    plays: &str,
-    facts: &[u8],
-    wanted: Expectation,
-    status: u16,
-    location: &str,
-) {
-    let host = format!("{name}.lab.test");
-    let play =
-        living(&host, "mastodon", "4.5.2").route(WELL_KNOWN, Answer::redirect(status, location));
-    table.add(&host, plays, facts, wanted, play);
+impl Persona {
+    /// Its well-known NodeInfo redirects there.
+    fn redirected(&mut self, status: u16, location: &str) -> &mut Self {
+        self.route(WELL_KNOWN, Answer::redirect(status, location))
+    }
+
+    /// It has moved to a name that becomes a candidate because of it.
+    fn moved(&mut self, to: &str) -> &mut Self {
+        self.expecting(Expectation::moved(to).learning(&[to]))
+    }
 }
 
 fn well_known(host: &str) -> String {
@@ -43,205 +40,120 @@ fn well_known(host: &str) -> String {
 
 fn moves(table: &mut Table) {
     for status in [301, 308] {
-        let (name, target) = (
-            format!("moved-{status}"),
-            format!("home-{status}.lab-moved.test"),
-        );
-        let wanted = Expectation::moved(&target).learning(&[&target]);
-        persona(
-            table,
-            &name,
-            "Has moved for good",
-            &[13],
-            wanted,
-            status,
-            &well_known(&target),
-        );
-        table.add_witness(&target, &format!("{name}.lab.test"));
+        let host = format!("moved-{status}.lab.test");
+        let target = format!("home-{status}.lab-moved.test");
+        table
+            .add(&host, "Has moved for good", &[13])
+            .moved(&target)
+            .redirected(status, &well_known(&target));
+        table.add_witness(&target, &host);
     }
     let target = "home-document.lab-moved.test";
     let host = "moved-document.lab.test";
-    let wanted = Expectation::moved(target).learning(&[target]);
-    let play = pointing(host).route(
-        DOCUMENT,
-        Answer::redirect(301, &format!("https://{target}{DOCUMENT}")),
-    );
-    table.add(host, "Redirects its document for good", &[13], wanted, play);
+    let away = Answer::redirect(301, &format!("https://{target}{DOCUMENT}"));
+    table
+        .add(host, "Redirects its document for good", &[13])
+        .moved(target)
+        .route(DOCUMENT, away);
     table.add_witness(target, host);
     let target = "www.moved-www.lab.test";
-    let wanted = Expectation::moved(target).learning(&[target]);
-    persona(
-        table,
-        "moved-www",
-        "Has moved below itself",
-        &[12],
-        wanted,
-        301,
-        &well_known(target),
-    );
-    table.add_witness(target, "moved-www.lab.test");
+    let host = "moved-www.lab.test";
+    table
+        .add(host, "Has moved below itself", &[12])
+        .moved(target)
+        .redirected(301, &well_known(target));
+    table.add_witness(target, host);
     let target = "home-slashes.lab-moved.test";
-    let wanted = Expectation::moved(target).learning(&[target]);
-    persona(
-        table,
-        "moved-slashes",
-        "Has moved, and leaves the scheme out",
-        &[24],
-        wanted,
-        301,
-        &format!("//{target}/"),
-    );
-    table.add_witness(target, "moved-slashes.lab.test");
+    let host = "moved-slashes.lab.test";
+    table
+        .add(host, "Has moved, and leaves the scheme out", &[24])
+        .moved(target)
+        .redirected(301, &format!("//{target}/"));
+    table.add_witness(target, host);
 }
 
 fn dead_ends(table: &mut Table) {
-    let wanted = Expectation::moved("hidden.onion").noting("A name, but none that is admitted.");
-    persona(
-        table,
-        "moved-onion",
-        "Has moved to where nobody may follow",
-        &[13, 17],
-        wanted,
-        301,
-        "http://hidden.onion/",
-    );
-    let wanted =
-        Expectation::moved("moved-to.invalid").noting("A name, but none that is admitted.");
-    persona(
-        table,
-        "moved-invalid",
-        "Has moved to a name that is never admitted",
-        &[13],
-        wanted,
-        301,
-        &well_known("moved-to.invalid"),
-    );
-    table.add_untouchable(
-        "moved-to.invalid",
-        "Is redirected to, and its name is none to be admitted",
-        &[13],
-    );
+    let note = "A name, but none that is admitted.";
+    let plays = "Has moved to where nobody may follow";
+    table
+        .add("moved-onion", plays, &[13, 17])
+        .expecting(Expectation::moved("hidden.onion").noting(note))
+        .redirected(301, "http://hidden.onion/");
+    let target = "moved-to.invalid";
+    let plays = "Has moved to a name that is never admitted";
+    table
+        .add("moved-invalid", plays, &[13])
+        .expecting(Expectation::moved(target).noting(note))
+        .redirected(301, &well_known(target));
+    let plays = "Is redirected to, and its name is none to be admitted";
+    table.add_untouchable(target, plays, &[13]);
     let (one, two) = ("ring-one.lab.test", "ring-two.lab.test");
-    persona(
-        table,
-        "ring-one",
-        "Has moved to one that has moved back",
-        &[13, 24],
-        Expectation::moved(two).learning(&[two]),
-        301,
-        &well_known(two),
-    );
-    persona(
-        table,
-        "ring-two",
-        "Has moved to one that has moved back",
-        &[13, 24],
-        Expectation::moved(one).learning(&[one]),
-        301,
-        &well_known(one),
-    );
+    for (host, target) in [(one, two), (two, one)] {
+        table
+            .add(host, "Has moved to one that has moved back", &[13, 24])
+            .moved(target)
+            .redirected(301, &well_known(target));
+    }
 }
 
 fn detours(table: &mut Table) {
     for status in [302, 303, 307] {
-        let (name, target) = (
-            format!("detour-{status}"),
-            format!("there-{status}.lab-detour.test"),
-        );
-        let wanted = Expectation::dead(&[DeadReason::TemporaryRedirect]).learning(&[&target]);
-        persona(
-            table,
-            &name,
-            "Is elsewhere for now",
-            &[13],
-            wanted,
-            status,
-            &well_known(&target),
-        );
-        table.add_witness(&target, &format!("{name}.lab.test"));
+        let host = format!("detour-{status}.lab.test");
+        let target = format!("there-{status}.lab-detour.test");
+        table
+            .add(&host, "Is elsewhere for now", &[13])
+            .dead(&[TemporaryRedirect])
+            .learning(&[&target])
+            .redirected(status, &well_known(&target));
+        table.add_witness(&target, &host);
     }
     let (apex, social) = ("lab-split.test", "social.lab-split.test");
-    let wanted = Expectation::dead(&[DeadReason::TemporaryRedirect])
+    let away = Answer::redirect(302, &well_known(social));
+    table
+        .add(apex, "Is the apex of a split domain", &[12])
+        .dead(&[TemporaryRedirect])
         .learning(&[social])
-        .noting("The apex is an alias, and not listed.");
-    let play = Play::default().route(WELL_KNOWN, Answer::redirect(302, &well_known(social)));
-    table.add(apex, "Is the apex of a split domain", &[12], wanted, play);
+        .noting("The apex is an alias, and not listed.")
+        .acting(Play::default().route(WELL_KNOWN, away));
     table.add_witness(social, apex);
 }
 
 fn within(table: &mut Table) {
     let file = "/api/nodeinfo.json";
+    let whole = "https://redirect-whole.lab.test";
+    let http = "http://redirect-http.lab.test";
+    let port = "https://redirect-443.lab.test:443";
+    let capitals = "https://REDIRECT-CASE.lab.test.";
     for (name, plays, origin) in [
         ("relative", "Keeps its NodeInfo at a relative address", ""),
         ("dotted", "Keeps it at one relative to well-known", ".."),
-        (
-            "whole",
-            "Keeps it at a whole address",
-            "https://redirect-whole.lab.test",
-        ),
-        (
-            "http",
-            "Redirects to plain HTTP, which is raised",
-            "http://redirect-http.lab.test",
-        ),
-        (
-            "443",
-            "Redirects to port 443, which is ours",
-            "https://redirect-443.lab.test:443",
-        ),
-        (
-            "case",
-            "Redirects to itself in capitals",
-            "https://REDIRECT-CASE.lab.test.",
-        ),
+        ("whole", "Keeps it at a whole address", whole),
+        ("http", "Redirects to plain HTTP, which is raised", http),
+        ("443", "Redirects to port 443, which is ours", port),
+        ("case", "Redirects to itself in capitals", capitals),
     ] {
-        let host = format!("redirect-{name}.lab.test");
-        let pointer = super::shapes::pointer("2.0", DOCUMENT);
-        let play = living(&host, "mastodon", "4.5.2")
-            .route(
-                WELL_KNOWN,
-                Answer::redirect(302, &format!("{origin}{file}")),
-            )
-            .route(file, Answer::json(&pointer));
-        table.add(&host, plays, &[24], Expectation::alive(), play);
+        table
+            .add(&format!("redirect-{name}"), plays, &[24])
+            .redirected(302, &format!("{origin}{file}"))
+            .route(file, Answer::json(&pointer("2.0", DOCUMENT)));
     }
 }
 
 fn to_self(table: &mut Table) {
-    for (name, how, status, location) in [
-        ("same", "", 301, well_known("self-same.lab.test")),
-        ("relative", ", relatively", 302, WELL_KNOWN.to_owned()),
-        (
-            "http",
-            " over plain HTTP",
-            301,
-            format!("http://self-http.lab.test{WELL_KNOWN}"),
-        ),
-        (
-            "case",
-            " in capitals",
-            301,
-            well_known("SELF-CASE.Lab.Test"),
-        ),
-        (
-            "dot",
-            " with a last dot",
-            308,
-            well_known("self-dot.lab.test."),
-        ),
-        (
-            "port",
-            " with its port",
-            301,
-            well_known("self-port.lab.test:443"),
-        ),
+    let dot = "https://self-dot.lab.test.";
+    let port = "https://self-port.lab.test:443";
+    for (name, how, status, origin) in [
+        ("same", "", 301, "https://self-same.lab.test"),
+        ("relative", ", relatively", 302, ""),
+        ("http", " over plain HTTP", 301, "http://self-http.lab.test"),
+        ("case", " in capitals", 301, "https://SELF-CASE.Lab.Test"),
+        ("dot", " with a last dot", 308, dot),
+        ("port", " with its port", 301, port),
     ] {
-        let (name, plays) = (
-            format!("self-{name}"),
-            format!("Redirects to the same page{how}"),
-        );
-        let wanted = Expectation::dead(&[DeadReason::RedirectToSelf]);
-        persona(table, &name, &plays, &[24], wanted, status, &location);
+        let location = format!("{origin}{WELL_KNOWN}");
+        let plays = format!("Redirects to the same page{how}");
+        let row = table.add(&format!("self-{name}"), &plays, &[24]);
+        row.dead(&[RedirectToSelf]).redirected(status, &location);
     }
 }
 
@@ -250,55 +162,46 @@ fn loops(table: &mut Table) {
         let mut play =
             living(host, "mastodon", "4.5.2").route(WELL_KNOWN, Answer::redirect(302, "/hop/1"));
         for hop in 1..hops {
-            play = play.route(
-                &format!("/hop/{hop}"),
-                Answer::redirect(302, &format!("/hop/{}", hop + 1)),
-            );
+            let next = Answer::redirect(302, &format!("/hop/{}", hop + 1));
+            play = play.route(&format!("/hop/{hop}"), next);
         }
-        let pointer = super::shapes::pointer("2.0", DOCUMENT);
+        let pointer = pointer("2.0", DOCUMENT);
         play.route(&format!("/hop/{hops}"), Answer::json(&pointer))
     };
     let host = "hops-5.lab.test";
-    table.add(
-        host,
-        "Takes five hops to its NodeInfo",
-        &[24],
-        Expectation::alive(),
-        chain(host, 5),
-    );
-    let dead = || Expectation::dead(&[DeadReason::RedirectLoop]);
+    table
+        .add(host, "Takes five hops to its NodeInfo", &[24])
+        .acting(chain(host, 5));
     for hops in [6, 30] {
         let host = format!("hops-{hops}.lab.test");
-        let wanted = dead().never_asking("/hop/6");
-        table.add(
-            &host,
-            "Takes too many hops to its NodeInfo",
-            &[24],
-            wanted,
-            chain(&host, hops),
-        );
+        table
+            .add(&host, "Takes too many hops to its NodeInfo", &[24])
+            .dead(&[RedirectLoop])
+            .never_asking("/hop/6")
+            .acting(chain(&host, hops));
     }
-    let host = "loop.lab.test";
-    let play = living(host, "mastodon", "4.5.2")
-        .route(WELL_KNOWN, Answer::redirect(302, "/a"))
+    table
+        .add("loop", "Redirects in a circle", &[24])
+        .dead(&[RedirectLoop])
+        .redirected(302, "/a")
         .route("/a", Answer::redirect(302, "/b"))
         .route("/b", Answer::redirect(302, "/a"));
-    table.add(host, "Redirects in a circle", &[24], dead(), play);
     let host = "endless-hops.lab.test";
     let play = living(host, "mastodon", "4.5.2")
         .route(WELL_KNOWN, Answer::redirect(302, "/x"))
         .otherwise(Answer::make(|request| {
-            if request.path.starts_with("/x") {
-                Answer::redirect(302, &format!("{}x", request.path))
-            } else {
-                Answer::status(404)
+            match request.path.starts_with("/x") {
+                true => Answer::redirect(302, &format!("{}x", request.path)),
+                false => Answer::status(404),
             }
         }));
-    table.add(host, "Redirects to ever new addresses", &[24], dead(), play);
+    table
+        .add(host, "Redirects to ever new addresses", &[24])
+        .dead(&[RedirectLoop])
+        .acting(play);
 }
 
 fn garbage(table: &mut Table) {
-    let bad = || Expectation::dead(&[DeadReason::BadRedirect]);
     for (name, plays, location) in [
         (
             "location-script",
@@ -352,86 +255,68 @@ fn garbage(table: &mut Table) {
             "https://evil.lab-evil.test%0d%0aX-Injected:%20y/",
         ),
     ] {
-        persona(table, name, plays, &[24], bad(), 301, location);
+        let row = table.add(name, plays, &[24]);
+        row.dead(&[BadRedirect]).redirected(301, location);
     }
 }
 
 fn bad_locations(table: &mut Table) {
-    let bad = || Expectation::dead(&[DeadReason::BadRedirect]);
-    let host = "location-absent.lab.test";
-    let play = living(host, "mastodon", "4.5.2").route(WELL_KNOWN, Answer::html(302, ""));
-    table.add(host, "Redirects to nowhere", &[24], bad(), play);
-    let host = "location-empty.lab.test";
-    let wanted = Expectation::dead(&[DeadReason::BadRedirect, DeadReason::RedirectToSelf]);
-    table.add(
-        host,
-        "Redirects to nothing",
-        &[24],
-        wanted,
-        living(host, "mastodon", "4.5.2").route(WELL_KNOWN, Answer::redirect(302, "")),
-    );
+    table
+        .add("location-absent", "Redirects to nowhere", &[24])
+        .dead(&[BadRedirect])
+        .route(WELL_KNOWN, Answer::html(302, ""));
+    table
+        .add("location-empty", "Redirects to nothing", &[24])
+        .dead(&[BadRedirect, RedirectToSelf])
+        .redirected(302, "");
     let target = "evil.lab-evil.test";
-    let wanted = Expectation::dead(&[DeadReason::TemporaryRedirect]).learning(&[target]);
-    persona(
-        table,
-        "location-user",
-        "Redirects to another with a user part",
-        &[24],
-        wanted,
-        302,
-        "https://location-user.lab.test@evil.lab-evil.test/",
-    );
-    table.add_witness(target, "location-user.lab.test");
-    let host = "location-bytes.lab.test";
+    let host = "location-user.lab.test";
+    table
+        .add(host, "Redirects to another with a user part", &[24])
+        .dead(&[TemporaryRedirect])
+        .learning(&[target])
+        .redirected(302, &format!("https://{host}@{target}/"));
+    table.add_witness(target, host);
     let raw =
         b"HTTP/1.1 302 Found\r\nLocation: https://\xff\xfe.test/\xe9\r\nContent-Length: 0\r\n\r\n"
             .to_vec();
-    table.add(
-        host,
-        "Redirects to bytes that are no text",
-        &[24],
-        bad(),
-        living(host, "mastodon", "4.5.2").route(WELL_KNOWN, Answer::raw(raw)),
-    );
+    let plays = "Redirects to bytes that are no text";
+    table
+        .add("location-bytes", plays, &[24])
+        .dead(&[BadRedirect])
+        .route(WELL_KNOWN, Answer::raw(raw));
 }
 
 fn stories(table: &mut Table) {
     let there = |host: &str| living(host, "mastodon", "4.5.2").route(PEERS_PATH, flat::<&str>(&[]));
     let away = || Box::new(Play::default());
     let host = "dying.lab.test";
-    let story = Story::After(2, away());
-    table.add(
-        host,
-        "Lives for two checks, then has no NodeInfo",
-        &[31],
-        Expectation::changing(&["dying", "dead"]),
-        there(host).story(story),
-    );
+    let plays = "Lives for two checks, then has no NodeInfo";
+    table
+        .add(host, plays, &[31])
+        .expecting(Expectation::changing(&["dying", "dead"]))
+        .acting(there(host).story(Story::After(2, away())));
     let host = "flapping.lab.test";
     let story = Story::Cycle {
         own: 2,
         other: 1,
         play: away(),
     };
-    table.add(
-        host,
-        "Lives for two checks and fails the third, again and again",
-        &[31],
-        Expectation::changing(&["dying", "dead"]),
-        there(host).story(story),
-    );
+    let plays = "Lives for two checks and fails the third, again and again";
+    table
+        .add(host, plays, &[31])
+        .expecting(Expectation::changing(&["dying", "dead"]))
+        .acting(there(host).story(story));
     let host = "moving.lab.test";
     let target = "home-moving.lab-moved.test";
-    let other =
-        Box::new(Play::default().route(WELL_KNOWN, Answer::redirect(301, &well_known(target))));
-    let wanted = Expectation::changing(&["moving", "moved"]).noting("Listed as long as its target does not live; the target is no candidate before the third check.");
-    table.add(
-        host,
-        "Lives for two checks, then has moved to a name that has no server",
-        &[13, 31],
-        wanted,
-        there(host).story(Story::After(2, other)),
-    );
+    let away = Answer::redirect(301, &well_known(target));
+    let other = Box::new(Play::default().route(WELL_KNOWN, away));
+    let plays = "Lives for two checks, then has moved to a name that has no server";
+    table
+        .add(host, plays, &[13, 31])
+        .expecting(Expectation::changing(&["moving", "moved"]))
+        .noting("Listed as long as its target does not live; the target is no candidate before the third check.")
+        .acting(there(host).story(Story::After(2, other)));
     let host = "registrations.lab.test";
     let saying = |said: Value| {
         let mut document = document("mastodon", "4.5.2");
@@ -440,20 +325,17 @@ fn stories(table: &mut Table) {
     };
     let silent = Box::new(saying(Value::Null));
     let open = Box::new(saying(true.into()).story(Story::After(4, silent)));
-    table.add(
-        host,
-        "Is closed to registrations for two checks, open for two, then says nothing of them",
-        &[],
-        Expectation::alive().running("mastodon"),
-        saying(false.into()).story(Story::After(2, open)),
-    );
+    let plays =
+        "Is closed to registrations for two checks, open for two, then says nothing of them";
+    table
+        .add(host, plays, &[])
+        .expecting(Expectation::alive().running("mastodon"))
+        .acting(saying(false.into()).story(Story::After(2, open)));
     let host = "changing-its-mind.lab.test";
     let other = Box::new(there(host).robots("User-agent: *\nDisallow: /\n"));
-    table.add(
-        host,
-        "Lives for two checks, then asks us to stay away",
-        &[14],
-        Expectation::changing(&["opted_out"]),
-        there(host).story(Story::After(2, other)),
-    );
+    let plays = "Lives for two checks, then asks us to stay away";
+    table
+        .add(host, plays, &[14])
+        .expecting(Expectation::changing(&["opted_out"]))
+        .acting(there(host).story(Story::After(2, other)));
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use protocol::DeadReason;
+use protocol::DeadReason::{Http, RobotsUnavailable, TooSlow};
 
-use super::shapes::{DOCUMENT, PEERS_PATH, WELL_KNOWN, flat, living};
-use super::table::Table;
+use super::shapes::{DOCUMENT, PEERS_PATH, WELL_KNOWN, flat};
+use super::table::{Persona, Table};
 use crate::expectation::Expectation;
-use crate::play::{Act, Answer};
+use crate::play::Answer;
 
 const ROBOTS: &str = "/robots.txt";
 
@@ -26,19 +26,21 @@ pub(super) fn add(table: &mut Table) {
     broken(table);
 }
 
-fn persona(
-    table: &mut Table,
-    name: &str,
-    plays: &str,
-    facts: &[u8],
-    wanted: Expectation,
-    answer: Answer,
-) {
-    let host = format!("{name}.lab.test");
-    let play = living(&host, "mastodon", "4.5.2")
-        .route(PEERS_PATH, flat::<&str>(&[]))
-        .route(ROBOTS, answer);
-    table.add(&host, plays, facts, wanted, play);
+impl Persona {
+    /// It answers robots.txt with this, and has an empty peers list.
+    fn robots(&mut self, answer: Answer) -> &mut Self {
+        self.route(PEERS_PATH, flat::<&str>(&[]))
+            .route(ROBOTS, answer)
+    }
+
+    fn robots_text(&mut self, text: impl Into<Bytes>) -> &mut Self {
+        self.robots(Answer::text(text))
+    }
+
+    /// Its robots.txt forbids checks, and nothing else is ever requested.
+    fn opted_out(&mut self) -> &mut Self {
+        self.expecting(Expectation::opted_out(&[ROBOTS]))
+    }
 }
 
 fn opted_out(table: &mut Table) {
@@ -99,14 +101,10 @@ fn opted_out(table: &mut Table) {
             b"User-agent: *\nDisallow: /*\n",
         ),
     ] {
-        let facts: &[u8] = if name.contains("all") || name.contains("us") || name.contains("known")
-        {
-            &[14]
-        } else {
-            &[15]
-        };
-        let wanted = Expectation::opted_out(&[ROBOTS]);
-        persona(table, name, plays, facts, wanted, Answer::text(text));
+        let about_us = name.contains("all") || name.contains("us") || name.contains("known");
+        let fact = if about_us { 14 } else { 15 };
+        let row = table.add(name, plays, &[fact]);
+        row.opted_out().robots_text(text);
     }
     for (name, mark, bytes) in [
         (
@@ -118,57 +116,37 @@ fn opted_out(table: &mut Table) {
     ] {
         let units = "User-agent: *\r\nDisallow: /\r\n".encode_utf16();
         let file: Vec<u8> = mark.into_iter().chain(units.flat_map(bytes)).collect();
-        let wanted = Expectation::opted_out(&[ROBOTS]);
         let plays = "Denies everything in UTF-16 after a byte order mark";
-        persona(table, name, plays, &[15], wanted, Answer::text(file));
+        let row = table.add(name, plays, &[15]);
+        row.opted_out().robots_text(file);
     }
-    let text = "User-agent: *\nDisallow: /nodeinfo/\n";
-    let wanted = Expectation::opted_out(&[ROBOTS, WELL_KNOWN]).never_asking(DOCUMENT);
-    persona(
-        table,
-        "robots-document",
-        "Denies the NodeInfo document alone",
-        &[14],
-        wanted,
-        Answer::text(text),
-    );
+    let plays = "Denies the NodeInfo document alone";
+    table
+        .add("robots-document", plays, &[14])
+        .expecting(Expectation::opted_out(&[ROBOTS, WELL_KNOWN]))
+        .never_asking(DOCUMENT)
+        .robots_text("User-agent: *\nDisallow: /nodeinfo/\n");
     let mut huge = b"User-agent: *\nDisallow: /\n".to_vec();
     huge.resize(HUGE_BYTES, b'#');
-    let wanted = Expectation::opted_out(&[ROBOTS]);
-    persona(
-        table,
-        "robots-huge-deny",
-        "Denies everything at the start of 3 MiB",
-        &[15],
-        wanted,
-        Answer::text(huge),
-    );
-    let host = "robots-moved.lab.test";
-    table.add(
-        host,
-        "Keeps its robots.txt at another address of its own, which denies everything",
-        &[16],
-        Expectation::opted_out(&[ROBOTS, "/robots-real.txt"]),
-        living(host, "mastodon", "4.5.2")
-            .route(ROBOTS, Answer::redirect(301, "/robots-real.txt"))
-            .route(
-                "/robots-real.txt",
-                Answer::text("User-agent: *\nDisallow: /\n"),
-            ),
-    );
+    let plays = "Denies everything at the start of 3 MiB";
+    table
+        .add("robots-huge-deny", plays, &[15])
+        .opted_out()
+        .robots_text(huge);
+    let real = "/robots-real.txt";
+    let plays = "Keeps its robots.txt at another address of its own, which denies everything";
+    table
+        .add("robots-moved", plays, &[16])
+        .expecting(Expectation::opted_out(&[ROBOTS, real]))
+        .route(ROBOTS, Answer::redirect(301, real))
+        .route(real, Answer::text("User-agent: *\nDisallow: /\n"));
 }
 
 fn allowed(table: &mut Table) {
-    let peers = "User-agent: *\nDisallow: /api/\n";
-    let wanted = Expectation::alive().never_asking(PEERS_PATH);
-    persona(
-        table,
-        "robots-peers",
-        "Denies its peers list alone",
-        &[14],
-        wanted,
-        Answer::text(peers),
-    );
+    table
+        .add("robots-peers", "Denies its peers list alone", &[14])
+        .never_asking(PEERS_PATH)
+        .robots_text("User-agent: *\nDisallow: /api/\n");
     for (name, plays, text) in [
         (
             "robots-others",
@@ -192,168 +170,101 @@ fn allowed(table: &mut Table) {
         ),
         ("robots-empty", "Has an empty robots.txt", ""),
     ] {
-        persona(
-            table,
-            name,
-            plays,
-            &[14],
-            Expectation::alive(),
-            Answer::text(text),
-        );
+        table.add(name, plays, &[14]).robots_text(text);
     }
-    let cdn = Answer::redirect(302, "https://cdn.lab-cdn.test/robots.txt");
-    let wanted = Expectation::alive()
-        .noting("Another origin can't be asked: all is allowed, and it is no move.");
-    persona(
-        table,
-        "robots-cdn",
-        "Keeps its robots.txt at a content network",
-        &[16],
-        wanted.clone(),
-        cdn,
-    );
-    let cdn = Answer::redirect(301, "https://cdn.lab-cdn.test/robots.txt");
-    persona(
-        table,
-        "robots-cdn-301",
-        "Keeps it there for good",
-        &[16],
-        wanted,
-        cdn,
-    );
-    table.add_untouchable(
-        "cdn.lab-cdn.test",
-        "Is the content network that a robots.txt redirects to",
-        &[16],
-    );
+    let host = "cdn.lab-cdn.test";
+    let for_now = "Keeps its robots.txt at a content network";
+    for (name, plays, status) in [
+        ("robots-cdn", for_now, 302),
+        ("robots-cdn-301", "Keeps it there for good", 301),
+    ] {
+        let away = format!("https://{host}{ROBOTS}");
+        table
+            .add(name, plays, &[16])
+            .noting("Another origin can't be asked: all is allowed, and it is no move.")
+            .robots(Answer::redirect(status, &away));
+    }
+    let plays = "Is the content network that a robots.txt redirects to";
+    table.add_untouchable(host, plays, &[16]);
 }
 
 fn odd(table: &mut Table) {
     let html = "<!doctype html>\n<html><title>Not here</title><body>\nNo page.\n</body></html>\n";
-    persona(
-        table,
-        "robots-html",
-        "Answers robots.txt with a page",
-        &[15],
-        Expectation::alive(),
-        Answer::html(200, html),
-    );
+    table
+        .add("robots-html", "Answers robots.txt with a page", &[15])
+        .robots(Answer::html(200, html));
     let mut huge = vec![b'#'; PARSED_BYTES];
     huge.extend_from_slice(b"\nUser-agent: *\nDisallow: /\n");
     huge.resize(HUGE_BYTES, b'#');
-    let wanted = Expectation::alive().noting("What stands after 500 KiB isn't read.");
-    persona(
-        table,
-        "robots-huge",
-        "Denies everything, after 500 KiB of comment",
-        &[15],
-        wanted,
-        Answer::text(huge),
-    );
+    let plays = "Denies everything, after 500 KiB of comment";
+    table
+        .add("robots-huge", plays, &[15])
+        .noting("What stands after 500 KiB isn't read.")
+        .robots_text(huge);
     let mut rules = String::from("User-agent: *\n");
     for number in 0..20_000 {
         rules.push_str(&format!("Disallow: /p{number}/*x\n"));
     }
-    persona(
-        table,
-        "robots-rules",
-        "Has 20 000 rules, none for us",
-        &[15],
-        Expectation::alive(),
-        Answer::text(rules),
-    );
-    let endless = Answer::Script(vec![
-        Act::Send(Bytes::from_static(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow:\n",
-        )),
-        Act::Repeat(Bytes::from(vec![b'#'; 64 * 1024]), Duration::ZERO),
-    ]);
-    persona(
-        table,
-        "robots-endless",
-        "Has a robots.txt without end",
-        &[15, 20],
-        Expectation::alive(),
-        endless,
-    );
+    table
+        .add("robots-rules", "Has 20 000 rules, none for us", &[15])
+        .robots_text(rules);
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow:\n";
+    let plays = "Has a robots.txt without end";
+    let comment = vec![b'#'; 64 * 1024];
+    table
+        .add("robots-endless", plays, &[15, 20])
+        .robots(Answer::repeating(head, comment, Duration::ZERO));
     let binary: Vec<u8> = (0..=255).cycle().take(4096).collect();
-    persona(
-        table,
-        "robots-binary",
-        "Answers robots.txt with noise",
-        &[15],
-        Expectation::alive(),
-        Answer::text(binary),
-    );
+    table
+        .add("robots-binary", "Answers robots.txt with noise", &[15])
+        .robots_text(binary);
 }
 
 fn statuses(table: &mut Table) {
     for status in [400, 401, 403, 404, 410, 451] {
-        let wanted = Expectation::alive();
         // The body of such an answer does not count as a robots.txt.
         let answer = Answer::typed(status, "text/plain", "User-agent: *\nDisallow: /\n");
-        persona(
-            table,
-            &format!("robots-{status}"),
-            "Has no robots.txt to show: all is allowed",
-            &[15],
-            wanted,
-            answer,
-        );
+        let plays = "Has no robots.txt to show: all is allowed";
+        table
+            .add(&format!("robots-{status}"), plays, &[15])
+            .robots(answer);
     }
+    let later = |status| Answer::status(status).with("Retry-After", "120");
     for (name, answer) in [
         ("robots-429", Answer::status(429)),
-        (
-            "robots-429-later",
-            Answer::status(429).with("Retry-After", "120"),
-        ),
-        (
-            "robots-503-later",
-            Answer::status(503).with("Retry-After", "120"),
-        ),
+        ("robots-429-later", later(429)),
+        ("robots-503-later", later(503)),
     ] {
-        let wanted = Expectation::refused().never_asking(WELL_KNOWN);
         let plays = "Limits requests, its robots.txt included";
-        persona(table, name, plays, &[15, 18], wanted, answer);
+        table
+            .add(name, plays, &[15, 18])
+            .expecting(Expectation::refused())
+            .never_asking(WELL_KNOWN)
+            .robots(answer);
     }
     for status in [500, 502, 503] {
-        let wanted = Expectation::dead(&[DeadReason::RobotsUnavailable]).never_asking(WELL_KNOWN);
-        persona(
-            table,
-            &format!("robots-{status}"),
-            "Can't show its robots.txt now: no crawl this time",
-            &[15],
-            wanted,
-            Answer::status(status),
-        );
+        let plays = "Can't show its robots.txt now: no crawl this time";
+        table
+            .add(&format!("robots-{status}"), plays, &[15])
+            .dead(&[RobotsUnavailable])
+            .never_asking(WELL_KNOWN)
+            .robots(Answer::status(status));
     }
 }
 
 fn broken(table: &mut Table) {
-    let short = Answer::raw("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nUser-agent: *\n");
-    let wanted = Expectation::dead(&[DeadReason::RobotsUnavailable, DeadReason::Http])
-        .never_asking(WELL_KNOWN);
-    persona(
-        table,
-        "robots-short",
-        "Breaks off in its robots.txt",
-        &[15, 30],
-        wanted,
-        short,
-    );
-    let drip = Answer::Script(vec![
-        Act::Send(Bytes::from_static(
-            b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n",
-        )),
-        Act::Repeat(Bytes::from_static(b"#"), Duration::from_secs(9)),
-    ]);
-    let wanted = Expectation::dead(&[DeadReason::TooSlow]).never_asking(WELL_KNOWN);
-    persona(
-        table,
-        "robots-drip",
-        "Sends a byte of its robots.txt each 9 s",
-        &[21],
-        wanted,
-        drip,
-    );
+    let short = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nUser-agent: *\n";
+    let plays = "Breaks off in its robots.txt";
+    table
+        .add("robots-short", plays, &[15, 30])
+        .dead(&[RobotsUnavailable, Http])
+        .never_asking(WELL_KNOWN)
+        .robots(Answer::raw(short));
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n";
+    let plays = "Sends a byte of its robots.txt each 9 s";
+    table
+        .add("robots-drip", plays, &[21])
+        .dead(&[TooSlow])
+        .never_asking(WELL_KNOWN)
+        .robots(Answer::repeating(head, "#", Duration::from_secs(9)));
 }

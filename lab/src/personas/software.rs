@@ -6,9 +6,9 @@
 use serde_json::json;
 
 use super::shapes::{
-    PEERS_PATH, document, flat, funkwhale, gotosocial, lemmy_federated, lemmy_paged, lemmy_site,
-    living, mbin, misskey_instances, open_registrations, peertube, pointer, set, siteinfo,
-    statusnet_config, with_document,
+    PEERS_PATH, WELL_KNOWN, document, flat, funkwhale, gotosocial, lemmy_federated, lemmy_paged,
+    lemmy_site, living, mbin, misskey_instances, open_registrations, peertube, pointer, set,
+    siteinfo, statusnet_config, with_document,
 };
 use super::table::Table;
 use crate::expectation::Expectation;
@@ -18,6 +18,10 @@ use crate::play::{Answer, Play};
 const BLOCKED: &str = "blocked.lab-shapes.test";
 
 const ELSEWHERE: &str = "next-page.lab-shapes.test";
+
+/// Paths at which a software says whether it wants to be left out.
+const CONFIG: &str = "/api/statusnet/config.json";
+const SITE_INFO: &str = "/siteinfo.json";
 
 pub(super) fn add(table: &mut Table) {
     microblogs(table);
@@ -29,16 +33,11 @@ pub(super) fn add(table: &mut Table) {
     without_list(table);
     unknown(table);
     private(table);
-    table.add_untouchable(
-        BLOCKED,
-        "Is named only in lists of blocked instances, and a blocked instance is nobody's peer",
-        &[],
-    );
-    table.add_untouchable(
-        ELSEWHERE,
-        "Is named only as the address of a list's next page",
-        &[],
-    );
+    let plays =
+        "Is named only in lists of blocked instances, and a blocked instance is nobody's peer";
+    table.add_untouchable(BLOCKED, plays, &[]);
+    let plays = "Is named only as the address of a list's next page";
+    table.add_untouchable(ELSEWHERE, plays, &[]);
 }
 
 /// A persona of a software and its witness: `NAME.lab.test` names `by-NAME.lab-shapes.test`.
@@ -57,7 +56,10 @@ fn family(
         .saying(open_registrations(software))
         .learning(&[&witness]);
     let plays = format!("{software} {version} with its peers");
-    table.add(&host, &plays, &[], expectation, play);
+    table
+        .add(&host, &plays, &[])
+        .expecting(expectation)
+        .acting(play);
     table.add_witness(&witness, &host);
 }
 
@@ -81,21 +83,17 @@ fn microblogs(table: &mut Table) {
     snacs(table);
     // Its NodeInfo address is `http://`, but port 80 must not be contacted.
     let host = "bookwyrm.lab.test";
-    let play = living(host, "bookwyrm", "0.8.1").route(
-        super::shapes::WELL_KNOWN,
-        Answer::json(&pointer("2.0", &format!("http://{host}/nodeinfo/2.0"))),
-    );
     let witness = "by-bookwyrm.lab-shapes.test";
-    let expectation = Expectation::alive()
-        .running("bookwyrm")
-        .learning(&[witness]);
-    table.add(
-        host,
-        "bookwyrm, whose NodeInfo address is http",
-        &[4],
-        expectation,
-        play.route(PEERS_PATH, flat(&[witness])),
-    );
+    let pointer = pointer("2.0", &format!("http://{host}/nodeinfo/2.0"));
+    let play = living(host, "bookwyrm", "0.8.1")
+        .route(WELL_KNOWN, Answer::json(&pointer))
+        .route(PEERS_PATH, flat(&[witness]));
+    let plays = "bookwyrm, whose NodeInfo address is http";
+    table
+        .add(host, plays, &[4])
+        .expecting(Expectation::alive().running("bookwyrm"))
+        .learning(&[witness])
+        .acting(play);
     table.add_witness(witness, host);
 }
 
@@ -103,15 +101,14 @@ fn microblogs(table: &mut Table) {
 fn snacs(table: &mut Table) {
     let deny = "User-agent: *\nDisallow: /\n";
     let host = "snac.lab.test";
-    table.add(
-        host,
-        "snac as it comes, whose robots.txt refuses everybody",
-        &[14],
-        Expectation::opted_out(&["/robots.txt"]),
-        living(host, "snac", "2.84")
-            .robots(deny)
-            .route(PEERS_PATH, flat(&[BLOCKED])),
-    );
+    let play = living(host, "snac", "2.84")
+        .robots(deny)
+        .route(PEERS_PATH, flat(&[BLOCKED]));
+    let plays = "snac as it comes, whose robots.txt refuses everybody";
+    table
+        .add(host, plays, &[14])
+        .expecting(Expectation::opted_out(&["/robots.txt"]))
+        .acting(play);
     family(table, "snac-open", "snac", "2.84", |play, _, peer| {
         play.robots(&format!("{deny}\nUser-agent: Fedicensus\nAllow: /\n"))
             .route(PEERS_PATH, flat(&[peer]))
@@ -134,36 +131,26 @@ fn misskeys(table: &mut Table) {
 }
 
 fn gotosocials(table: &mut Table) {
-    family(
-        table,
-        "gotosocial-open",
-        "gotosocial",
-        "0.20.2",
-        |play, _, peer| play.route(PEERS_PATH, gotosocial(&[peer])),
-    );
+    let (name, version) = ("gotosocial-open", "0.20.2");
+    family(table, name, "gotosocial", version, |play, _, peer| {
+        play.route(PEERS_PATH, gotosocial(&[peer]))
+    });
     let host = "gotosocial.lab.test";
     let robots = "User-agent: GPTBot\nDisallow: /\n\nUser-agent: *\nCrawl-delay: 500\nDisallow: /api/\nDisallow: /auth/\n";
-    table.add(
-        host,
-        "gotosocial as it comes, whose robots.txt keeps us from its API",
-        &[14, 18],
-        Expectation::alive()
-            .running("gotosocial")
-            .never_asking(PEERS_PATH),
-        living(host, "gotosocial", "0.20.2")
-            .robots(robots)
-            .route(PEERS_PATH, flat(&[BLOCKED])),
-    );
-    family(
-        table,
-        "gotosocial-objects",
-        "gotosocial",
-        "0.21.0-rc1",
-        |play, _, peer| {
-            let list = json!([{"domain": peer}, {"domain": "o*g.*u**"}, {"domain": "x.invalid", "suspended_at": "2024-02-29T00:00:00Z"}]);
-            play.route(PEERS_PATH, Answer::json(&list))
-        },
-    );
+    let play = living(host, "gotosocial", "0.20.2")
+        .robots(robots)
+        .route(PEERS_PATH, flat(&[BLOCKED]));
+    let plays = "gotosocial as it comes, whose robots.txt keeps us from its API";
+    table
+        .add(host, plays, &[14, 18])
+        .expecting(Expectation::alive().running("gotosocial"))
+        .never_asking(PEERS_PATH)
+        .acting(play);
+    let (name, version) = ("gotosocial-objects", "0.21.0-rc1");
+    family(table, name, "gotosocial", version, |play, _, peer| {
+        let list = json!([{"domain": peer}, {"domain": "o*g.*u**"}, {"domain": "x.invalid", "suspended_at": "2024-02-29T00:00:00Z"}]);
+        play.route(PEERS_PATH, Answer::json(&list))
+    });
 }
 
 fn lemmies(table: &mut Table) {
@@ -185,23 +172,19 @@ fn lemmies(table: &mut Table) {
         });
     }
     family(table, "piefed", "piefed", "1.3.0", |play, _, peer| {
-        play.route(
-            "/api/alpha/federated_instances",
-            lemmy_federated(&[peer], &[BLOCKED]),
-        )
+        let list = lemmy_federated(&[peer], &[BLOCKED]);
+        play.route("/api/alpha/federated_instances", list)
     });
     family(table, "mbin", "mbin", "1.8.2", |play, _, peer| {
         play.route("/api/federated", mbin(&[peer]))
             .route("/api/defederated", mbin(&[BLOCKED]))
     });
     let host = "lemmy-alone.lab.test";
-    table.add(
-        host,
-        "lemmy with federation switched off: the object is absent",
-        &[],
-        Expectation::alive().running("lemmy"),
-        living(host, "lemmy", "0.19.13").route(v3, Answer::json(&json!({}))),
-    );
+    let plays = "lemmy with federation switched off: the object is absent";
+    table
+        .add(host, plays, &[])
+        .expecting(Expectation::alive().running("lemmy"))
+        .acting(living(host, "lemmy", "0.19.13").route(v3, Answer::json(&json!({}))));
 }
 
 fn media(table: &mut Table) {
@@ -211,69 +194,39 @@ fn media(table: &mut Table) {
     });
     family(table, "hubzilla", "hubzilla", "9.4", |play, _, peer| {
         let sites = json!({"entries": [{"url": format!("https://{peer}")}]});
-        play.route("/siteinfo.json", siteinfo(json!(0)))
+        play.route(SITE_INFO, siteinfo(json!(0)))
             .route("/sitelist", Answer::json(&sites))
     });
-    family(
-        table,
-        "peertube",
-        "peertube",
-        "7.3.0",
-        |play, host, peer| {
-            let mut following: Vec<String> =
-                (0..119).map(|n| format!("p{n}.pages.invalid")).collect();
-            following.push(peer.to_owned());
-            play.route(
-                "/api/v1/server/following",
-                peertube("following", host, &following),
-            )
-            .route(
-                "/api/v1/server/followers",
-                peertube(
-                    "follower",
-                    host,
-                    &["by-followers.lab-shapes.test".to_owned()],
-                ),
-            )
-        },
-    );
-    table.add_witness("by-followers.lab-shapes.test", "peertube.lab.test");
-    if let Some(row) = table
-        .rows
-        .iter_mut()
-        .find(|row| row.host.as_str() == "peertube.lab.test")
-    {
-        row.expectation = row
-            .expectation
-            .clone()
-            .learning(&["by-followers.lab-shapes.test"]);
+    let by_followers = "by-followers.lab-shapes.test";
+    family(table, "peertube", "peertube", "7.3.0", |play, own, peer| {
+        let first = (0..119).map(|n| format!("p{n}.pages.invalid"));
+        let following: Vec<String> = first.chain([peer.to_owned()]).collect();
+        let following = peertube("following", own, &following);
+        let followers = peertube("follower", own, &[by_followers.to_owned()]);
+        play.route("/api/v1/server/following", following)
+            .route("/api/v1/server/followers", followers)
+    });
+    table.add_witness(by_followers, "peertube.lab.test");
+    let mut rows = table.rows.iter_mut();
+    if let Some(row) = rows.find(|row| row.host.as_str() == "peertube.lab.test") {
+        row.learning(&[by_followers]);
     }
     family(table, "pixelfed", "pixelfed", "0.12.6", |play, _, peer| {
         play.route(PEERS_PATH, flat(&[peer]))
     });
     family(table, "funkwhale", "funkwhale", "1.4.0", |play, _, peer| {
-        play.route(
-            "/api/v1/federation/domains",
-            funkwhale(ELSEWHERE, &[&["p1.pages.invalid"], &[peer]]),
-        )
-        .route(
-            "/api/v1/federation/domains/",
-            funkwhale(ELSEWHERE, &[&["p1.pages.invalid"], &[peer]]),
-        )
+        let list = funkwhale(ELSEWHERE, &[&["p1.pages.invalid"], &[peer]]);
+        play.route("/api/v1/federation/domains", list.clone())
+            .route("/api/v1/federation/domains/", list)
     });
 }
 
 fn friendicas(table: &mut Table) {
-    family(
-        table,
-        "friendica",
-        "friendica",
-        "2025.07",
-        |play, _, peer| {
-            play.route(PEERS_PATH, flat(&[peer]))
-                .route("/api/statusnet/config.json", statusnet_config(json!(false)))
-        },
-    );
+    let (name, version) = ("friendica", "2025.07");
+    family(table, name, name, version, |play, _, peer| {
+        play.route(PEERS_PATH, flat(&[peer]))
+            .route(CONFIG, statusnet_config(json!(false)))
+    });
 }
 
 fn without_list(table: &mut Table) {
@@ -289,13 +242,16 @@ fn without_list(table: &mut Table) {
     ] {
         let host = format!("{software}.lab.test");
         let play = living(&host, software, version)
-            .route("/api/statusnet/config.json", statusnet_config(json!(false)))
-            .route("/siteinfo.json", siteinfo(json!(0)));
+            .route(CONFIG, statusnet_config(json!(false)))
+            .route(SITE_INFO, siteinfo(json!(0)));
         let plays = format!("{software} {version}, which has no peers list");
         let expectation = Expectation::alive()
             .running(software)
             .saying(open_registrations(software));
-        table.add(&host, &plays, &[], expectation, play);
+        table
+            .add(&host, &plays, &[])
+            .expecting(expectation)
+            .acting(play);
     }
 }
 
@@ -305,90 +261,72 @@ fn unknown(table: &mut Table) {
         set(&mut relay, "metadata", json!({"peers": [peer]}));
         with_document(host, &relay).route(PEERS_PATH, flat(&[BLOCKED]))
     });
-    family(
-        table,
-        "unheard-of",
-        "unheard-of",
-        "0.0.1",
-        |play, _, peer| play.route(PEERS_PATH, flat(&[peer])),
-    );
+    let (name, version) = ("unheard-of", "0.0.1");
+    family(table, name, name, version, |play, _, peer| {
+        play.route(PEERS_PATH, flat(&[peer]))
+    });
     let host = "unheard-of-zot.lab.test";
     let mut zot = document("unheard-of-zot", "0.0.1");
     set(&mut zot, "protocols", json!(["zot"]));
-    table.add(
-        host,
-        "Unknown software that doesn't speak ActivityPub: its peers are not asked for",
-        &[],
-        Expectation::alive().never_asking(PEERS_PATH),
-        with_document(host, &zot).route(PEERS_PATH, flat(&[BLOCKED])),
-    );
+    let plays = "Unknown software that doesn't speak ActivityPub: its peers are not asked for";
+    table
+        .add(host, plays, &[])
+        .never_asking(PEERS_PATH)
+        .acting(with_document(host, &zot).route(PEERS_PATH, flat(&[BLOCKED])));
 }
 
 fn private(table: &mut Table) {
     for (name, software, wish) in [
-        ("pleroma-private", "pleroma", json!(true)),
-        ("funkwhale-private", "funkwhale", json!(true)),
-        ("pleroma-public", "pleroma", json!(false)),
+        ("pleroma-private", "pleroma", true),
+        ("funkwhale-private", "funkwhale", true),
+        ("pleroma-public", "pleroma", false),
     ] {
         let host = format!("{name}.lab.test");
         let mut private = document(software, "2.9.1");
         set(&mut private, "metadata", json!({"private": wish}));
-        let (plays, expectation) = if wish == json!(true) {
-            ("asks in its NodeInfo to be left out", Expectation::hidden())
-        } else {
-            (
+        let (plays, expectation) = match wish {
+            true => ("asks in its NodeInfo to be left out", Expectation::hidden()),
+            false => (
                 "says in its NodeInfo that it is not private",
                 Expectation::alive(),
-            )
+            ),
         };
-        let plays = format!("{software} that {plays}");
-        table.add(
-            &host,
-            &plays,
-            &[],
-            expectation,
-            with_document(&host, &private),
-        );
+        table
+            .add(&host, &format!("{software} that {plays}"), &[])
+            .expecting(expectation)
+            .acting(with_document(&host, &private));
     }
-    let config = "/api/statusnet/config.json";
-    let info = "/siteinfo.json";
+    let denied = || statusnet_config(json!(true));
+    let broken = Answer::html(200, "<html>");
     for (name, software, path, answer) in [
-        ("hubzilla-true", "hubzilla", info, siteinfo(json!(true))),
-        ("hubzilla-one", "hubzilla", info, siteinfo(json!(1))),
-        ("hubzilla-text", "hubzilla", info, siteinfo(json!("1"))),
-        ("red-one", "red", info, siteinfo(json!(1))),
         (
-            "gnusocial-private",
-            "gnusocial",
-            config,
-            statusnet_config(json!(true)),
-        ),
-        (
-            "friendica-private",
-            "friendica",
-            config,
-            statusnet_config(json!(true)),
-        ),
-        (
-            "hubzilla-broken",
+            "hubzilla-true",
             "hubzilla",
-            info,
-            Answer::html(200, "<html>"),
+            SITE_INFO,
+            siteinfo(json!(true)),
         ),
+        ("hubzilla-one", "hubzilla", SITE_INFO, siteinfo(json!(1))),
+        ("hubzilla-text", "hubzilla", SITE_INFO, siteinfo(json!("1"))),
+        ("red-one", "red", SITE_INFO, siteinfo(json!(1))),
+        ("gnusocial-private", "gnusocial", CONFIG, denied()),
+        ("friendica-private", "friendica", CONFIG, denied()),
+        ("hubzilla-broken", "hubzilla", SITE_INFO, broken),
     ] {
         let host = format!("{name}.lab.test");
         let plays = format!("{software} that asks to be left out, or whose wish can't be learned");
-        let play = living(&host, software, "9.4").route(path, answer);
-        table.add(&host, &plays, &[], Expectation::hidden(), play);
+        table
+            .add(&host, &plays, &[])
+            .expecting(Expectation::hidden())
+            .acting(living(&host, software, "9.4").route(path, answer));
     }
     let host = "hubzilla-denied.lab.test";
-    table.add(
-        host,
-        "hubzilla whose robots.txt keeps us from its flag: never seen before, it is hidden",
-        &[14],
-        Expectation::hidden().never_asking(info),
-        living(host, "hubzilla", "9.4")
-            .robots("User-agent: *\nDisallow: /siteinfo.json\n")
-            .route(info, siteinfo(json!(0))),
-    );
+    let play = living(host, "hubzilla", "9.4")
+        .robots("User-agent: *\nDisallow: /siteinfo.json\n")
+        .route(SITE_INFO, siteinfo(json!(0)));
+    let plays = "hubzilla whose robots.txt keeps us from its flag: never seen before, it is hidden";
+    table
+        .add(host, plays, &[14])
+        .expecting(Expectation::hidden())
+        .never_asking(SITE_INFO)
+        .acting(play);
 }

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use protocol::DeadReason;
+use protocol::DeadReason::{self, Deadline, Http, NotNodeinfo, Timeout, TooLarge};
 
-use crate::expectation::Expectation;
 use crate::personas::shapes::{self, WELL_KNOWN, living};
-use crate::personas::table::Table;
+use crate::personas::table::{Persona, Table};
 use crate::play::{Act, Answer, Handshake, Play};
 
 /// The head of a JSON answer, without its length.
@@ -65,77 +64,48 @@ fn tls(table: &mut Table) {
             DeadReason::TlsIncompleteChain,
         ),
     ] {
-        let host = format!("{name}.lab.test");
-        let play = living(&host, "mastodon", "4.5.2").handshake(handshake);
-        let expectation = Expectation::dead(&[reason]).never_asking(WELL_KNOWN);
-        table.add(&host, plays, &[27], expectation, play);
+        let row = table.add(name, plays, &[27]).dead(&[reason]);
+        row.never_asking(WELL_KNOWN).play.handshake = handshake;
     }
 }
 
 fn unfinished_tls(table: &mut Table) {
+    let slow = Handshake::Slow(Duration::from_secs(2));
+    let plays_slow = "Sends a byte of its handshake each 2 s";
+    let plays_reset = "Resets the connection after the TLS hello";
+    let silent = Handshake::Silent;
     for (name, plays, handshake, facts) in [
-        (
-            "tls-silent",
-            "Never answers the TLS hello",
-            Handshake::Silent,
-            [21, 27],
-        ),
-        (
-            "tls-slow",
-            "Sends a byte of its handshake each 2 s",
-            Handshake::Slow(Duration::from_secs(2)),
-            [21, 27],
-        ),
-        (
-            "tls-reset",
-            "Resets the connection after the TLS hello",
-            Handshake::Reset,
-            [27, 30],
-        ),
+        ("silent", "Never answers the TLS hello", silent, [21, 27]),
+        ("slow", plays_slow, slow, [21, 27]),
+        ("reset", plays_reset, Handshake::Reset, [27, 30]),
     ] {
-        let host = format!("{name}.lab.test");
-        let play = living(&host, "mastodon", "4.5.2").handshake(handshake);
-        let reasons = [
-            DeadReason::Timeout,
+        let row = table.add(&format!("tls-{name}"), plays, &facts);
+        row.play.handshake = handshake;
+        row.dead(&[
+            Timeout,
             DeadReason::TlsClosed,
-            DeadReason::Deadline,
-            DeadReason::Http,
+            Deadline,
+            Http,
             DeadReason::RobotsUnavailable,
-        ];
-        table.add(&host, plays, &facts, Expectation::dead(&reasons), play);
+        ]);
     }
 }
 
-/// A persona that sends these bytes as its well-known NodeInfo, and then closes the connection.
-fn raw(
-    table: &mut Table,
-    name: &str,
-    plays: &str,
-    facts: &[u8],
-    wanted: Expectation,
-    bytes: impl Into<Bytes>,
-) {
-    script(
-        table,
-        name,
-        plays,
-        facts,
-        wanted,
-        vec![Act::Send(bytes.into())],
-    );
-}
+impl Persona {
+    /// It answers well-known NodeInfo with these bytes, and then closes the connection.
+    fn raw(&mut self, bytes: impl Into<Bytes>) -> &mut Self {
+        self.route(WELL_KNOWN, Answer::raw(bytes))
+    }
 
-fn script(
-    table: &mut Table,
-    name: &str,
-    plays: &str,
-    facts: &[u8],
-    wanted: Expectation,
-    acts: Vec<Act>,
-) {
-    let host = format!("{name}.lab.test");
-    let play = living(&host, "mastodon", "4.5.2").route(WELL_KNOWN, Answer::Script(acts));
-    table.add(&host, plays, facts, wanted, play);
+    fn script(&mut self, acts: Vec<Act>) -> &mut Self {
+        self.route(WELL_KNOWN, Answer::Script(acts))
+    }
+
+    /// It answers well-known NodeInfo with the head, and then with the piece without end.
+    fn endless(&mut self, head: impl Into<Bytes>, piece: impl Into<Bytes>) -> &mut Self {
+        let answer = Answer::repeating(head, piece, Duration::ZERO);
+        self.route(WELL_KNOWN, answer)
+    }
 }
 
 fn pointer(name: &str) -> String {
@@ -143,404 +113,235 @@ fn pointer(name: &str) -> String {
 }
 
 fn lengths(table: &mut Table) {
-    let http = || Expectation::dead(&[DeadReason::Http, DeadReason::NotNodeinfo]);
+    let http = &[Http, NotNodeinfo];
     let head = HEAD;
     let body = pointer("length-long");
-    raw(
-        table,
-        "length-long",
-        "Promises more than it sends",
-        &[30],
-        http(),
-        format!("{head}Content-Length: {}\r\n\r\n{body}", body.len() + 1000),
-    );
+    let bytes = body.len() + 1000;
+    table
+        .add("length-long", "Promises more than it sends", &[30])
+        .dead(http)
+        .raw(format!("{head}Content-Length: {bytes}\r\n\r\n{body}"));
     let body = pointer("length-short");
-    raw(
-        table,
-        "length-short",
-        "Sends more than it promises",
-        &[30],
-        http(),
-        format!("{head}Content-Length: {}\r\n\r\n{body}", body.len() / 2),
-    );
-    raw(
-        table,
-        "length-two",
-        "Promises two lengths",
-        &[30],
-        http(),
-        format!(
-            "{head}Content-Length: 10\r\nContent-Length: 20\r\n\r\n{}",
-            "x".repeat(20)
-        ),
-    );
-    raw(
-        table,
-        "length-huge",
-        "Promises more than can be counted",
-        &[30],
-        http(),
-        format!("{head}Content-Length: 99999999999999999999999\r\n\r\n{{}}"),
-    );
-    raw(
-        table,
-        "length-negative",
-        "Promises less than nothing",
-        &[30],
-        http(),
-        format!("{head}Content-Length: -1\r\n\r\n{{}}"),
-    );
+    let bytes = body.len() / 2;
+    table
+        .add("length-short", "Sends more than it promises", &[30])
+        .dead(http)
+        .raw(format!("{head}Content-Length: {bytes}\r\n\r\n{body}"));
+    let lengths = "Content-Length: 10\r\nContent-Length: 20";
+    let body = "x".repeat(20);
+    table
+        .add("length-two", "Promises two lengths", &[30])
+        .dead(http)
+        .raw(format!("{head}{lengths}\r\n\r\n{body}"));
+    table
+        .add("length-huge", "Promises more than can be counted", &[30])
+        .dead(http)
+        .raw(format!(
+            "{head}Content-Length: 99999999999999999999999\r\n\r\n{{}}"
+        ));
+    table
+        .add("length-negative", "Promises less than nothing", &[30])
+        .dead(http)
+        .raw(format!("{head}Content-Length: -1\r\n\r\n{{}}"));
     let body = pointer("no-length");
-    let wanted =
-        Expectation::alive().noting("A body that ends with its connection is sound HTTP/1.1.");
-    raw(
-        table,
-        "no-length",
-        "Ends its body with its connection",
-        &[30],
-        wanted,
-        format!("{head}Connection: close\r\n\r\n{body}"),
-    );
+    table
+        .add("no-length", "Ends its body with its connection", &[30])
+        .noting("A body that ends with its connection is sound HTTP/1.1.")
+        .raw(format!("{head}Connection: close\r\n\r\n{body}"));
 }
 
 fn chunks(table: &mut Table) {
-    let http = || Expectation::dead(&[DeadReason::Http, DeadReason::NotNodeinfo]);
+    let http = &[Http, NotNodeinfo];
     let chunked = format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n");
-    raw(
-        table,
-        "chunk-unfinished",
-        "Breaks off in a chunk",
-        &[30],
-        http(),
-        format!("{chunked}ffff\r\n{{\"links\":["),
-    );
-    raw(
-        table,
-        "chunk-garbage",
-        "Sends a chunk whose size is none",
-        &[30],
-        http(),
-        format!("{chunked}zz\r\n{{}}\r\n0\r\n\r\n"),
-    );
-    raw(
-        table,
-        "chunk-huge",
-        "Sends a chunk whose size can't be counted",
-        &[30],
-        http(),
-        format!("{chunked}ffffffffffffffffff\r\n{{}}\r\n0\r\n\r\n"),
-    );
-    let extension = vec![
-        Act::Send(Bytes::from(format!("{chunked}2;"))),
-        Act::Repeat(Bytes::from(vec![b'e'; 64 * 1024]), Duration::ZERO),
-    ];
-    script(
-        table,
-        "chunk-extension",
-        "Sends a chunk extension without end",
-        &[30],
-        http(),
-        extension,
-    );
-    let ones = vec![
-        Act::Send(Bytes::from(chunked)),
-        Act::Repeat(Bytes::from("1\r\n \r\n".repeat(1000)), Duration::ZERO),
-    ];
-    let wanted = Expectation::dead(&[
-        DeadReason::TooLarge,
-        DeadReason::Deadline,
-        DeadReason::NotNodeinfo,
-    ]);
-    script(
-        table,
-        "chunk-endless",
-        "Sends blanks in chunks of one byte without end",
-        &[20, 30],
-        wanted,
-        ones,
-    );
+    table
+        .add("chunk-unfinished", "Breaks off in a chunk", &[30])
+        .dead(http)
+        .raw(format!("{chunked}ffff\r\n{{\"links\":["));
+    table
+        .add("chunk-garbage", "Sends a chunk whose size is none", &[30])
+        .dead(http)
+        .raw(format!("{chunked}zz\r\n{{}}\r\n0\r\n\r\n"));
+    let plays = "Sends a chunk whose size can't be counted";
+    table
+        .add("chunk-huge", plays, &[30])
+        .dead(http)
+        .raw(format!("{chunked}ffffffffffffffffff\r\n{{}}\r\n0\r\n\r\n"));
+    let plays = "Sends a chunk extension without end";
+    table
+        .add("chunk-extension", plays, &[30])
+        .dead(http)
+        .endless(format!("{chunked}2;"), vec![b'e'; 64 * 1024]);
+    let plays = "Sends blanks in chunks of one byte without end";
+    table
+        .add("chunk-endless", plays, &[20, 30])
+        .dead(&[TooLarge, Deadline, NotNodeinfo])
+        .endless(chunked, "1\r\n \r\n".repeat(1000));
 }
 
 fn heads(table: &mut Table) {
-    let http = || Expectation::dead(&[DeadReason::Http, DeadReason::Timeout]);
-    raw(
-        table,
-        "http-09",
-        "Speaks HTTP/0.9",
-        &[30],
-        http(),
-        "<html>It works!</html>",
-    );
-    raw(
-        table,
-        "http-ssh",
-        "Speaks another protocol",
-        &[30],
-        http(),
-        "SSH-2.0-OpenSSH_9.9\r\n",
-    );
-    raw(
-        table,
-        "http-nothing",
-        "Closes the connection without an answer",
-        &[30],
-        http(),
-        "",
-    );
-    raw(
-        table,
-        "http-status",
-        "Has a status that is none",
-        &[30],
-        http(),
-        "HTTP/1.1 99999 ?\r\n\r\n",
-    );
-    raw(
-        table,
-        "header-nul",
-        "Has a zero byte in a header",
-        &[30],
-        http(),
-        "HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 2\r\n\r\n{}",
-    );
-    raw(
-        table,
-        "location-cr",
-        "Has a bare CR in a redirect",
-        &[24, 30],
-        http(),
-        "HTTP/1.1 302 Found\r\nLocation: /a\rX-Injected: b\r\nContent-Length: 0\r\n\r\n",
-    );
+    for (name, plays, facts, bytes) in [
+        (
+            "http-09",
+            "Speaks HTTP/0.9",
+            &[30][..],
+            "<html>It works!</html>",
+        ),
+        (
+            "http-ssh",
+            "Speaks another protocol",
+            &[30],
+            "SSH-2.0-OpenSSH_9.9\r\n",
+        ),
+        (
+            "http-nothing",
+            "Closes the connection without an answer",
+            &[30],
+            "",
+        ),
+        (
+            "http-status",
+            "Has a status that is none",
+            &[30],
+            "HTTP/1.1 99999 ?\r\n\r\n",
+        ),
+        (
+            "header-nul",
+            "Has a zero byte in a header",
+            &[30],
+            "HTTP/1.1 200 OK\r\nX: a\0b\r\nContent-Length: 2\r\n\r\n{}",
+        ),
+        (
+            "location-cr",
+            "Has a bare CR in a redirect",
+            &[24, 30],
+            "HTTP/1.1 302 Found\r\nLocation: /a\rX-Injected: b\r\nContent-Length: 0\r\n\r\n",
+        ),
+    ] {
+        let row = table.add(name, plays, facts);
+        row.dead(&[Http, Timeout]).raw(bytes);
+    }
 }
 
 fn floods(table: &mut Table) {
-    let http = || Expectation::dead(&[DeadReason::Http, DeadReason::Timeout]);
-    let long = format!("X-Long: {}\r\n", "a".repeat(100 * 1024));
-    raw(
-        table,
-        "header-long",
-        "Has 100 headers of 100 KiB each",
-        &[30],
-        http(),
-        format!(
-            "HTTP/1.1 200 OK\r\n{}Content-Length: 2\r\n\r\n{{}}",
-            long.repeat(100)
-        ),
-    );
+    let http = &[Http, Timeout];
+    let ok = "HTTP/1.1 200 OK\r\n";
+    let end = "Content-Length: 2\r\n\r\n{}";
+    let long = format!("X-Long: {}\r\n", "a".repeat(100 * 1024)).repeat(100);
+    table
+        .add("header-long", "Has 100 headers of 100 KiB each", &[30])
+        .dead(http)
+        .raw(format!("{ok}{long}{end}"));
     let many: String = (0..10_000).map(|n| format!("X-{n}: y\r\n")).collect();
-    raw(
-        table,
-        "header-many",
-        "Has 10 000 headers",
-        &[30],
-        http(),
-        format!("HTTP/1.1 200 OK\r\n{many}Content-Length: 2\r\n\r\n{{}}"),
-    );
-    let endless = vec![
-        Act::Send(Bytes::from_static(b"HTTP/1.1 200 OK\r\n")),
-        Act::Repeat(Bytes::from("X-More: y\r\n".repeat(1000)), Duration::ZERO),
-    ];
-    script(
-        table,
-        "header-endless",
-        "Has headers without end",
-        &[20, 30],
-        http(),
-        endless,
-    );
+    table
+        .add("header-many", "Has 10 000 headers", &[30])
+        .dead(http)
+        .raw(format!("{ok}{many}{end}"));
+    table
+        .add("header-endless", "Has headers without end", &[20, 30])
+        .dead(http)
+        .endless(ok, "X-More: y\r\n".repeat(1000));
 }
 
 fn interims(table: &mut Table) {
-    let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(100_000);
-    let wanted = Expectation::dead(&[DeadReason::Http, DeadReason::Timeout, DeadReason::Deadline]);
-    raw(
-        table,
-        "interim-flood",
-        "Says 100 000 times that we may continue, and no more",
-        &[30],
-        wanted.clone(),
-        interim,
-    );
+    let plays = "Says 100 000 times that we may continue, and no more";
+    table
+        .add("interim-flood", plays, &[30])
+        .dead(&[Http, Timeout, Deadline])
+        .raw("HTTP/1.1 100 Continue\r\n\r\n".repeat(100_000));
+    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(1000);
     // Either the gateway's byte budget or the checker's timeout ends it first.
-    let wanted = Expectation::dead(&[
-        DeadReason::Budget,
-        DeadReason::Http,
-        DeadReason::Timeout,
-        DeadReason::Deadline,
-    ]);
-    let endless = vec![Act::Repeat(
-        Bytes::from("HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(1000)),
-        Duration::ZERO,
-    )];
-    script(
-        table,
-        "interim-endless",
-        "Sends early hints without end",
-        &[20, 30],
-        wanted,
-        endless,
-    );
-    let wanted = Expectation::dead(&[
-        DeadReason::Http,
-        DeadReason::Status,
-        DeadReason::Timeout,
-        DeadReason::NotNodeinfo,
-    ]);
-    raw(
-        table,
-        "switching",
-        "Switches to another protocol",
-        &[30],
-        wanted,
-        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\u{1}\u{2}",
-    );
+    table
+        .add(
+            "interim-endless",
+            "Sends early hints without end",
+            &[20, 30],
+        )
+        .dead(&[DeadReason::Budget, Http, Timeout, Deadline])
+        .script(vec![Act::Repeat(hints.into(), Duration::ZERO)]);
+    table
+        .add("switching", "Switches to another protocol", &[30])
+        .dead(&[Http, DeadReason::Status, Timeout, NotNodeinfo])
+        .raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\u{1}\u{2}");
 }
 
 fn slow(table: &mut Table) {
-    let late = || Expectation::dead(&[DeadReason::Timeout, DeadReason::Deadline]);
-    let dripping = || Expectation::dead(&[DeadReason::TooSlow]);
-    script(
-        table,
-        "silent",
-        "Never answers when asked for NodeInfo",
-        &[21],
-        late(),
-        vec![Act::Hold],
-    );
-    let host = "silent-all.lab.test";
-    let mute = Answer::Script(vec![Act::Hold]);
-    let play = Play::default().otherwise(mute);
-    table.add(host, "Never answers anything", &[21], late(), play);
-    let drip = |head: &'static str, byte: &'static str, seconds: u64| {
-        vec![
-            Act::Send(Bytes::from_static(head.as_bytes())),
-            Act::Repeat(
-                Bytes::from_static(byte.as_bytes()),
-                Duration::from_secs(seconds),
-            ),
-        ]
-    };
+    let late = &[Timeout, Deadline];
+    table
+        .add("silent", "Never answers when asked for NodeInfo", &[21])
+        .dead(late)
+        .script(vec![Act::Hold]);
+    table
+        .add("silent-all", "Never answers anything", &[21])
+        .dead(late)
+        .acting(Play::default().otherwise(Answer::Script(vec![Act::Hold])));
     let body =
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n{";
-    script(
-        table,
-        "drip",
-        "Sends a byte of its NodeInfo each 9 s",
-        &[21],
-        dripping(),
-        drip(body, " ", 9),
-    );
-    script(
-        table,
-        "drip-headers",
-        "Sends a byte of its headers each 2 s",
-        &[21],
-        late(),
-        drip("HTTP/1.1 200 OK\r\nX-Slow: ", "y", 2),
-    );
+    let drip = Answer::repeating(body, " ", Duration::from_secs(9));
+    table
+        .add("drip", "Sends a byte of its NodeInfo each 9 s", &[21])
+        .dead(&[DeadReason::TooSlow])
+        .route(WELL_KNOWN, drip);
+    let head = "HTTP/1.1 200 OK\r\nX-Slow: ";
+    let drip = Answer::repeating(head, "y", Duration::from_secs(2));
+    let plays = "Sends a byte of its headers each 2 s";
+    table
+        .add("drip-headers", plays, &[21])
+        .dead(late)
+        .route(WELL_KNOWN, drip);
 }
 
 fn tarpits(table: &mut Table) {
-    let wanted = Expectation::dead(&[DeadReason::TooLarge, DeadReason::NotNodeinfo]);
-    let tarpit = vec![
-        Act::Send(Bytes::from_static(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"links\":[",
-        )),
-        Act::Repeat(
-            Bytes::from("{\"rel\":\"x\",\"href\":\"y\"},".repeat(1000)),
-            Duration::ZERO,
-        ),
-    ];
-    script(
-        table,
-        "tarpit",
-        "Has a NodeInfo without end",
-        &[20],
-        wanted.clone(),
-        tarpit,
-    );
-    let words = vec![
-        Act::Send(Bytes::from_static(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html><body>",
-        )),
-        Act::Repeat(
-            Bytes::from("<p>lorem ipsum</p>\n".repeat(1000)),
-            Duration::ZERO,
-        ),
-    ];
-    script(
-        table,
-        "hellpot",
-        "Has a page without end",
-        &[20],
-        wanted,
-        words,
-    );
-    let host = "late.lab.test";
-    let answer = vec![
-        Act::Pause(Duration::from_secs(3)),
-        Act::Send(Bytes::from({
-            let body = pointer("late");
-            format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-                body.len()
-            )
-        })),
-    ];
-    let play = living(host, "mastodon", "4.5.2").route(WELL_KNOWN, Answer::Script(answer));
-    table.add(
-        host,
-        "Takes 3 s for its NodeInfo, as it may",
-        &[21],
-        Expectation::alive(),
-        play,
-    );
+    let large = &[TooLarge, NotNodeinfo];
+    table
+        .add("tarpit", "Has a NodeInfo without end", &[20])
+        .dead(large)
+        .endless(
+            format!("{HEAD}\r\n{{\"links\":["),
+            "{\"rel\":\"x\",\"href\":\"y\"},".repeat(1000),
+        );
+    table
+        .add("hellpot", "Has a page without end", &[20])
+        .dead(large)
+        .endless(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html><body>",
+            "<p>lorem ipsum</p>\n".repeat(1000),
+        );
+    let body = pointer("late");
+    let answer = format!("{HEAD}Content-Length: {}\r\n\r\n{body}", body.len());
+    table
+        .add("late", "Takes 3 s for its NodeInfo, as it may", &[21])
+        .script(vec![
+            Act::Pause(Duration::from_secs(3)),
+            Act::Send(answer.into()),
+        ]);
 }
 
 fn resets(table: &mut Table) {
-    let half = Bytes::from_static(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"links\":[");
-    let wanted = Expectation::dead(&[DeadReason::Http]);
-    script(
-        table,
-        "reset-body",
-        "Resets the connection within its NodeInfo",
-        &[30],
-        wanted.clone(),
-        vec![
-            Act::Send(half),
+    let half = format!("{HEAD}Content-Length: 1000\r\n\r\n{{\"links\":[");
+    let plays = "Resets the connection within its NodeInfo";
+    table
+        .add("reset-body", plays, &[30])
+        .dead(&[Http])
+        .script(vec![
+            Act::Send(half.into()),
             Act::Pause(Duration::from_millis(50)),
             Act::Reset,
-        ],
-    );
-    script(
-        table,
-        "reset",
-        "Resets the connection when asked for NodeInfo",
-        &[30],
-        wanted,
-        vec![Act::Reset],
-    );
-    let host = "reset-all.lab.test";
-    let play = Play::default().otherwise(Answer::Script(vec![Act::Reset]));
-    let wanted = Expectation::dead(&[DeadReason::RobotsUnavailable, DeadReason::Http]);
-    table.add(
-        host,
-        "Resets the connection whatever is asked",
-        &[30],
-        wanted,
-        play,
-    );
-    let host = "closes.lab.test";
-    let play = living(host, "mastodon", "4.5.2");
+        ]);
+    let plays = "Resets the connection when asked for NodeInfo";
+    table
+        .add("reset", plays, &[30])
+        .dead(&[Http])
+        .script(vec![Act::Reset]);
+    let plays = "Resets the connection whatever is asked";
+    table
+        .add("reset-all", plays, &[30])
+        .dead(&[DeadReason::RobotsUnavailable, Http])
+        .acting(Play::default().otherwise(Answer::Script(vec![Act::Reset])));
+    let play = living("closes.lab.test", "mastodon", "4.5.2");
     let routes = play.routes.clone();
     let play = routes.into_iter().fold(play, |play, (path, answer)| {
         play.route(&path, answer.with("Connection", "close"))
     });
-    table.add(
-        host,
-        "Closes the connection after each answer, as it may",
-        &[30],
-        Expectation::alive(),
-        play,
-    );
+    let plays = "Closes the connection after each answer, as it may";
+    table.add("closes", plays, &[30]).acting(play);
 }
