@@ -85,7 +85,7 @@ pub struct Scheduler {
     faulters: Faulters,
     blackout: Blackout,
     outage: Outage,
-    /// When the parts answered last, or the first of the running checks began.
+    /// When the parts answered last whether they work.
     parts_answered: Timestamp,
     asks_parts: bool,
     publication: Publication,

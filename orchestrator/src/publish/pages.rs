@@ -104,12 +104,12 @@ fn facts(
     let last = days.last().into_iter().flat_map(|day| &day.by_software);
     let most_frequent = last.map(|(software, _)| software.as_str());
     let new = new.unwrap_or_default();
-    let counts = fixes::Counts {
+    let of_versions = fixes::Counts {
         reader,
         now,
         today: &new,
     };
-    let versions = counts.history(fixes, most_frequent)?;
+    let versions = of_versions.history(fixes, most_frequent)?;
     Ok(Facts {
         made,
         rows_read: dump::standing_rows_read(folder).unwrap_or(made),

@@ -241,7 +241,7 @@ impl Stage {
         let files = self.files();
         for (place, bytes) in &files {
             let text = unpacked(place, bytes);
-            let has_rows = ["nodes.json", "instances."]
+            let has_rows = ["nodes.json", "instances.", "by-software.", "software/"]
                 .iter()
                 .any(|name| place.trim_start_matches("data/").starts_with(name));
             for letter in 'a'..='h' {
@@ -265,7 +265,7 @@ impl Stage {
         assert_eq!(count("data/software.json"), expect);
         // The expected files with their compressed copies: the list, a day's changes, the feeds,
         // the index. Then schemas, signature and key.
-        let expect = 2 + (5 + 1 + 2 + 1) * 2 + 5 + 2;
+        let expect = 2 + (6 + 1 + 2 + 1) * 2 + 6 + 2;
         assert_eq!(files.len(), expect, "{:?}", files.keys());
         self.is_told_and_signed(&files);
     }

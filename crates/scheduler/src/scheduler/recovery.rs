@@ -10,15 +10,13 @@ use crate::blame::outage::{Begun, Seen};
 use crate::command::{Command, Notice, Released, Wait};
 use crate::event::WriteOutcome;
 
-/// While checks run, the parts are asked this often whether they work: a hanging part reports
-/// nothing, and checks that it does not concern may go on ending. They have the answer ready.
+/// The parts are asked this often whether they work: a hanging part reports nothing, and checks that
+/// it does not concern may go on ending. They have the answer ready.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
 impl Scheduler {
     pub(super) fn look_at_parts(&mut self, now: Timestamp) {
-        let is_time = !self.outage.is_on()
-            && !self.checks.is_empty()
-            && now.since(self.parts_answered) >= ASK_EVERY;
+        let is_time = !self.outage.is_on() && now.since(self.parts_answered) >= ASK_EVERY;
         if !self.asks_parts && (self.outage.wants_look(now) || is_time) {
             self.asks_parts = true;
             self.commands.push(Command::AskParts);

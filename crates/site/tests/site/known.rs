@@ -27,7 +27,7 @@ const SERVE: &str = "let asked = [];
     };
     const failure = (promise) => promise.then(() => null, (error) => error.message);";
 
-/// A file with a host of each class, `h0.example` and so on. Its age is the class's number plus ten.
+/// A file with a host of each class, `h0.example` and so on. Its age is ten more than its class.
 fn world() -> Vec<u8> {
     let mut entries: Vec<Vec<u8>> = (0..12)
         .map(|class| {

@@ -31,15 +31,9 @@ pub(crate) fn peers(facts: &Facts) -> String {
         p.lead { "See which of the servers that your server knows are up, failing, gone or moved." }
         (promise())
         h2 { "Get the list of your peers" }
-        div.scroll tabindex="0" role="region" aria-label="Commands" {
-            table {
-                thead { tr { th scope="col" { "Software" } th scope="col" { "Command" } } }
-                tbody {
-                    @for (software, command) in COMMANDS {
-                        tr { th scope="row" { (software) } td { code { (command) } } }
-                    }
-                }
-            }
+        @for (software, command) in COMMANDS {
+            p { (software) ":" }
+            pre.copy tabindex="0" { code { (command) } }
         }
         p { "Plain lines, or CSV with the names in its first column, work too." }
         form.scripted id="peers" {
