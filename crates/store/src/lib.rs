@@ -40,6 +40,7 @@ pub use tables::host_decisions::{HostDecided, HostDecision, Ruling, Undone};
 pub use tables::hosts::add::{AddedAs, Candidate};
 pub use tables::hosts::commit::Committed;
 pub use tables::hosts::opt_out::{OptIn, OptOut, Park};
+pub use tables::hosts::proof::SeenProof;
 pub use tables::hosts::take::Taken;
 pub use tables::sources::Memories;
 pub use tables::walks::{LastWalk, WalkTimes};

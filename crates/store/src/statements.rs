@@ -11,7 +11,7 @@ use crate::db::connection::STATEMENTS_KEPT;
 use crate::known;
 use crate::queries::{counts, due, each, host, host_answers, listed, review};
 use crate::soundness;
-use crate::tables::hosts::{add, commit, opt_out, recovery, take};
+use crate::tables::hosts::{add, commit, opt_out, proof, recovery, take};
 use crate::tables::{
     admitted, day_versions, days, dumps, groups, history, host_decisions, row, sources, walks,
 };
@@ -262,6 +262,9 @@ statements! {
         "SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)",
         "SEARCH history USING PRIMARY KEY (host_id=?)",
     ],
+    proof::FIND => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    proof::PUT => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    proof::ASK_AGAIN => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     row::FIND => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     row::INSERT => [
         "SEARCH namings USING PRIMARY KEY (host_id=?)",
