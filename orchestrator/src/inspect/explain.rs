@@ -29,6 +29,9 @@ pub struct Explanation {
     pub listed: bool,
     /// Why it is listed or not.
     pub why: String,
+    /// Why, and what to do, in the site's words for a proven owner.
+    #[serde(skip)]
+    pub owners_words: site::words::Words,
     /// Its group and the decision about it, if the group is held or decided about.
     pub group: Option<String>,
     /// What it has of the evidence that it needs, if its group holds it back.
@@ -149,6 +152,23 @@ fn walk_in_words(walk: LastWalk) -> String {
 }
 
 impl Explanation {
+    /// The explanation for a proven owner, as sentences: with the reason that the site withholds,
+    /// and without a moderator's words.
+    pub fn for_owner(&self) -> String {
+        let listed = if self.listed { "listed" } else { "not listed" };
+        let site::words::Words { says, advice } = self.owners_words;
+        let mut sentences = vec![format!("{} is {listed}.", self.host), says.to_owned()];
+        sentences.extend((!advice.is_empty()).then(|| advice.to_owned()));
+        if let (Some(at), Some(last)) = (&self.last_checked, self.history.first()) {
+            let found = past_in_words(&last.verdict, last.reason.as_deref());
+            sentences.push(format!("The last check was at {at}: {found}"));
+        }
+        if let Some(at) = &self.next_check {
+            sentences.push(format!("The next one is due at {at}."));
+        }
+        sentences.join(" ")
+    }
+
     /// The explanation as lines of text.
     pub fn text(&self) -> String {
         let listed = if self.listed { "listed" } else { "not listed" };
@@ -224,6 +244,7 @@ pub fn explain(
     let reason = entry.reason(denied, now, calendar);
     let explanation = Explanation {
         listed: reason.is_listed(),
+        owners_words: site::words::for_owner(&reason),
         why: sentence(
             &reason,
             Details {
@@ -295,6 +316,7 @@ fn bare(host: &Host, state: &str) -> Explanation {
         since: None,
         listed: false,
         why: String::new(),
+        owners_words: site::words::UNKNOWN,
         group: None,
         evidence: None,
         verdict: None,

@@ -69,11 +69,11 @@ pub struct Handler {
 }
 
 #[derive(Debug)]
-struct HandlerServices {
-    writer: Writer,
-    gate: NameGate,
-    clock: Arc<dyn crate::ground::clock::Clock>,
-    calendar: Calendar,
+pub(crate) struct HandlerServices {
+    pub(crate) writer: Writer,
+    pub(crate) gate: NameGate,
+    pub(crate) clock: Arc<dyn crate::ground::clock::Clock>,
+    pub(crate) calendar: Calendar,
 }
 
 impl Handler {
@@ -228,6 +228,10 @@ impl Handler {
     pub(crate) async fn may_be_asked(&self, host: &Host) -> Result<bool, String> {
         let may = self.services.writer.may_be_asked(host).await;
         may.map_err(in_words)
+    }
+
+    pub(crate) fn services(&self) -> &HandlerServices {
+        &self.services
     }
 
     pub(crate) fn registered_domain(&self, host: &Host) -> String {

@@ -5,6 +5,8 @@
 //! contains all sentences, and the script reads them there. They mean the same as the output of
 //! `fedicensus explain`.
 
+use census::state::OptedOutBy;
+use census::why::Reason;
 use protocol::{DeadReason, Wall};
 
 use super::why::{Found, Place, Why};
@@ -153,6 +155,40 @@ pub fn found_tells_more(why: Why) -> bool {
         | Why::MovedToListed
         | Why::GroupHeld
         | Why::Waiting => false,
+    }
+}
+
+/// The text for the proven owner of a host: names the reason for which a host is withheld.
+pub fn for_owner(reason: &Reason<'_>) -> Words {
+    match reason {
+        Reason::Denied | Reason::GroupDenied => words(
+            "The operator of this census keeps out the host, or all below its domain.",
+            "Write to the operator.",
+        ),
+        Reason::OptedOut { by } => of_opt_out(*by),
+        Reason::Parked => words("Its name is no longer valid.", "Write to the operator."),
+        Reason::Hidden => words(
+            "It asks to be left out of statistics, or no check could find out whether it does.",
+            "Change its software's setting: metadata.private in NodeInfo, site.private with GNU Social and Friendica, hide_in_statistics with Hubzilla. The next check notices.",
+        ),
+        other => Why::of(other).map_or(UNKNOWN, of_why),
+    }
+}
+
+fn of_opt_out(by: OptedOutBy) -> Words {
+    match by {
+        OptedOutBy::Robots => words(
+            "Its robots.txt asks us to stay away.",
+            "Allow Fedicensus there, then come back: robots.txt is read again at once, and decides.",
+        ),
+        OptedOutBy::Owner => words(
+            "Its owner opted out.",
+            "Come back, and it is listed after the next successful check.",
+        ),
+        OptedOutBy::Moderator => words(
+            "A moderator of this census removed it.",
+            "Only a moderator can take that back: write to the operator.",
+        ),
     }
 }
 
