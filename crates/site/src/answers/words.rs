@@ -86,7 +86,7 @@ whys! {
     ),
     Withheld => words(
         "Its owner asked to be left out, or this census does not list it.",
-        "If it is yours and you want to be listed, look at its robots.txt and at its software's setting for statistics (metadata.private in NodeInfo, site.private with GNU Social and Friendica, hide_in_statistics with Hubzilla), and take back an opt-out with a signed token. Otherwise write to the contact below.",
+        "If it is yours and you want to be listed, look at its robots.txt and at its software's setting for statistics (metadata.private in NodeInfo, site.private with GNU Social and Friendica, hide_in_statistics with Hubzilla). If this census lets owners prove a host, the page for owners says why and takes your opt-out back. Otherwise write to the contact below.",
     ),
     TakenOver => words(
         "Another crawler's list, which was imported here, says that it was up, and no check of ours has confirmed that yet.",
