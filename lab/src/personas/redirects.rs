@@ -448,10 +448,12 @@ fn stories(table: &mut Table) {
         saying(false.into()).story(Story::After(2, open)),
     );
     let host = "changing-its-mind.lab.test";
-    let other = Box::new(there(host).robots("User-agent: *\nDisallow: /\n"));
+    let again = Story::After(3, Box::new(there(host)));
+    let refusing = there(host).robots("User-agent: *\nDisallow: /\n");
+    let other = Box::new(refusing.story(again));
     table.add(
         host,
-        "Lives for two checks, then asks us to stay away",
+        "Lives for two checks, asks us to stay away at the third, and lives again",
         &[14],
         Expectation::changing(&["opted_out"]),
         there(host).story(Story::After(2, other)),
