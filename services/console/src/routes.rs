@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use local_socket::WireError;
@@ -37,10 +37,15 @@ use crate::pages::{self, Page};
 use crate::reply::{asset, html, see_other};
 use crate::wire::{self, Answer, Census};
 
+/// Longest page to return to after a login, in bytes. The login form has room for it.
+const PAGE_BYTES_MAX: usize = 512;
+
 pub(crate) struct Shared {
     pub(crate) logins: Logins,
     pub(crate) census: Census,
     /// Logins in progress of browsers in which no moderator has logged in.
+    /// The census's name.
+    pub(crate) title: String,
     pub(crate) strangers: Semaphore,
 }
 
@@ -106,11 +111,20 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 }
 
 impl Shared {
-    /// The moderator who sends a request, or a redirect to the login.
-    fn visitor(&self, headers: &HeaderMap) -> Result<Visitor, Early> {
+    /// The moderator who sends a request, or a redirect to the login, which leads back to the page.
+    fn visitor(&self, headers: &HeaderMap, page: Option<&Uri>) -> Result<Visitor, Early> {
         match self.logins.visitor(headers) {
             Ok(Some(visitor)) => Ok(visitor),
-            Ok(None) => Err(see_other("/login").into()),
+            Ok(None) => {
+                let page = page.map_or("/", |page| {
+                    page_of(page.path_and_query().map_or("/", |to| to.as_str()))
+                });
+                let login = match page {
+                    "/" => "/login".to_owned(),
+                    page => format!("/login?{}", pages::query(&[("to", page)])),
+                };
+                Err(see_other(&login).into())
+            }
             Err(error) => Err(trouble(&error)),
         }
     }
@@ -146,7 +160,16 @@ impl FromRequest<Arc<Shared>> for Form {
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Early> {
         let (head, body) = request.into_parts();
         form::MODERATORS.check(&head.headers)?;
-        let visitor = shared.visitor(&head.headers)?;
+        let visitor = shared.visitor(&head.headers, None)?;
+/// The page to return to after a login: one of the console's with its query, or the overview. No
+/// link leads from the login to another site.
+fn page_of(text: &str) -> &str {
+    let path = text.split('?').next().unwrap_or_default();
+    let is_page = path == "/group" || pages::NAVIGATION.iter().any(|(page, _)| *page == path);
+    let is_plain = text.len() <= PAGE_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_page && is_plain { text } else { "/" }
+}
+
         let fields = Fields::parse(&form::MODERATORS.read(&head.headers, body).await?);
         if !shared
             .logins
@@ -222,4 +245,23 @@ async fn metrics(
 ) -> impl IntoResponse {
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], shared.logins.metrics())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn login_leads_to_pages_of_the_console_only() {
+        for page in ["/", "/groups?which=held", "/host?host=a%26b", "/logins"] {
+            assert_eq!(page_of(page), page);
+        }
+        let long = format!("/host?host={}", "a".repeat(PAGE_BYTES_MAX));
+        let others = "//evil.example /\\evil.example https://evil.example/ javascript:x /groups#x \
+             /groups/../login /group@evil.example /groups?\u{e4} /logout /login?to=/ groups";
+        let others = others.split(' ').chain(["", "/groups?\r\nx: y", &long]);
+        for other in others {
+            assert_eq!(page_of(other), "/", "{other}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use crate::login::Visitor;
 use crate::reply::html as respond;
 use crate::wire::Outcome;
 
-const NAVIGATION: [(&str, &str); 8] = [
+pub(crate) const NAVIGATION: [(&str, &str); 8] = [
     ("/", "Overview"),
     ("/groups", "Groups"),
     ("/waiting", "Waiting names"),
@@ -20,7 +20,11 @@ const NAVIGATION: [(&str, &str); 8] = [
     ("/logins", "Logins"),
 ];
 
+/// The census's name where none is known.
+const CENSUS: &str = "Fedicensus";
+
 pub(crate) struct Page<'p> {
+    census: &'p str,
     path: &'p str,
     title: &'p str,
     visitor: Option<&'p Visitor>,
@@ -30,6 +34,7 @@ impl<'p> Page<'p> {
     /// A page for a logged-in moderator. `path` is its path in the navigation, if it has one.
     pub(super) fn new(visitor: &'p Visitor, path: &'p str, title: &'p str) -> Self {
         Self {
+            census: CENSUS,
             path,
             title,
             visitor: Some(visitor),
@@ -37,7 +42,13 @@ impl<'p> Page<'p> {
     }
 
     pub(crate) fn for_strangers(title: &'p str) -> Self {
+        Self::of_census(CENSUS, title)
+    }
+
+    /// A page for strangers that has the census's own name.
+    pub(super) fn of_census(census: &'p str, title: &'p str) -> Self {
         Self {
+            census,
             path: "",
             title,
             visitor: None,
@@ -51,13 +62,16 @@ impl<'p> Page<'p> {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { (self.title) " · Fedicensus console" }
+                    title { (self.title) " · " (self.census) " console" }
                     link rel="icon" href="/icon.svg" type="image/svg+xml";
                     link rel="stylesheet" href="/style.css";
                 }
                 body {
                     a.skip href="#content" { "Skip to the content" }
-                    @if let Some(visitor) = self.visitor { (self.header(visitor)) }
+                    @match self.visitor {
+                        Some(visitor) => { (self.header(visitor)) },
+                        None => { header { (self.brand()) } },
+                    }
                     main id="content" tabindex="-1" {
                         h1 { (self.title) }
                         (content)
@@ -69,10 +83,14 @@ impl<'p> Page<'p> {
         .into_string()
     }
 
+    fn brand(&self) -> Markup {
+        html! { a.brand href="/" { img src="/icon.svg" alt="" width="28" height="28"; (self.census) " console" } }
+    }
+
     fn header(&self, visitor: &Visitor) -> Markup {
         html! {
             header {
-                a.brand href="/" { img src="/icon.svg" alt="" width="28" height="28"; "Fedicensus console" }
+                (self.brand())
                 div.visitor {
                     span { "Logged in as " (visitor.session.moderator) }
                     form method="post" action="/logout" {
@@ -147,7 +165,7 @@ pub(super) fn path_of_group(domain: &str) -> String {
     format!("/group?{}", query(&[("domain", domain)]))
 }
 
-pub(super) fn query(pairs: &[(&str, &str)]) -> String {
+pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
     form_urlencoded::Serializer::new(String::new())
         .extend_pairs(pairs)
         .finish()

@@ -139,7 +139,14 @@ async fn all() -> Vec<(&'static str, String)> {
     let mut responses = of_groups(&visitor);
     responses.extend(of_names(&visitor));
     responses.push(("logins", logins(&visitor, sessions, &[hold])));
-    responses.push(("login", login(StatusCode::OK, "TOKEN", Some(HOSTILE))));
+    let form = LoginForm {
+        census: HOSTILE,
+        form_token: "TOKEN",
+        problem: Some(HOSTILE),
+        name: HOSTILE,
+        to: HOSTILE,
+    };
+    responses.push(("login", login(StatusCode::OK, form)));
     let mut pages = Vec::new();
     for (name, response) in responses {
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;

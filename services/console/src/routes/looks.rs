@@ -25,7 +25,7 @@ impl FromRequestParts<Arc<Shared>> for Look {
     async fn from_request_parts(head: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Early> {
         Ok(Self {
             shared: Arc::clone(shared),
-            visitor: shared.visitor(&head.headers)?,
+            visitor: shared.visitor(&head.headers, Some(&head.uri))?,
             fields: Fields::of_query(head.uri.query()),
         })
     }
