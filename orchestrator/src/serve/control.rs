@@ -142,7 +142,11 @@ impl Handler {
             } => self
                 .decide_group(&domain, verb, &self.ruling(decisions::OPERATOR, &reason))
                 .await
-                .map(Answer::Done),
+                .map(|(id, words)| {
+                    Answer::Done(format!(
+                        "{words}\n`fedicensus decisions undo g{id}` undoes it"
+                    ))
+                }),
             Request::UndoGroupDecision { id } => {
                 let undone = self.undo_group_decision(id, decisions::OPERATOR).await;
                 undone.map(Answer::Done)

@@ -3,13 +3,13 @@
 //! | page | shows | its forms |
 //! |---|---|---|
 //! | `/login` | | log in |
-//! | `/` | what needs attention, and `fedicensus status` | |
-//! | `/groups?which=held` | groups that are held or have a decision | decide about many |
+//! | `/` | what needs a decision, and `fedicensus status` | |
+//! | `/groups?which=held` | groups that are held or have a decision | decide about one or many |
 //! | `/group?domain=D` | one group with its hosts and decisions | decide |
 //! | `/waiting` | names that wait for room | |
 //! | `/sources` | public lists that are read | resume |
 //! | `/list` | the published list | publish by force |
-//! | `/host?host=H` | one host with `fedicensus explain` | check, take out, put back |
+//! | `/host?host=H` | one host: the site's answer, and facts | check, take out, put back |
 //! | `/decisions` | the log of decisions | undo |
 //! | `/logins` | sessions, bans and locks | end, lift |
 //!
@@ -35,17 +35,17 @@ use crate::form::{self, Fields};
 use crate::login::{Logins, Visitor};
 use crate::pages::{self, Page};
 use crate::reply::{asset, html, see_other};
-use crate::wire::{self, Answer, Census};
+use crate::wire::{self, Answer, Census, Outcome};
 
 /// Longest page to return to after a login, in bytes. The login form has room for it.
 const PAGE_BYTES_MAX: usize = 512;
 
 pub(crate) struct Shared {
+    /// The census's name.
+    pub(crate) title: String,
     pub(crate) logins: Logins,
     pub(crate) census: Census,
     /// Logins in progress of browsers in which no moderator has logged in.
-    /// The census's name.
-    pub(crate) title: String,
     pub(crate) strangers: Semaphore,
 }
 
@@ -130,11 +130,22 @@ impl Shared {
     }
 
     async fn ask(&self, visitor: &Visitor, request: &wire::Request) -> Result<Answer, Early> {
-        match self.census.ask(request).await {
-            Ok(Answer::Failed(why)) => {
+        match self.ask_freely(visitor, request).await? {
+            Answer::Failed(why) => {
                 let status = StatusCode::BAD_REQUEST;
                 Err(pages::of_visitor(visitor, "Not possible", &why, status).into())
             }
+            answer => Ok(answer),
+        }
+    }
+
+    /// The daemon's answer, which may be a refusal.
+    async fn ask_freely(
+        &self,
+        visitor: &Visitor,
+        request: &wire::Request,
+    ) -> Result<Answer, Early> {
+        match self.census.ask(request).await {
             Ok(answer) => Ok(answer),
             Err(error @ WireError::NotUnderstood(_)) => Err(out_of_turn(visitor, &error)),
             Err(error) => {
@@ -145,6 +156,15 @@ impl Shared {
             }
         }
     }
+}
+
+/// The page to return to after a login: one of the console's with its query, or the overview. No
+/// link leads from the login to another site.
+fn page_of(text: &str) -> &str {
+    let path = text.split('?').next().unwrap_or_default();
+    let is_page = path == "/group" || pages::NAVIGATION.iter().any(|(page, _)| *page == path);
+    let is_plain = text.len() <= PAGE_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_page && is_plain { text } else { "/" }
 }
 
 /// A form that a moderator sends, and that belongs to their session.
@@ -161,15 +181,6 @@ impl FromRequest<Arc<Shared>> for Form {
         let (head, body) = request.into_parts();
         form::MODERATORS.check(&head.headers)?;
         let visitor = shared.visitor(&head.headers, None)?;
-/// The page to return to after a login: one of the console's with its query, or the overview. No
-/// link leads from the login to another site.
-fn page_of(text: &str) -> &str {
-    let path = text.split('?').next().unwrap_or_default();
-    let is_page = path == "/group" || pages::NAVIGATION.iter().any(|(page, _)| *page == path);
-    let is_plain = text.len() <= PAGE_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_page && is_plain { text } else { "/" }
-}
-
         let fields = Fields::parse(&form::MODERATORS.read(&head.headers, body).await?);
         if !shared
             .logins
@@ -193,16 +204,22 @@ fn page_of(text: &str) -> &str {
 }
 
 impl Form {
-    /// Sends the moderator's order to the daemon, and shows the result.
-    async fn act(&self, order: wire::Order, back: &str) -> Result<Response, Early> {
+    /// Sends the moderator's order to the daemon.
+    async fn act(&self, order: wire::Order) -> Result<Vec<Outcome>, Early> {
         let request = wire::Request::Act(wire::Act {
             moderator: self.visitor.session.moderator.clone(),
             order,
         });
         match self.shared.ask(&self.visitor, &request).await? {
-            Answer::Done(outcomes) => Ok(pages::done(&self.visitor, &outcomes, back)),
+            Answer::Done(outcomes) => Ok(outcomes),
             other => Err(out_of_turn(&self.visitor, &other)),
         }
+    }
+
+    /// Sends an order, and shows the result with a link back.
+    async fn done(&self, order: wire::Order, back: &str) -> Result<Response, Early> {
+        let outcomes = self.act(order).await?;
+        Ok(pages::done(&self.visitor, &outcomes, back))
     }
 }
 

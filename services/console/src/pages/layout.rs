@@ -7,7 +7,7 @@ use url::form_urlencoded;
 
 use crate::login::Visitor;
 use crate::reply::html as respond;
-use crate::wire::Outcome;
+use crate::wire::{DecisionId, Labelled, Outcome};
 
 pub(crate) const NAVIGATION: [(&str, &str); 8] = [
     ("/", "Overview"),
@@ -139,17 +139,61 @@ pub(crate) fn done(visitor: &Visitor, outcomes: &[Outcome], back: &str) -> Respo
         _ => "Only a part was done",
     };
     let content = html! {
-        div role="status" {
-            @for outcome in outcomes {
-                p.outcome.failed[!outcome.is_done] {
-                    @if !outcome.is_done { "Not done: " }
-                    (outcome.text)
-                }
-            }
-        }
+        (outcome(visitor, outcomes))
         p { a href=(back) { "Back" } " · " a href="/decisions" { "Decisions, to undo one" } }
     };
     Page::new(visitor, "", title).respond(&content)
+}
+
+/// What came of an order, and one button that undoes all decisions that it made.
+pub(super) fn outcome(visitor: &Visitor, outcomes: &[Outcome]) -> Markup {
+    let made: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.undo).collect();
+    html! {
+        @if !outcomes.is_empty() {
+            div role="status" {
+                @for outcome in outcomes {
+                    p.outcome.failed[!outcome.is_done] {
+                        @if !outcome.is_done { "Not done: " }
+                        (outcome.text)
+                    }
+                }
+            }
+        }
+        @if !made.is_empty() {
+            form method="post" action="/decisions" {
+                (form_token(visitor))
+                @for id in made { input type="hidden" name="decision" value=(name_of(id)); }
+                button accesskey="u" { "Undo" }
+            }
+        }
+    }
+}
+
+/// The name of a decision in forms.
+pub(super) fn name_of(id: DecisionId) -> String {
+    match id {
+        DecisionId::Group(id) => format!("g{id}"),
+        DecisionId::Host(id) => format!("h{id}"),
+    }
+}
+
+/// Texts with their labels.
+pub(super) fn facts(rows: &[Labelled]) -> Markup {
+    html! {
+        dl.facts {
+            @for (label, text) in rows { div { dt { (label) } dd { (time(text)) } } }
+        }
+    }
+}
+
+/// A time in RFC 3339, shown to the minute. Any other text stays as it is.
+pub(super) fn time(text: &str) -> Markup {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(at) => {
+            html! { time datetime=(text) { (at.strftime("%Y-%m-%d %H:%M UTC").to_string()) } }
+        }
+        Err(_not_a_time) => others(text),
+    }
 }
 
 /// The hidden field of every form.
