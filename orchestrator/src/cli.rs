@@ -286,7 +286,7 @@ impl From<PushNode> for Node {
 
 /// A host as people paste it.
 fn parse_host(text: &str) -> Result<Host, String> {
-    Host::parse(show::hosts::pasted(text)).map_err(|error| error.to_string())
+    Host::parse(protocol::pasted(text)).map_err(|error| error.to_string())
 }
 
 /// Parses the process's arguments and runs the command.

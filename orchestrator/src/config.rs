@@ -469,6 +469,7 @@ fn console_settings(
 ) -> Result<::console::Settings, ConfigError> {
     let logs_addresses = values.parse("console_log_addresses", boolean)?;
     Ok(::console::Settings {
+        title: values.parse("site_title", name)?,
         socket: sockets.console_http(),
         census_socket: sockets.console(),
         accounts: data_dir.join(ACCOUNTS_FILE),

@@ -45,6 +45,7 @@ use running::Running;
 use slot_desk::SlotDesk;
 use state::Publishing;
 
+pub use checks::COUNTS_LATER;
 pub use orders::{ORDERS_MAX, Order};
 pub use snapshot::{Live, LiveState, Pace, troubles};
 pub use state::Daemon;

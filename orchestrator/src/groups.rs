@@ -5,6 +5,8 @@
 //! the database; both are shown as text. A domain that is not a registered domain and an invalid
 //! reason are rejected.
 
+pub mod facts;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -94,7 +96,7 @@ async fn group_new(writer: &Writer, names: &Arc<Names>) -> Result<(), StoreError
     Ok(())
 }
 
-/// Carries out a decision, and returns what follows from it.
+/// Carries out a decision, and returns its id and what follows from it.
 pub async fn decide(
     writer: &Writer,
     names: &Arc<Names>,
@@ -102,7 +104,7 @@ pub async fn decide(
     verb: Verb,
     ruling: &Ruling,
     calendar: Calendar,
-) -> Result<String, String> {
+) -> Result<(i64, String), String> {
     let domain = registered(names, domain)?;
     let reason = a_line(&ruling.reason)?;
     if verb == Verb::Limit(0) {
@@ -118,12 +120,12 @@ pub async fn decide(
         reason: reason.to_owned(),
         who: ruling.who.clone(),
     };
-    let hosts = writer
+    let recorded = writer
         .decide_group(domain.clone(), decided, calendar)
         .await
         .map_err(|error| error.to_string())?;
-    let hosts = count(hosts);
-    Ok(match verb {
+    let hosts = count(recorded.hosts);
+    let words = match verb {
         Verb::Allow => format!(
             "{domain}: allowed; checks of its {hosts} begin within about a day, with listing like any others"
         ),
@@ -138,7 +140,8 @@ pub async fn decide(
                 "{domain}: no decision is in force any more; the threshold applies to its {hosts}"
             )
         }
-    })
+    };
+    Ok((recorded.id, words))
 }
 
 /// Trims and checks a reason.
@@ -158,7 +161,7 @@ pub fn a_line(reason: &str) -> Result<&str, String> {
 /// The name is not a registered domain; the error names the one it belongs to.
 pub fn registered(names: &Names, text: &str) -> Result<String, String> {
     let host = names
-        .admit(text.trim())
+        .admit(protocol::pasted(text))
         .map_err(|refusal| format!("{}: {refusal}", protocol::escaped(text.as_bytes(), 200)))?;
     let domain = names.registered_domain(&host);
     if domain == host.as_str() {

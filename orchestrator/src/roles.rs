@@ -138,7 +138,8 @@ fn intake_server(
         return Ok(None);
     };
     let proofs = Arc::new(Visits::new(services.clone()));
-    let answers = IntakeHandler::new(handler.clone(), store.reader()?, proofs);
+    let gateway = services.gateway.clone();
+    let answers = IntakeHandler::new(handler.clone(), store.reader()?, proofs, gateway);
     IntakeServer::open(path, answers).map(Some)
 }
 

@@ -133,12 +133,20 @@ fn what_is_held_is_told_with_its_reason_and_what_was_decided_is_kept() {
         &["0 is not in"],
     );
     let denied = "farm.net: denied; no more checks of its 12 hosts";
-    data.check(&decide("deny", "farm.net", "a farm"), 0, &[denied]);
+    let undo = "`fedicensus decisions undo g2` undoes it";
+    data.check(&decide("deny", "farm.net", "a farm"), 0, &[denied, undo]);
     let why = "denies its group `farm.net`: a farm";
     data.check(&["explain", "n3.farm.net"], 0, &["not listed", why]);
     data.check(&decide("forget-decision", "farm.net", "gone"), 0, &[]);
     let both = ["decision forgotten: gone", "denied: a farm (operator"];
     data.check(&["groups", "show", "farm.net"], 0, &both);
+    let facts = [
+        "  hosts       12 known, 0 responding, 0 listed, 12 held back",
+        "  named by    no independent source",
+        "  names       n11.farm.net, n10.farm.net, n9.farm.net, n8.farm.net, n7.farm.net",
+        "  deny        no host is checked or listed; the list loses 0 hosts",
+    ];
+    data.check(&["groups", "show", "https://farm.net/@a"], 0, &facts);
     data.check(
         &["groups", "list", "--json"],
         0,

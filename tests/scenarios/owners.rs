@@ -3,3 +3,4 @@
 mod buttons;
 mod optout;
 mod proofs;
+mod secrets;

@@ -52,8 +52,9 @@ const WAKING_TOGETHER: u64 = 40;
 const SPANS_MAX: u64 = 23;
 
 /// The operator's decision about a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Decision {
+    #[default]
     None,
     /// Its hosts are treated like any others, whatever their number.
     Allow,
@@ -79,7 +80,7 @@ impl Decision {
 }
 
 /// A group's size, decision and current span of checks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Group {
     /// Number of its hosts, in any state.
     pub hosts: u64,

@@ -159,6 +159,22 @@ impl fmt::Debug for Host {
     }
 }
 
+/// The host in what people paste: a page's address, an account, or the name itself. The site's
+/// `name.js` accepts the same.
+pub fn pasted(text: &str) -> &str {
+    let text = text.trim();
+    let rest = match text.split_once("://") {
+        Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphanumeric()) => rest,
+        Some(_) | None => text,
+    };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let place = authority.rsplit('@').next().unwrap_or(authority);
+    match place.split_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        Some(_) | None => place,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +233,26 @@ mod tests {
         assert!(!host.is_within("gab.best"));
         assert!(host.is_within("best"));
         assert!(host.is_within("notgab.best"));
+    }
+
+    #[test]
+    fn what_people_paste_is_a_host() {
+        for text in [
+            "a.example",
+            " a.example\n",
+            "https://a.example",
+            "https://a.example/@x",
+            "http://a.example:8080/about?x=y#z",
+            "https://user@a.example/",
+            "@x@a.example",
+            "x@a.example",
+            "a.example/@x@b.example",
+        ] {
+            assert_eq!(pasted(text), "a.example", "{text}");
+        }
+        // Neither is a host, and both are refused later.
+        assert_eq!(pasted("[::1]"), "[::1]");
+        assert_eq!(pasted("a.example:x"), "a.example:x");
     }
 
     proptest! {

@@ -24,7 +24,7 @@ pub mod probe;
 pub use check_id::CheckId;
 pub use escape::{escaped, is_shown_safely};
 pub use event::{DeadReason, Event, Instance, PeersOutcome, Private, WalkOutcome, Wall};
-pub use host::{Host, HostError, canonical_name};
+pub use host::{Host, HostError, canonical_name, pasted};
 pub use line::parse_line;
 pub use list::{ListFormat, ListOrder, ListOutcome, ListPath, UnlistedReason};
 pub use order::delivery::{DeliveryOrder, Message, MessageOutcome, UnpostedReason};

@@ -117,6 +117,7 @@ function show(host, entry, made) {
   put("answer-since", since);
   put("answer-software", `${software} ${version}`.trim());
   document.getElementById("answer-software").href = alike(software, version);
+  document.getElementById("answer-owner").href = `/owners.html#${host}`;
   document.getElementById("badge").hidden = since === "";
   if (since !== "") {
     const picture = `/badges/known-since-${since}.svg`;

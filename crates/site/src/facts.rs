@@ -57,7 +57,7 @@ pub struct Facts {
 /// Whether owners can submit a host and opt out over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Intake {
-    /// `POST /submit` and `POST /opt-out` are answered.
+    /// `POST /submit`, `POST /opt-out` and `POST /proof` are answered.
     Open,
     Closed,
 }

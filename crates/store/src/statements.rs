@@ -11,7 +11,7 @@ use crate::db::connection::STATEMENTS_KEPT;
 use crate::known;
 use crate::queries::{counts, due, each, host, host_answers, listed, review};
 use crate::soundness;
-use crate::tables::hosts::{add, commit, opt_out, recovery, take};
+use crate::tables::hosts::{add, commit, opt_out, proof, recovery, take};
 use crate::tables::{
     admitted, day_versions, days, dumps, groups, history, host_decisions, row, sources, walks,
 };
@@ -149,6 +149,14 @@ statements! {
         "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH hosts EXISTS USING INDEX hosts_group (group_id=? AND held_back=?)",
     ],
+    groups::evidence::NAMED_BY => [
+        "USE TEMP B-TREE FOR count(DISTINCT)",
+        "SEARCH member USING COVERING INDEX hosts_group (group_id=?)",
+        "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)",
+        "SEARCH namings USING PRIMARY KEY (host_id=?)",
+        "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts EXISTS USING INDEX hosts_group (group_id=? AND held_back=?)",
+    ] because "a person asks, and one group alone",
     groups::evidence::PLACES => ["SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)", "SCAN (subquery-1)"]
         because "counts no further than the given limit",
     groups::evidence::FREE => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH namings USING PRIMARY KEY (host_id=?)"],
@@ -216,6 +224,7 @@ statements! {
     review::STATES => ["SEARCH hosts USING INDEX hosts_group (group_id=?)", "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)", "USE TEMP B-TREE FOR GROUP BY", "USE TEMP B-TREE FOR ORDER BY"] because "a person asks, and one group alone",
     review::SOFTWARE => ["SEARCH hosts USING INDEX hosts_group (group_id=?)", "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)", "USE TEMP B-TREE FOR GROUP BY", "USE TEMP B-TREE FOR ORDER BY"] because "a person asks, and one group alone",
     review::CAME => ["SEARCH hosts USING INDEX hosts_group (group_id=?)", "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)", "USE TEMP B-TREE FOR GROUP BY"] because "a person asks, and one group alone",
+    review::SHARE => ["SCAN hosts", "SCAN (subquery-2)", "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)"] because "the newest names, no further than the given limit",
     review::WAITING => ["SEARCH waiting USING PRIMARY KEY (name>?)"],
     review::GROUP_LOG => ["SEARCH log USING INTEGER PRIMARY KEY (rowid<?)", "SEARCH newer USING COVERING INDEX group_decisions_domain (domain=? AND id>?)"],
     review::HOST_LOG => ["SEARCH log USING INTEGER PRIMARY KEY (rowid<?)", "SEARCH newer USING COVERING INDEX host_decisions_host (host=? AND id>?)"],
@@ -262,6 +271,9 @@ statements! {
         "SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)",
         "SEARCH history USING PRIMARY KEY (host_id=?)",
     ],
+    proof::FIND => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    proof::PUT => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    proof::ASK_AGAIN => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     row::FIND => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     row::INSERT => [
         "SEARCH namings USING PRIMARY KEY (host_id=?)",

@@ -332,10 +332,11 @@ fn stories(table: &mut Table) {
         .expecting(Expectation::alive().running("mastodon"))
         .acting(saying(false.into()).story(Story::After(2, open)));
     let host = "changing-its-mind.lab.test";
-    let other = Box::new(there(host).robots("User-agent: *\nDisallow: /\n"));
-    let plays = "Lives for two checks, then asks us to stay away";
+    let again = Story::After(3, Box::new(there(host)));
+    let refusing = there(host).robots("User-agent: *\nDisallow: /\n");
+    let plays = "Lives for two checks, asks us to stay away at the third, and lives again";
     table
         .add(host, plays, &[14])
         .expecting(Expectation::changing(&["opted_out"]))
-        .acting(there(host).story(Story::After(2, other)));
+        .acting(there(host).story(Story::After(2, Box::new(refusing.story(again)))));
 }

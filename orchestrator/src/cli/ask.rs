@@ -16,13 +16,12 @@ use census::state::Record;
 use protocol::egress::Wish;
 use protocol::limits::TEXT_BYTES_MAX;
 use protocol::order::AskPeers;
-use protocol::{Host, escaped};
+use protocol::{Host, escaped, pasted};
 use scheduler::command::Start;
 use scheduler::event::{CheckNumber, CheckOutcome, Trigger};
 use serde_json::json;
 
 use super::show::explained;
-use super::show::hosts::pasted;
 use super::{FAILED, OK, UNAVAILABLE, complain, input_name, say};
 use crate::admit::gate::Brought;
 use crate::check::commit_verdict::commit_verdict;

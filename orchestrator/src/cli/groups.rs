@@ -2,11 +2,14 @@
 //! daemon, or use the database if no daemon runs.
 
 use clap::Subcommand;
+use console::wire::{GroupFacts, Labelled};
 use serde::Serialize;
 use store::StoredGroup;
 
 use super::{FAILED, OK, Output, ask, complain, say};
 use crate::config::Config;
+use crate::ground::clock::{Clock as _, SystemClock};
+use crate::groups::facts::{MEMBERS_MAX, facts};
 use crate::groups::{Verb, decision_words, in_words, registered};
 use crate::serve::control::Request;
 use census::time::rfc3339;
@@ -24,7 +27,7 @@ pub(super) enum Groups {
         #[command(flatten)]
         output: Output,
     },
-    /// Show one group and what was decided about it, the newest first
+    /// Show one group: what a decision needs, what each would do, and former ones, the newest first
     Show {
         /// The registered domain
         domain: String,
@@ -68,6 +71,14 @@ struct View {
     decided_at: Option<String>,
 }
 
+/// A group with its facts.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    view: View,
+    facts: GroupFacts,
+}
+
 pub(super) async fn obey(command: Groups, config: &Config) -> anyhow::Result<u8> {
     let (about, verb) = match command {
         Groups::List { held, output } => return list(config, held, output.json),
@@ -105,13 +116,22 @@ fn show(config: &Config, domain: &str, json: bool) -> anyhow::Result<u8> {
         Err(why) => return Ok(complain(&why, FAILED)),
     };
     let reader = store::open_read_only(&config.database())?;
+    let now = SystemClock.now();
+    let members = reader.members(&domain, MEMBERS_MAX, now, config.calendar)?;
     let group = reader.group(&domain)?;
     if json {
-        say(&serde_json::to_string(&group.map(View::from))?)?;
+        let shown = group.map(|group| Shown {
+            facts: facts(&group, &members, now),
+            view: View::from(group),
+        });
+        say(&serde_json::to_string(&shown)?)?;
         return Ok(OK);
     }
     match &group {
-        Some(group) => say(&format!("{domain}: {}", in_words(group)))?,
+        Some(group) => {
+            say(&format!("{domain}: {}", in_words(group)))?;
+            say(&in_lines(&facts(group, &members, now)))?;
+        }
         None => say(&format!("{domain}: no hosts, and no decision in force"))?,
     }
     for decided in reader.group_decisions(&domain)? {
@@ -124,6 +144,16 @@ fn show(config: &Config, domain: &str, json: bool) -> anyhow::Result<u8> {
         ))?;
     }
     Ok(OK)
+}
+
+fn in_lines(facts: &GroupFacts) -> String {
+    let suggestion = facts.suggestion.iter();
+    let suggestion = suggestion.map(|(verb, why)| ("suggestion".into(), format!("{verb}: {why}")));
+    let names = [("names".into(), facts.names.join(", "))];
+    let lines = facts.lines.iter().cloned().chain(names);
+    let lines = lines.chain(facts.effects.iter().cloned()).chain(suggestion);
+    let lines = lines.map(|(label, text): Labelled| format!("  {label:<11} {text}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 impl From<StoredGroup> for View {

@@ -8,6 +8,8 @@ use accounts::{Accounts, Enrolled, Password};
 use anyhow::{Context as _, bail};
 use census::time::{Timestamp, rfc3339};
 use clap::Subcommand;
+use qrcode::render::unicode::Dense1x2;
+use qrcode::{EcLevel, QrCode};
 use serde::Serialize;
 
 use super::{FAILED, OK, Output, complain, put, say};
@@ -252,6 +254,9 @@ fn ask_password() -> anyhow::Result<Password> {
 /// Prints what the moderator needs. It can't be shown again.
 fn tell(name: &str, enrolled: &Enrolled) -> anyhow::Result<()> {
     let codes = enrolled.recovery_codes.join("\n  ");
+    if std::io::stdout().is_terminal() {
+        say(&picture(&enrolled.secret.url(name))?)?;
+    }
     say(&format!(
         "{name}: give the moderator this now, over a secure channel; it is not shown again\n\
          authenticator app, link   {}\n\
@@ -280,4 +285,29 @@ fn backup(accounts: &Accounts, path: &Path, file: &Path) -> anyhow::Result<()> {
     let read = std::fs::read(&copy);
     std::fs::remove_file(&copy).ok();
     put(&read.with_context(|| copy.display().to_string())?)
+}
+
+/// A link as a QR code, black on white whatever the terminal's colours are: some apps read no
+/// other.
+fn picture(link: &str) -> anyhow::Result<String> {
+    let code = QrCode::with_error_correction_level(link, EcLevel::L)?;
+    let picture = code.render::<Dense1x2>().build();
+    let lines = picture.lines();
+    let lines = lines.map(|line| format!("\x1b[30;107m{line}\x1b[0m"));
+    Ok(lines.collect::<Vec<_>>().join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_link_fits_into_a_terminal() {
+        // A name of 64 characters, a key of 32.
+        let picture = picture(&"a".repeat(160)).unwrap();
+        let marks = "\x1b[30;107m\x1b[0m".len();
+        let columns = picture.lines().map(|line| line.chars().count() - marks);
+        assert!(columns.max() <= Some(80), "{picture}");
+        assert!((20..=40).contains(&picture.lines().count()), "{picture}");
+    }
 }

@@ -11,9 +11,8 @@ use anyhow::Context;
 use census::time::{Timestamp, rfc3339};
 use gateway::GatewayClient;
 use launcher::LauncherClient;
-use protocol::Host;
+use protocol::{Host, pasted};
 
-use self::hosts::pasted;
 use super::ask::{Progress, names_in};
 use super::{FAILED, OK, Part, UNAVAILABLE, complain, put, say, told_once};
 use crate::admit::gate::why_it_waits;

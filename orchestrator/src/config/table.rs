@@ -60,7 +60,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "site_title",
         "Fedicensus",
-        "Name of this census, in the pages' header and the feeds' titles: one line of at most 60 characters.",
+        "Name of this census, in the pages' header, the feeds' titles and the console's login: one line of at most 60 characters.",
     ),
     setting(
         "operator_name",
@@ -361,6 +361,7 @@ mod tests {
                 .any(|(_, other)| other.is_some_and(|other| key.starts_with(other))),
             // The daemon's own switch for the part is not for the part.
             Some(_) if key.ends_with("_socket") => false,
+            Some("console_") if key == "site_title" => true,
             Some(part) => key.starts_with(part) || ["contact", "log", "log_format"].contains(&key),
         };
         let names: String = SETTINGS

@@ -19,6 +19,9 @@ use crate::ground::meters::labels::EndedAs;
 /// Answer to an ordered check whose host was given back at once.
 const NOT_STARTED: &str = "not checked: it opted out within the last minute, or an outage has begun; try again in a minute";
 
+/// Ends the verdict of an ordered check that is not written yet.
+pub const COUNTS_LATER: &str = "; it counts once other hosts have responded";
+
 impl Daemon {
     /// Takes the host of a check that the operator ordered.
     pub(super) fn check_now(&mut self, host: Host, watcher: mpsc::Sender<String>) {
@@ -105,7 +108,7 @@ impl Daemon {
                 self.count(now);
                 meters.verdict(verdict, now);
                 let unless = if verdict.is_failing() {
-                    "; it counts once other hosts have responded"
+                    COUNTS_LATER
                 } else {
                     ""
                 };

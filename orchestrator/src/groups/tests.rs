@@ -6,10 +6,9 @@ use super::*;
 #[test]
 fn only_a_registered_domain_is_a_group_and_the_right_one_is_named() {
     let names = crate::admit::gate::tests::names();
-    assert_eq!(
-        registered(&names, " Farm.Info. "),
-        Ok("farm.info".to_owned())
-    );
+    for typed in [" Farm.Info. ", "https://farm.info/@a", "@a@farm.info"] {
+        assert_eq!(registered(&names, typed), Ok("farm.info".to_owned()));
+    }
     let refused = registered(&names, "a.farm.info").unwrap_err();
     assert_eq!(
         refused,
@@ -30,13 +29,10 @@ fn a_group_is_told_with_its_size_what_is_held_and_what_was_decided() {
         group: Group {
             hosts: 400,
             is_over: true,
-            decision: Decision::None,
-            asked_since: None,
-            asked: 0,
+            ..Group::default()
         },
-        reason: None,
-        decided_at: None,
         held_back: 399,
+        ..StoredGroup::default()
     };
     assert_eq!(
         in_words(&stored),

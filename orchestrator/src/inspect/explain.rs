@@ -10,9 +10,12 @@ use census::transition;
 use census::why::{self, Denied, Facts, Found, Reason, Subject};
 use protocol::Host;
 use serde::Serialize;
+use site::Why;
+use site::words::{self, Words};
 use store::{LastWalk, Reader, StoreError, Stored};
 
 use self::sentence::{Details, sentence};
+use crate::daemon::COUNTS_LATER;
 use crate::groups;
 use crate::inspect::state_word;
 
@@ -29,6 +32,12 @@ pub struct Explanation {
     pub listed: bool,
     /// Why it is listed or not.
     pub why: String,
+    /// Why, and what to do, in the site's words for a proven owner.
+    #[serde(skip)]
+    pub owners_words: site::words::Words,
+    /// The site's answer, which names nobody.
+    #[serde(skip)]
+    pub site: Words,
     /// Its group and the decision about it, if the group is held or decided about.
     pub group: Option<String>,
     /// What it has of the evidence that it needs, if its group holds it back.
@@ -149,22 +158,44 @@ fn walk_in_words(walk: LastWalk) -> String {
 }
 
 impl Explanation {
+    /// The explanation for a proven owner, as sentences: with the reason that the site withholds,
+    /// and without a moderator's words.
+    pub fn for_owner(&self) -> String {
+        let listed = if self.listed { "listed" } else { "not listed" };
+        let site::words::Words { says, advice } = self.owners_words;
+        let mut sentences = vec![format!("{} is {listed}.", self.host), says.to_owned()];
+        sentences.extend((!advice.is_empty()).then(|| advice.to_owned()));
+        if let (Some(at), Some(last)) = (&self.last_checked, self.history.first()) {
+            let found = past_in_words(&last.verdict, last.reason.as_deref());
+            sentences.push(format!("The last check was at {at}: {found}"));
+        }
+        if let Some(at) = &self.next_check {
+            sentences.push(format!("The next one is due at {at}."));
+        }
+        sentences.join(" ")
+    }
+
     /// The explanation as lines of text.
     pub fn text(&self) -> String {
         let listed = if self.listed { "listed" } else { "not listed" };
-        let since = self
-            .since
-            .as_ref()
-            .map(|since| format!(" since {since}"))
-            .unwrap_or_default();
-        let mut lines = vec![
-            format!("{}: {listed}, because {}", self.host, self.why),
-            format!("  state       {}{since}", state_word(&self.state)),
-        ];
-        let mut line = |label: &str, value: Option<&String>| {
-            if let Some(value) = value {
-                lines.push(format!("  {label:<11} {value}"));
-            }
+        let mut lines = vec![format!("{}: {listed}, because {}", self.host, self.why)];
+        let last = self.history.first();
+        let advice = last.and_then(|past| advice(&past.verdict, past.reason.as_deref()));
+        let advice = advice.map(|advice| ("advice", advice.to_owned()));
+        let facts = self.facts().into_iter().chain(advice);
+        lines.extend(facts.map(|(label, value)| format!("  {label:<11} {value}")));
+        let past = self.history.iter();
+        lines.extend(past.map(|past| format!("  {} {}", past.at, past.in_words())));
+        lines.join("\n")
+    }
+
+    /// All that is known about it except the reason and former checks, each with its label.
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        let since = self.since.as_ref().map(|since| format!(" since {since}"));
+        let state = format!("{}{}", state_word(&self.state), since.unwrap_or_default());
+        let mut lines = vec![("state", state)];
+        let mut line = |label: &'static str, value: Option<&String>| {
+            lines.extend(value.map(|value| (label, value.clone())));
         };
         let software = self
             .software
@@ -189,14 +220,13 @@ impl Explanation {
         line("peers list", self.peers.as_ref());
         line("walk", self.walk.as_ref());
         line("note", self.note.as_ref());
-        let last = self.history.first();
-        let advice = last.and_then(|past| advice(&past.verdict, past.reason.as_deref()));
-        line("advice", advice.map(str::to_owned).as_ref());
-        for past in &self.history {
-            let said = past_in_words(&past.verdict, past.reason.as_deref());
-            lines.push(format!("  {} {said}", past.at));
-        }
-        lines.join("\n")
+        lines
+    }
+}
+
+impl Past {
+    pub fn in_words(&self) -> String {
+        past_in_words(&self.verdict, self.reason.as_deref())
     }
 }
 
@@ -222,8 +252,14 @@ pub fn explain(
     calendar: Calendar,
 ) -> Explanation {
     let reason = entry.reason(denied, now, calendar);
+    let last = match entry {
+        Entry::Known(stored) => facts(stored).last,
+        Entry::Waiting(_) | Entry::Forgotten | Entry::Unknown => None,
+    };
     let explanation = Explanation {
         listed: reason.is_listed(),
+        owners_words: site::words::for_owner(&reason),
+        site: of_site(&reason, last),
         why: sentence(
             &reason,
             Details {
@@ -295,6 +331,8 @@ fn bare(host: &Host, state: &str) -> Explanation {
         since: None,
         listed: false,
         why: String::new(),
+        owners_words: site::words::UNKNOWN,
+        site: words::UNKNOWN,
         group: None,
         evidence: None,
         verdict: None,
@@ -315,6 +353,35 @@ fn bare(host: &Host, state: &str) -> Explanation {
     }
 }
 
+/// The site's answer for a reason, with the advice for the last check if that is more specific.
+fn of_site(reason: &Reason<'_>, last: Option<Found>) -> Words {
+    let Some(why) = Why::of(reason) else {
+        return words::UNKNOWN;
+    };
+    let advice = last.map(words::of_found).map(|found| found.advice);
+    let answer = words::of_why(why);
+    match advice.filter(|advice| words::found_tells_more(why) && !advice.is_empty()) {
+        Some(advice) => Words { advice, ..answer },
+        None => answer,
+    }
+}
+
+/// The last step of a check that was ordered, in a sentence.
+pub fn end_in_words(step: &str) -> String {
+    let Some(verdict) = step.strip_prefix("verdict: ") else {
+        return step.to_owned();
+    };
+    let (verdict, counts) = match verdict.strip_suffix(COUNTS_LATER) {
+        Some(verdict) => (verdict, " It counts once other hosts have responded."),
+        None => (verdict, ""),
+    };
+    let (word, reason) = match verdict.split_once(' ') {
+        Some((word, reason)) => (word, Some(reason)),
+        None => (verdict, None),
+    };
+    format!("{}{counts}", past_in_words(word, reason))
+}
+
 /// A past verdict in a sentence, the same as on the site, followed by its other recorded details.
 ///
 /// A verdict of another version, for which the site has no sentence, is shown in its own words.
@@ -332,14 +399,14 @@ pub fn past_in_words(verdict: &str, reason: Option<&str>) -> String {
         Found::Alive | Found::Moved | Found::OptedOut | Found::Gone | Found::Refused(_) => reason,
     };
     match kept {
-        Some(kept) if !kept.is_empty() => format!("{} ({kept})", site::words::of_found(found).says),
-        Some(_) | None => site::words::of_found(found).says.to_owned(),
+        Some(kept) if !kept.is_empty() => format!("{} ({kept})", words::of_found(found).says),
+        Some(_) | None => words::of_found(found).says.to_owned(),
     }
 }
 
 /// What the owner can do about the last verdict; `None` if there is nothing to do.
 pub fn advice(verdict: &str, reason: Option<&str>) -> Option<&'static str> {
-    let advice = site::words::of_found(Found::parse(verdict, reason)?).advice;
+    let advice = words::of_found(Found::parse(verdict, reason)?).advice;
     (!advice.is_empty()).then_some(advice)
 }
 
@@ -376,12 +443,10 @@ mod tests {
                 hosts: 1,
                 is_over: true,
                 decision,
-                asked_since: None,
-                asked: 0,
+                ..Group::default()
             },
             reason: Some("a farm".to_owned()),
-            decided_at: None,
-            held_back: 1,
+            ..StoredGroup::default()
         };
         Stored {
             record: kit::record(state),
@@ -426,6 +491,19 @@ mod tests {
         }
         assert_eq!(advice("alive", None), None);
         assert!(advice("dead", Some("tls_expired")).is_some());
+    }
+
+    #[test]
+    fn a_checks_end_is_a_sentence() {
+        let later = format!("verdict: gone{COUNTS_LATER}");
+        let counts = "It answered 410 Gone. It counts once other hosts have responded.";
+        for (step, expect) in [
+            ("verdict: alive a 1", "It answered as an instance. (a 1)"),
+            (later.as_str(), counts),
+            ("deferred: no verdict", "deferred: no verdict"),
+        ] {
+            assert_eq!(end_in_words(step), expect);
+        }
     }
 
     #[test]

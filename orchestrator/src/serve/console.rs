@@ -12,15 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ::console::wire::{self, Answer, ROWS_MAX, Request};
+use ::console::wire::{self, Answer, CARDS_MAX, GroupList, ROWS_MAX, Request};
 use protocol::Host;
-use store::{LogCursor, Reader};
+use store::{LogCursor, Reader, StoreError, Which};
 use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 
 use self::day_budget::DayBudget;
 use crate::check::services::Services;
 use crate::groups;
+use crate::groups::facts::{self, MEMBERS_MAX};
 use crate::inspect::explain::look_up;
 use crate::inspect::status::{self, SourceShown};
 use crate::serve::control::Handler;
@@ -31,9 +32,6 @@ const LINE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Checks and publications in progress for the console. A second one is refused.
 const LONG_ORDERS_MAX: usize = 1;
-
-/// Hosts of a group that are shown, the newest first.
-const MEMBERS_MAX: u32 = 50;
 
 pub type ConsoleServer = Server<ConsoleHandler>;
 
@@ -110,28 +108,46 @@ impl ConsoleHandler {
     async fn groups(&self, which: wire::Which, skip: u32) -> Result<Answer, String> {
         let which = views::which(which);
         let fetched = ROWS_MAX.saturating_add(1);
-        let found = self
-            .read(move |reader| reader.groups_to_review(which, skip, fetched))
+        let cards_max = match which {
+            Which::Held => CARDS_MAX,
+            Which::Decided => 0,
+        };
+        let (now, calendar) = (self.services.now(), self.services.calendar);
+        let (found, facts) = self
+            .read(move |reader| {
+                let found = reader.groups_to_review(which, skip, fetched)?;
+                let facts = found.iter().take(cards_max).map(|stored| {
+                    let members = reader.members(&stored.domain, MEMBERS_MAX, now, calendar)?;
+                    Ok(facts::facts(stored, &members, now))
+                });
+                let facts = facts.collect::<Result<Vec<_>, StoreError>>()?;
+                Ok((found, facts))
+            })
             .await?;
         let (rows, has_more) = views::page(found.iter().map(views::group));
-        Ok(Answer::Groups { rows, has_more })
+        Ok(Answer::Groups(GroupList {
+            rows,
+            facts,
+            has_more,
+        }))
     }
 
     async fn group(&self, domain: &str) -> Result<Answer, String> {
         let domain = groups::registered(&self.services.gate.names(), domain)?;
+        let (now, calendar) = (self.services.now(), self.services.calendar);
         let (group, members, decisions) = self
             .read({
                 let domain = domain.clone();
                 move |reader| {
                     Ok((
                         reader.group(&domain)?,
-                        reader.members(&domain, MEMBERS_MAX)?,
+                        reader.members(&domain, MEMBERS_MAX, now, calendar)?,
                         reader.group_decisions(&domain)?,
                     ))
                 }
             })
             .await?;
-        let page = views::group_page(domain, group.as_ref(), members, decisions);
+        let page = views::group_page(domain, group, members, decisions, now);
         Ok(Answer::Group(Box::new(page)))
     }
 
@@ -169,21 +185,16 @@ impl ConsoleHandler {
         let host = host(text)?;
         let (now, calendar) = (self.services.now(), self.services.calendar);
         let terms = self.services.gate.terms();
-        let (explanation, is_taken_out) = self
-            .read({
-                let host = host.clone();
-                move |reader| {
-                    let explanation = look_up(reader, &host, &terms.deny, now, calendar)?;
-                    let stored = reader.record(&host)?;
-                    Ok((explanation, views::is_taken_out(stored.as_ref())))
-                }
+        let (explanation, stored) = self
+            .read(move |reader| {
+                let explanation = look_up(reader, &host, &terms.deny, now, calendar)?;
+                Ok((explanation, reader.record(&host)?))
             })
             .await?;
-        Ok(Answer::Host(wire::HostPage {
-            host: host.to_string(),
-            lines: views::lines(&explanation.text()),
-            is_taken_out,
-        }))
+        Ok(Answer::Host(views::host_page(
+            &explanation,
+            stored.as_ref(),
+        )))
     }
 
     async fn decisions(&self, cursor: Option<wire::Cursor>) -> Result<Answer, String> {
@@ -200,7 +211,7 @@ impl ConsoleHandler {
         })
     }
 
-    /// Parses a host's name as typed; the census must know the host.
+    /// Parses a host as typed or pasted; the census must know the host.
     async fn known_host(&self, text: &str) -> Result<Host, String> {
         let host = host(text)?;
         let stored = self
@@ -230,8 +241,8 @@ impl ConsoleHandler {
     }
 }
 
-/// Parses a host's name as typed.
+/// Parses a host as typed or pasted.
 fn host(text: &str) -> Result<Host, String> {
-    Host::parse(text.trim())
+    Host::parse(protocol::pasted(text))
         .map_err(|error| format!("{}: {error}", protocol::escaped(text.as_bytes(), 200)))
 }

@@ -69,11 +69,11 @@ pub struct Handler {
 }
 
 #[derive(Debug)]
-struct HandlerServices {
-    writer: Writer,
-    gate: NameGate,
-    clock: Arc<dyn crate::ground::clock::Clock>,
-    calendar: Calendar,
+pub(crate) struct HandlerServices {
+    pub(crate) writer: Writer,
+    pub(crate) gate: NameGate,
+    pub(crate) clock: Arc<dyn crate::ground::clock::Clock>,
+    pub(crate) calendar: Calendar,
 }
 
 impl Handler {
@@ -142,7 +142,11 @@ impl Handler {
             } => self
                 .decide_group(&domain, verb, &self.ruling(decisions::OPERATOR, &reason))
                 .await
-                .map(Answer::Done),
+                .map(|(id, words)| {
+                    Answer::Done(format!(
+                        "{words}\n`fedicensus decisions undo g{id}` undoes it"
+                    ))
+                }),
             Request::UndoGroupDecision { id } => {
                 let undone = self.undo_group_decision(id, decisions::OPERATOR).await;
                 undone.map(Answer::Done)
@@ -228,6 +232,10 @@ impl Handler {
     pub(crate) async fn may_be_asked(&self, host: &Host) -> Result<bool, String> {
         let may = self.services.writer.may_be_asked(host).await;
         may.map_err(in_words)
+    }
+
+    pub(crate) fn services(&self) -> &HandlerServices {
+        &self.services
     }
 
     pub(crate) fn registered_domain(&self, host: &Host) -> String {

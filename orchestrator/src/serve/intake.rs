@@ -1,5 +1,5 @@
 //! The daemon's socket for the intake: submissions and opt-outs that the intake has verified, and
-//! hosts' own files for the intake to judge.
+//! hosts' own files for the intake to judge. Owners' secrets are verified here.
 //!
 //! Requests are those of [`intake::wire`]. They become rows and orders to the loop, as the same
 //! requests on the control socket do, or visits to hosts for one file. All other requests are
@@ -13,8 +13,9 @@ use std::time::Duration;
 use ::intake::wire::{Answer, Request, Vouched};
 use admission::KeyHash;
 use census::state::{OptedOutBy, Record};
+use gateway::GatewayClient;
 use protocol::Host;
-use store::{OptIn, OptOut, Reader};
+use store::{OptIn, OptOut, Reader, StoreError};
 use tokio::net::UnixStream;
 
 use self::opt_out_limit::OptOutLimit;
@@ -24,6 +25,7 @@ use crate::serve::control::Handler;
 use crate::serve::socket::{Server, Talk};
 
 mod opt_out_limit;
+mod owner;
 mod proof_limit;
 pub mod proofs;
 
@@ -38,6 +40,7 @@ pub struct IntakeHandler {
     reader: Arc<Mutex<Reader>>,
     opt_out_limit: Arc<Mutex<OptOutLimit>>,
     proofs: Arc<dyn ReadsProofs>,
+    gateway: GatewayClient,
 }
 
 impl Talk for IntakeHandler {
@@ -51,13 +54,20 @@ impl Talk for IntakeHandler {
 }
 
 impl IntakeHandler {
-    /// Uses the handler that serves commands, a separate reader, and a reader of proofs.
-    pub fn new(handler: Handler, reader: Reader, proofs: Arc<dyn ReadsProofs>) -> Self {
+    /// Uses the handler that serves commands, a separate reader, a reader of proofs, and the
+    /// gateway for the records of secrets.
+    pub fn new(
+        handler: Handler,
+        reader: Reader,
+        proofs: Arc<dyn ReadsProofs>,
+        gateway: GatewayClient,
+    ) -> Self {
         Self {
             handler,
             reader: Arc::new(Mutex::new(reader)),
             opt_out_limit: Arc::default(),
             proofs,
+            gateway,
         }
     }
 
@@ -71,6 +81,7 @@ impl IntakeHandler {
             },
             Request::SubmissionState { host } => self.state(&host).await,
             Request::ReadProof { host } => self.read_proof(&host).await,
+            Request::Prove { host, secret, act } => self.prove(&host, &secret, act).await,
         };
         answered.unwrap_or_else(|why| Answer::Failed { why })
     }
@@ -209,16 +220,21 @@ impl IntakeHandler {
     }
 
     async fn found(&self, host: &Host) -> Result<Option<Record>, String> {
-        let (reader, host) = (self.reader.clone(), host.clone());
-        let looking = tokio::task::spawn_blocking(move || {
-            let reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
-            reader.record(&host)
-        });
-        let stored = looking
-            .await
-            .map_err(|error| error.to_string())?
-            .map_err(|error| error.to_string())?;
+        let host = host.clone();
+        let stored = self.read(move |reader| reader.record(&host)).await?;
         Ok(stored.map(|stored| stored.record))
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, String> {
+        let reader = self.reader.clone();
+        let reading = tokio::task::spawn_blocking(move || {
+            read(&reader.lock().unwrap_or_else(PoisonError::into_inner))
+        });
+        let read = reading.await.map_err(|error| error.to_string())?;
+        read.map_err(|error| error.to_string())
     }
 }
 

@@ -9,9 +9,12 @@ use limiter::login::record::Timestamp;
 
 use crate::stage::{Browser, PASSWORD, Stage};
 
-/// The page without its random parts.
-fn without_form(reply: &crate::stage::Reply) -> (u16, String) {
-    (reply.status, reply.body.replace(&reply.form(), "FORM"))
+/// The page without its random parts and the typed name.
+fn without_form(reply: &crate::stage::Reply, name: &str) -> (u16, String) {
+    let page = reply.body.replace(&reply.form(), "FORM");
+    let typed = format!("required value=\"{name}\"");
+    assert!(page.contains(&typed), "{page}");
+    (reply.status, page.replace(&typed, ""))
 }
 
 #[tokio::test] // S25
@@ -28,15 +31,15 @@ async fn every_failed_login_gets_the_same_answer() {
         let mut browser = Browser::default();
         let reply = stage.try_login(&mut browser, name, password, code).await;
         assert_eq!(browser.cookie("__Host-session"), None, "{name}");
-        answers.push(without_form(&reply));
+        answers.push(without_form(&reply, name));
     }
     // Two more attempts pass, the seventh bans.
     for _ in 0..4 {
         let reply = stage.fail("192.0.2.1", "bob").await;
-        answers.push(without_form(&reply));
+        answers.push(without_form(&reply, "bob"));
     }
     let reply = stage.log_in(&mut Browser::default(), &code).await;
-    answers.push(without_form(&reply));
+    answers.push(without_form(&reply, "ada"));
     assert_eq!(answers[0].0, 403);
     answers.dedup();
     assert_eq!(answers.len(), 1, "{answers:?}");

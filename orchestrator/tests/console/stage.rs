@@ -155,6 +155,7 @@ impl Stage {
         drop(accounts);
         let now = Arc::new(AtomicU64::new(NOW));
         let settings = console::Settings {
+            title: "My census".to_owned(),
             socket: at("http.sock"),
             census_socket: at("console.sock"),
             accounts: path.clone(),

@@ -7,6 +7,8 @@ mod files;
 #[cfg(test)]
 mod owners;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod stage;
 #[cfg(test)]
 mod submissions;

@@ -12,6 +12,7 @@ use admission::{Limit, Limits, Names, Reserved, Suffixes, TestDomain};
 use census::state::{OptedOutBy, State};
 use census::time::{Calendar, Jitter, Timestamp};
 use census::transition::transition;
+use gateway::GatewayClient;
 use gateway::control::{Answer, Request, Texts};
 use intake::Settings;
 use intake::wire::Answer as Told;
@@ -51,6 +52,9 @@ impl ReadsProofs for Files {
         Box::pin(std::future::ready(there.unwrap_or_else(none)))
     }
 }
+
+/// The name of a wildcard, which answers for all names without answers.
+pub(crate) const ANY: &str = "*";
 
 /// DNS answers by name; of several answers, each but the last is given once.
 type Zone = Arc<Mutex<HashMap<String, Vec<Answer>>>>;
@@ -218,7 +222,8 @@ impl Stage {
         let handler = handler(&store, gate);
         let end = CancellationToken::new();
         let (reader, files) = (store.reader().unwrap(), Arc::new(Files::default()));
-        let answers = IntakeHandler::new(handler, reader, Arc::clone(&files) as _);
+        let gateway = GatewayClient::new(at("texts.sock"));
+        let answers = IntakeHandler::new(handler, reader, Arc::clone(&files) as _, gateway);
         let server = IntakeServer::open(&at("intake.sock"), answers).unwrap();
         tokio::spawn(server.serve(end.clone()));
         let (zone, asked) = (Zone::default(), Arc::default());
@@ -406,7 +411,9 @@ async fn play_gateway(listener: UnixListener, zone: Zone, asked: Arc<Mutex<Vec<S
         };
         assert!(name.domain().is_within(&group), "{name} in {group}");
         let name = name.to_string();
-        let known = zone.lock().unwrap().get_mut(&name).map(|answers| {
+        let is_there = zone.lock().unwrap().contains_key(&name);
+        let key = if is_there { name.as_str() } else { ANY };
+        let known = zone.lock().unwrap().get_mut(key).map(|answers| {
             if answers.len() > 1 {
                 answers.remove(0)
             } else {

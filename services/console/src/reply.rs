@@ -15,9 +15,11 @@ pub(crate) fn html(status: StatusCode, text: String) -> Response {
     (status, headers, text).into_response()
 }
 
-pub(crate) fn see_other(to: &'static str) -> Response {
+/// A redirect to a path of the console.
+pub(crate) fn see_other(to: &str) -> Response {
+    let to = HeaderValue::from_str(to).unwrap_or(HeaderValue::from_static("/"));
     let headers = [
-        (header::LOCATION, HeaderValue::from_static(to)),
+        (header::LOCATION, to),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
     ];
     (StatusCode::SEE_OTHER, headers).into_response()

@@ -3,13 +3,13 @@
 //! | page | shows | its forms |
 //! |---|---|---|
 //! | `/login` | | log in |
-//! | `/` | what needs attention, and `fedicensus status` | |
-//! | `/groups?which=held` | groups that are held or have a decision | decide about many |
+//! | `/` | what needs a decision, and `fedicensus status` | |
+//! | `/groups?which=held` | groups that are held or have a decision | decide about one or many |
 //! | `/group?domain=D` | one group with its hosts and decisions | decide |
 //! | `/waiting` | names that wait for room | |
 //! | `/sources` | public lists that are read | resume |
 //! | `/list` | the published list | publish by force |
-//! | `/host?host=H` | one host with `fedicensus explain` | check, take out, put back |
+//! | `/host?host=H` | one host: the site's answer, and facts | check, take out, put back |
 //! | `/decisions` | the log of decisions | undo |
 //! | `/logins` | sessions, bans and locks | end, lift |
 //!
@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use local_socket::WireError;
@@ -35,9 +35,14 @@ use crate::form::{self, Fields};
 use crate::login::{Logins, Visitor};
 use crate::pages::{self, Page};
 use crate::reply::{asset, html, see_other};
-use crate::wire::{self, Answer, Census};
+use crate::wire::{self, Answer, Census, Outcome};
+
+/// Longest page to return to after a login, in bytes. The login form has room for it.
+const PAGE_BYTES_MAX: usize = 512;
 
 pub(crate) struct Shared {
+    /// The census's name.
+    pub(crate) title: String,
     pub(crate) logins: Logins,
     pub(crate) census: Census,
     /// Logins in progress of browsers in which no moderator has logged in.
@@ -106,21 +111,41 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 }
 
 impl Shared {
-    /// The moderator who sends a request, or a redirect to the login.
-    fn visitor(&self, headers: &HeaderMap) -> Result<Visitor, Early> {
+    /// The moderator who sends a request, or a redirect to the login, which leads back to the page.
+    fn visitor(&self, headers: &HeaderMap, page: Option<&Uri>) -> Result<Visitor, Early> {
         match self.logins.visitor(headers) {
             Ok(Some(visitor)) => Ok(visitor),
-            Ok(None) => Err(see_other("/login").into()),
+            Ok(None) => {
+                let page = page.map_or("/", |page| {
+                    page_of(page.path_and_query().map_or("/", |to| to.as_str()))
+                });
+                let login = match page {
+                    "/" => "/login".to_owned(),
+                    page => format!("/login?{}", pages::query(&[("to", page)])),
+                };
+                Err(see_other(&login).into())
+            }
             Err(error) => Err(trouble(&error)),
         }
     }
 
     async fn ask(&self, visitor: &Visitor, request: &wire::Request) -> Result<Answer, Early> {
-        match self.census.ask(request).await {
-            Ok(Answer::Failed(why)) => {
+        match self.ask_freely(visitor, request).await? {
+            Answer::Failed(why) => {
                 let status = StatusCode::BAD_REQUEST;
                 Err(pages::of_visitor(visitor, "Not possible", &why, status).into())
             }
+            answer => Ok(answer),
+        }
+    }
+
+    /// The daemon's answer, which may be a refusal.
+    async fn ask_freely(
+        &self,
+        visitor: &Visitor,
+        request: &wire::Request,
+    ) -> Result<Answer, Early> {
+        match self.census.ask(request).await {
             Ok(answer) => Ok(answer),
             Err(error @ WireError::NotUnderstood(_)) => Err(out_of_turn(visitor, &error)),
             Err(error) => {
@@ -131,6 +156,15 @@ impl Shared {
             }
         }
     }
+}
+
+/// The page to return to after a login: one of the console's with its query, or the overview. No
+/// link leads from the login to another site.
+fn page_of(text: &str) -> &str {
+    let path = text.split('?').next().unwrap_or_default();
+    let is_page = path == "/group" || pages::NAVIGATION.iter().any(|(page, _)| *page == path);
+    let is_plain = text.len() <= PAGE_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic());
+    if is_page && is_plain { text } else { "/" }
 }
 
 /// A form that a moderator sends, and that belongs to their session.
@@ -146,7 +180,7 @@ impl FromRequest<Arc<Shared>> for Form {
     async fn from_request(request: Request, shared: &Arc<Shared>) -> Result<Self, Early> {
         let (head, body) = request.into_parts();
         form::MODERATORS.check(&head.headers)?;
-        let visitor = shared.visitor(&head.headers)?;
+        let visitor = shared.visitor(&head.headers, None)?;
         let fields = Fields::parse(&form::MODERATORS.read(&head.headers, body).await?);
         if !shared
             .logins
@@ -170,16 +204,22 @@ impl FromRequest<Arc<Shared>> for Form {
 }
 
 impl Form {
-    /// Sends the moderator's order to the daemon, and shows the result.
-    async fn act(&self, order: wire::Order, back: &str) -> Result<Response, Early> {
+    /// Sends the moderator's order to the daemon.
+    async fn act(&self, order: wire::Order) -> Result<Vec<Outcome>, Early> {
         let request = wire::Request::Act(wire::Act {
             moderator: self.visitor.session.moderator.clone(),
             order,
         });
         match self.shared.ask(&self.visitor, &request).await? {
-            Answer::Done(outcomes) => Ok(pages::done(&self.visitor, &outcomes, back)),
+            Answer::Done(outcomes) => Ok(outcomes),
             other => Err(out_of_turn(&self.visitor, &other)),
         }
+    }
+
+    /// Sends an order, and shows the result with a link back.
+    async fn done(&self, order: wire::Order, back: &str) -> Result<Response, Early> {
+        let outcomes = self.act(order).await?;
+        Ok(pages::done(&self.visitor, &outcomes, back))
     }
 }
 
@@ -222,4 +262,23 @@ async fn metrics(
 ) -> impl IntoResponse {
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     ([(header::CONTENT_TYPE, kind)], shared.logins.metrics())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn login_leads_to_pages_of_the_console_only() {
+        for page in ["/", "/groups?which=held", "/host?host=a%26b", "/logins"] {
+            assert_eq!(page_of(page), page);
+        }
+        let long = format!("/host?host={}", "a".repeat(PAGE_BYTES_MAX));
+        let others = "//evil.example /\\evil.example https://evil.example/ javascript:x /groups#x \
+             /groups/../login /group@evil.example /groups?\u{e4} /logout /login?to=/ groups";
+        let others = others.split(' ').chain(["", "/groups?\r\nx: y", &long]);
+        for other in others {
+            assert_eq!(page_of(other), "/", "{other}");
+        }
+    }
 }

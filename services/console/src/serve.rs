@@ -55,6 +55,7 @@ pub async fn serve(
     let census = Census::new(settings.census_socket.clone());
     let logins = Logins::open(&settings, now)?;
     let router = router(Arc::new(Shared {
+        title: settings.title,
         logins,
         census,
         strangers: Semaphore::new(STRANGERS_MAX),

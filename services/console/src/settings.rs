@@ -9,6 +9,8 @@ pub const HASHES_MAX: usize = 4;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// The census's name, for the login.
+    pub title: String,
     pub socket: PathBuf,
     pub census_socket: PathBuf,
     pub accounts: PathBuf,

@@ -15,7 +15,10 @@ pub const DOMAINS_MAX: usize = 100;
 
 pub const ROWS_MAX: u32 = 100;
 
-/// Most lines of a text, such as `status` or the steps of a check.
+/// Held groups of a page that are shown with their facts.
+pub const CARDS_MAX: usize = 10;
+
+/// Most lines of a text, such as `status`.
 pub const LINES_MAX: usize = 500;
 
 /// Longest wait for an answer that is read from the database.
@@ -44,7 +47,7 @@ pub enum Request {
     Sources {},
     /// The published list, and why the next one is held back.
     Publication {},
-    /// The output of `fedicensus explain` for a host.
+    /// The site's answer for a host, and a moderator's facts.
     Host {
         host: String,
     },
@@ -150,10 +153,7 @@ pub enum Answer {
         /// Why the list is held back, or was not published. `None` if neither.
         publication_trouble: Option<String>,
     },
-    Groups {
-        rows: Vec<GroupRow>,
-        has_more: bool,
-    },
+    Groups(GroupList),
     Group(Box<GroupPage>),
     Waiting {
         rows: Vec<WaitingName>,
@@ -179,6 +179,36 @@ pub enum Answer {
 pub struct Outcome {
     pub is_done: bool,
     pub text: String,
+    /// The decision that was made, if it can be undone.
+    pub undo: Option<DecisionId>,
+}
+
+/// A page of groups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupList {
+    pub rows: Vec<GroupRow>,
+    /// Those of the first [`CARDS_MAX`] rows, if they are held.
+    pub facts: Vec<GroupFacts>,
+    pub has_more: bool,
+}
+
+/// A text and its label.
+pub type Labelled = (String, String);
+
+/// All that a decision about a group needs, in words. `fedicensus groups show` prints the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupFacts {
+    pub lines: Vec<Labelled>,
+    /// Five of its hosts, responding ones first.
+    pub names: Vec<String>,
+    /// What each decision does, by its word.
+    pub effects: Vec<Labelled>,
+    /// A decision's word and the evidence for it. `None` without evidence.
+    pub suggestion: Option<Labelled>,
+    /// The reason of a decision if the moderator writes no other.
+    pub reason: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -196,11 +226,9 @@ pub struct GroupRow {
 #[serde(deny_unknown_fields)]
 pub struct GroupPage {
     pub row: GroupRow,
+    pub facts: GroupFacts,
     pub newest: Vec<Member>,
-    pub states: Vec<(String, u64)>,
     pub software: Vec<(String, u64)>,
-    /// Hosts by the day on which they were added.
-    pub came: Vec<(String, u64)>,
     /// Decisions about it, the newest first.
     pub decisions: Vec<PastDecision>,
 }
@@ -263,7 +291,19 @@ pub struct Publication {
 pub struct HostPage {
     /// Its name in canonical form.
     pub host: String,
-    pub lines: Vec<String>,
+    /// Its registered domain. `None` if the census does not know the host.
+    pub group: Option<String>,
+    pub is_listed: bool,
+    /// Whether it is listed, and failing or moving.
+    pub verdict: String,
+    /// The site's sentence.
+    pub says: String,
+    /// The site's advice to the owner. Empty if there is nothing to do.
+    pub advice: String,
+    /// What moderators may read in addition.
+    pub facts: Vec<Labelled>,
+    /// Former checks with their times (RFC 3339), the newest first.
+    pub past: Vec<Labelled>,
     /// Whether a moderator took it out.
     pub is_taken_out: bool,
 }

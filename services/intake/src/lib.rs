@@ -29,6 +29,7 @@ mod token_header;
 mod daemon;
 
 pub mod proof;
+pub mod secret;
 pub mod texts;
 
 pub mod problem;

@@ -4,8 +4,9 @@
 //! `fedicensus-proof=submit`, `=opt-out` and `=opt-in`. They are public and stay published, and
 //! anyone may point the census to them: a proof is not a secret but the owner's standing wish.
 //! Therefore a place with two different wishes proves nothing, and the wish published now counts.
-//! No proof can undo an opt-out, because an old wish would undo a later opt-out: `opt-in` only ends
-//! an opt-out that was published in the same place.
+//! No wish can undo an opt-out, because an old wish would undo a later opt-out: `opt-in` only ends
+//! an opt-out that was published in the same place. A record with a hash can ([`crate::secret`]),
+//! because only the sender of its secret acts, and only for a day.
 //!
 //! Each place is a [`ProofSource`]. One is the TXT records at `_fedicensus.HOST` ([`TxtProof`]).
 //! Another is a file at [`FILE_PATH`] with the same texts, one per line ([`FileProof`]). Reading it
@@ -24,9 +25,8 @@ use token::{Failure, Form, NotFound, Purpose};
 use crate::problem::Problem;
 use crate::texts::{Found, Texts, dns_is_down};
 
+pub use crate::secret::PREFIX;
 pub use file::{FileProof, PATH as FILE_PATH};
-
-pub const PREFIX: &str = "fedicensus-proof=";
 
 /// Most records or lines that are examined, in the order received: the same number as for keys.
 pub const PROOFS_TRIED_MAX: usize = token::record::RECORDS_TRIED_MAX;

@@ -5,6 +5,7 @@
 //! | `POST /submit` | `{"host":"social.example"}` | add a host |
 //! | `GET /submit/HOST` | | whether the census knows a host |
 //! | `POST /opt-out` | `{"host":"social.example","undo":false}` | opt a host out, or `undo` that |
+//! | `POST /proof` | `{"host":"social.example","secret":"…","act":"look"}` | look, leave or join |
 //! | `GET /health` | | whether the intake serves; needs no other part |
 //!
 //! Each handler returns the daemon's answer as a response, or a [`Problem`].
@@ -29,10 +30,11 @@ use crate::daemon;
 use crate::one_client::{News, OneClient, RUN_MIN};
 use crate::problem::Problem;
 use crate::proof::{self, ProofSource, Wanted};
+use crate::secret::Secret;
 use crate::settings::Settings;
 use crate::texts::Texts;
 use crate::token_header::{Occasion, token_of};
-use crate::wire::{self, Answer, Census, HashInHex, Vouched};
+use crate::wire::{self, Act, Answer, Census, HashInHex, Vouched};
 
 /// The guard of all `POST`s. A name of 1012 bytes as U-labels with every character escaped would be
 /// longer, but no client sends that.
@@ -99,9 +101,11 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/submit", post(submit))
         .route("/submit/{host}", get(state))
         .route("/opt-out", post(opt_out))
+        .route("/proof", post(prove))
         .route("/health", get(|| std::future::ready("ok\n")))
         .fallback(|| {
-            let nothing = "there is no such page: POST /submit, GET /submit/HOST, POST /opt-out";
+            let nothing =
+                "there is no such page: POST /submit, GET /submit/HOST, POST /opt-out, POST /proof";
             let status = StatusCode::NOT_FOUND;
             std::future::ready(Problem::other(status, "no_such_page", nothing))
         })
@@ -116,11 +120,11 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
 #[derive(Debug, Serialize)]
 struct Said<'a> {
     host: &'a Host,
-    state: &'static str,
+    state: &'a str,
     words: &'a str,
 }
 
-fn said(status: StatusCode, host: &Host, state: &'static str, words: &str) -> Response {
+fn said(status: StatusCode, host: &Host, state: &str, words: &str) -> Response {
     let no_store = [(header::CACHE_CONTROL, "no-store")];
     let said = Json(Said { host, state, words });
     (status, no_store, said).into_response()
@@ -210,7 +214,7 @@ async fn opt_out(State(shared): State<Arc<Shared>>, request: Request) -> Result<
         // time could undo it, a stranger could undo one that was signed or made through the
         // operator.
         None if undo => {
-            let words = "only a token revokes an opt-out: send one, or write to the operator";
+            let words = "only a token or the secret of a record at POST /proof revokes an opt-out: send one, or write to the operator";
             return Err(Problem::forbidden("no_proof", words));
         }
         None => {
@@ -222,6 +226,33 @@ async fn opt_out(State(shared): State<Arc<Shared>>, request: Request) -> Result<
         host: host.clone(),
         undo,
         domain,
+    };
+    reply(&host, purpose, ask(&shared, &request).await?)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Proof {
+    host: String,
+    secret: Secret,
+    act: Act,
+}
+
+/// Passes the secret on: the daemon verifies it, so that it needs no trust in this part.
+async fn prove(State(shared): State<Arc<Shared>>, request: Request) -> Result<Response, Problem> {
+    POSTS.check(request.headers())?;
+    charge(&shared, &shared.posts, request.headers())?;
+    let (head, body) = request.into_parts();
+    let Proof { host, secret, act } = read_body(&head.headers, body).await?;
+    let host = host_of(&host)?;
+    let purpose = match act {
+        Act::Leave => Purpose::OptOut,
+        Act::Look | Act::Join => Purpose::OptIn,
+    };
+    let request = wire::Request::Prove {
+        host: host.clone(),
+        secret,
+        act,
     };
     reply(&host, purpose, ask(&shared, &request).await?)
 }
@@ -338,7 +369,13 @@ fn reply(host: &Host, purpose: Purpose, answer: Answer) -> Result<Response, Prob
             tracing::error!(%host, why, "the daemon failed");
             Err(daemon::is_away())
         }
-        Answer::Proof { .. } | Answer::NoProof { .. } | Answer::CannotTell { .. } => {
+        Answer::Shown { state, words } => Ok(said(StatusCode::OK, host, &state, &words)),
+        Answer::NoProof { why } => Err(Problem::forbidden("no_proof", why)),
+        Answer::CannotTell { why, retry_after_s } => {
+            let wait = Duration::from_secs(retry_after_s);
+            Err(Problem::unavailable("dns_failed", why, wait))
+        }
+        Answer::Proof { .. } => {
             tracing::error!(%host, "the daemon's answer does not match the request");
             Err(daemon::is_away())
         }

@@ -1,11 +1,12 @@
 //! The wire format between the intake and the daemon: one request per connection as a line of JSON,
 //! and one line as answer.
 //!
-//! The daemon's socket for the intake accepts only these four [`Request`]s, and an opt-out from
+//! The daemon's socket for the intake accepts only these five [`Request`]s, and an opt-out from
 //! here always counts as an owner's. A compromised intake can't order a check or a dump, and can't
 //! undo a moderator's decision. It can cause visits to hosts for their proof: one file at a fixed
-//! path, within the daemon's limits, and never on a host that opted out or is held. Both ends limit
-//! a line's length before they parse it.
+//! path, within the daemon's limits, and never on a host that opted out or is held. An owner's
+//! secret is verified by the daemon, which looks up its record. Both ends limit a line's length
+//! before they parse it.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use local_socket::{Ask, Client};
 use protocol::Host;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use crate::secret::Secret;
 
 /// Longest wait for the daemon's answer: it has to write to its disk.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -26,6 +29,13 @@ pub const READING_TIME_MAX: Duration = Duration::from_secs(25);
 /// Longest wait for the result of that reading: slightly more than the reading may take, so that
 /// the daemon's own error arrives first.
 pub const READING_ANSWER_TIME_MAX: Duration = Duration::from_secs(28);
+
+/// Longest time that the daemon allows for the proof of a secret: two look-ups, each after the
+/// gateway's pause for a domain, unless both are very slow.
+pub const PROVING_TIME_MAX: Duration = Duration::from_secs(45);
+
+/// Longest wait for the result, with the daemon's own writes to its disk.
+pub const PROVING_ANSWER_TIME_MAX: Duration = Duration::from_secs(55);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -47,6 +57,25 @@ pub enum Request {
     SubmissionState { host: Host },
     /// Read the host's own file at [`crate::proof::FILE_PATH`].
     ReadProof { host: Host },
+    /// Look at a host, or decide about it, for the owner who sends the secret of its record.
+    Prove {
+        host: Host,
+        secret: Secret,
+        act: Act,
+    },
+}
+
+/// What a proven owner does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Act {
+    /// See why the host is listed or not.
+    Look,
+    /// Opt it out.
+    Leave,
+    /// Take an owner's opt-out back, have the robots.txt that keeps it out read again, or submit an
+    /// unknown host.
+    Join,
 }
 
 impl Ask for Request {
@@ -62,6 +91,7 @@ impl Ask for Request {
     fn answer_time_max(&self) -> Duration {
         match self {
             Self::ReadProof { .. } => READING_ANSWER_TIME_MAX,
+            Self::Prove { .. } => PROVING_ANSWER_TIME_MAX,
             Self::Submit { .. } | Self::OptOut { .. } | Self::SubmissionState { .. } => {
                 ANSWER_TIME_MAX
             }
@@ -143,6 +173,12 @@ pub enum Answer {
     Done {
         words: String,
     },
+    /// What the census knows about a host whose owner proved it.
+    Shown {
+        /// Its state in one word, such as `alive`, `opted_out` or `unknown`.
+        state: String,
+        words: String,
+    },
     /// Another party made the opt-out, and only that party can withdraw it.
     NotTheirs {
         words: String,
@@ -152,11 +188,11 @@ pub enum Answer {
         /// Its first lines, at most [`crate::proof::PROOFS_TRIED_MAX`].
         lines: Vec<String>,
     },
-    /// There is no such file, or it may not be read.
+    /// There is no such file or record, or it may not be used.
     NoProof {
         why: String,
     },
-    /// It could not be determined now whether there is such a file.
+    /// It could not be determined now whether there is such a file or record.
     CannotTell {
         why: String,
         retry_after_s: u64,
@@ -172,8 +208,13 @@ mod tests {
 
     /// Invariants I3 and I7: nothing other than these requests can be expressed.
     #[test] // S17
-    fn wire_has_four_requests_and_none_of_a_moderator() {
+    fn wire_has_five_requests_and_none_of_a_moderator() {
+        let digits = "0".repeat(64);
+        let prove = |act: &str, digits: &str| {
+            format!(r#"{{"prove":{{"host":"a.example","secret":"{digits}","act":"{act}"}}}}"#)
+        };
         for line in [
+            prove("look", &digits).as_str(),
             r#"{"opt_out":{"host":"a.example","undo":false}}"#,
             r#"{"submit":{"host":"a.example","vouched":null}}"#,
             r#"{"submission_state":{"host":"a.example"}}"#,
@@ -185,6 +226,8 @@ mod tests {
             );
         }
         for line in [
+            prove("look", "0").as_str(),
+            &prove("take_out", &digits),
             r#"{"opt_out":{"host":"a.example","undo":true,"by":"moderator"}}"#,
             r#"{"opt_out":{"host":"a.example"}}"#,
             r#"{"dump":{"force":true}}"#,
@@ -219,5 +262,10 @@ mod tests {
         ];
         assert!(waits.iter().sum::<Duration>() < crate::serve::CONNECTION_TIME_MAX);
         assert!(READING_TIME_MAX < request.answer_time_max());
+        let slow = crate::texts::WAIT_MAX * 2 + gateway::Settings::default().dns_timeout;
+        assert!(slow < PROVING_TIME_MAX);
+        assert!(PROVING_TIME_MAX + ANSWER_TIME_MAX <= PROVING_ANSWER_TIME_MAX);
+        let [head, body, ..] = waits;
+        assert!(head + body + PROVING_ANSWER_TIME_MAX < crate::serve::CONNECTION_TIME_MAX);
     }
 }

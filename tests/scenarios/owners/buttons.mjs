@@ -1,11 +1,36 @@
 // Presses the owner's buttons with Chromium, and prints what the page answered, as JSON.
 //
-// node buttons.mjs CHROMIUM ADDRESS PROFILE PICTURES ACTION:HOST...
+// node buttons.mjs CHROMIUM ADDRESS PROFILE PICTURES NAMES ACTION:HOST...
+//
+// ACTION is `submit`, `opt-out` or `prove`, which publishes the record in the lab's file NAMES.
+import { appendFileSync } from "node:fs";
 import { open } from "../published/site/chromium.mjs";
 
-const [chromium, address, profile, pictures, ...wishes] = process.argv.slice(2);
+const [chromium, address, profile, pictures, names, ...wishes] = process.argv.slice(2);
 const page = await open(chromium, profile, address);
 const { look, until, go, screen } = page;
+
+const press = (id) => look(`document.getElementById("owner-${id}").click()`);
+const text = (id) => look(`document.getElementById("owner-${id}").textContent`);
+const done = () => until(`!/^(Asking|$)/.test(document.getElementById("owner-status").textContent)`);
+
+/** The owner's whole way on a phone: the record, the answer, leave and come back. */
+async function prove(host) {
+  await screen(360, 740);
+  await look(`document.querySelector("#owner button").click()`);
+  appendFileSync(names, `${await text("name")} txt ${await text("value")}\n`);
+  const overflow = (await look("document.documentElement.scrollWidth")) - 360;
+  await page.picture(`${pictures}/owners-record-${host}.png`);
+  const found = { overflow };
+  for (const step of ["check", "leave", "join"]) {
+    await press(step);
+    if (step === "leave") await press("yes");
+    await done();
+    found[step === "check" ? "look" : step] = await text("status");
+  }
+  await screen(1280, 900);
+  return found;
+}
 
 try {
   await screen(1280, 900);
@@ -14,12 +39,14 @@ try {
     const [action, host] = wish.split(":");
     await go("/owners.html");
     await look(`{ const host = document.getElementById("owner-host"); host.value = "https://${host}/"; }`);
-    await look(`document.querySelector('#owner button[value="${action}"]').click()`);
-    await until(`/^(Done|Not done)/.test(document.getElementById("owner-status").textContent)`);
-    found[wish] = {
-      status: await look(`document.getElementById("owner-status").textContent`),
-      record: await look(`document.getElementById("owner-proof").hidden ? null : document.querySelector("#owner-proof code").textContent`),
-    };
+    if (action === "prove") {
+      found[wish] = await prove(host);
+      continue;
+    }
+    await press(action);
+    if (action === "opt-out") await press("yes");
+    await done();
+    found[wish] = { status: await text("status") };
     await page.picture(`${pictures}/owners-${action}-${host}.png`);
   }
   const commands = await look(`document.querySelector("#by-command + pre").textContent`);

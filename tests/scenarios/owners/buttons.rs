@@ -1,5 +1,6 @@
-//! An owner submits a host and opts one out, with the page's buttons, and with its commands if
-//! scripts are off. The intake is behind nginx with our configuration; proofs are TXT records.
+//! An owner submits a host, opts one out, and leaves and comes back by a secret, with the page's
+//! buttons, and with its commands if scripts are off. The intake is behind nginx with our
+//! configuration; proofs are TXT records.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,15 +11,17 @@ use census::state::StateName;
 use serde_json::Value;
 use tests::{Options, PATIENCE, Role, Web, World};
 
+use super::optout::is;
+
 const SUBMITTED: &str = "mastodon.lab.test";
 /// Listed, and opted out with the button.
 const LEAVER: &str = "pleroma.lab.test";
 const LEAVER_BY_COMMAND: &str = "misskey.lab.test";
 /// Listed, and without any proof.
-const WITHOUT_PROOF: &str = "by-lemmy-019.lab-shapes.test";
+pub(super) const WITHOUT_PROOF: &str = "by-lemmy-019.lab-shapes.test";
 
 /// A census with an intake that has published the hosts that leave later.
-async fn census() -> anyhow::Result<World> {
+pub(super) async fn census() -> anyhow::Result<World> {
     let mut options = Options::new(&[LEAVER, LEAVER_BY_COMMAND, WITHOUT_PROOF]);
     options.settings = vec![("optional_sockets", "texts,intake".to_owned())];
     let mut world = World::prepare(options).await?;
@@ -54,8 +57,9 @@ async fn census() -> anyhow::Result<World> {
     Ok(world)
 }
 
-/// The browser's findings after it pressed these buttons, `ACTION:HOST`.
-fn pressed(web: &Web, wishes: &[String]) -> anyhow::Result<Value> {
+/// The browser's findings after it pressed these buttons, `ACTION:HOST`. It publishes the records
+/// of `prove` in the lab's names.
+fn pressed(web: &Web, names: &Path, wishes: &[String]) -> anyhow::Result<Value> {
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures/owners");
     std::fs::create_dir_all(&pictures)?;
     let profile = tempfile::tempdir()?;
@@ -63,7 +67,7 @@ fn pressed(web: &Web, wishes: &[String]) -> anyhow::Result<Value> {
     let output = Command::new("node")
         .arg(script)
         .args(["chromium", web.address()])
-        .args([profile.path(), &pictures])
+        .args([profile.path(), &pictures, names])
         .args(wishes)
         .output()?;
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -83,16 +87,21 @@ async fn an_owner_submits_and_opts_out_with_buttons_and_by_command() -> anyhow::
     let submit = format!("submit:{SUBMITTED}");
     let opt_out = format!("opt-out:{LEAVER}");
     let unproven = format!("opt-out:{WITHOUT_PROOF}");
-    let found = pressed(&web, &[submit.clone(), opt_out.clone(), unproven.clone()])?;
+    let prove = format!("prove:{WITHOUT_PROOF}");
+    let wishes = [submit, opt_out, unproven, prove];
+    let found = pressed(&web, &world.path("lab/names"), &wishes)?;
+    let [submit, opt_out, unproven, prove] = &wishes;
     assert_eq!(found["troubles"], serde_json::json!([]));
     let of = |wish: &String| &found["found"][wish];
     let status = |wish: &String| of(wish)["status"].as_str().unwrap_or_default().to_owned();
-    assert!(status(&submit).starts_with("Done: "), "{found}");
-    assert!(status(&opt_out).starts_with("Done: "), "{found}");
-    assert!(status(&unproven).starts_with("Not done: "), "{found}");
-    let record = format!("_fedicensus.{WITHOUT_PROOF}. IN TXT \"fedicensus-proof=opt-out\"");
-    assert_eq!(of(&unproven)["record"], record);
-    assert_eq!(of(&opt_out)["record"], Value::Null);
+    assert!(status(submit).starts_with("Done: "), "{found}");
+    assert!(status(opt_out).starts_with("Done: "), "{found}");
+    assert!(status(unproven).starts_with("Not done: "), "{found}");
+    let steps = ["look", "leave", "join"].map(|step| of(prove)[step].as_str().unwrap_or_default());
+    assert!(steps[0].contains("is listed"), "{found}");
+    assert!(steps[1].starts_with("Done: opted out"), "{found}");
+    assert!(steps[2].starts_with("Done: opted in again"), "{found}");
+    assert_eq!(of(prove)["overflow"], 0, "{found}");
 
     // Without scripts: the page's second command, for another host.
     let commands = found["commands"].as_str().context("no commands")?;
@@ -113,6 +122,11 @@ async fn an_owner_submits_and_opts_out_with_buttons_and_by_command() -> anyhow::
     world
         .until("the submitted host is known", PATIENCE, |world| {
             Ok(world.host(SUBMITTED)?.is_some())
+        })
+        .await?;
+    world
+        .until("the host that came back responds", PATIENCE, |world| {
+            Ok(is(world, WITHOUT_PROOF, "alive"))
         })
         .await?;
     ensure!(world.command(&["dump", "--force"])?.status.success());

@@ -122,7 +122,7 @@ async fn an_owner_who_opts_out_is_off_the_next_dump_and_never_asked_again() -> a
 const FAILS: &str = "dying.lab.test";
 
 /// The published files that name a host.
-fn named_in(world: &World, host: &str) -> anyhow::Result<String> {
+pub(super) fn named_in(world: &World, host: &str) -> anyhow::Result<String> {
     let folder = world.path("public/current/");
     let grep = Command::new("grep")
         .args(["-rlF", host])
@@ -244,12 +244,30 @@ async fn a_listed_host_that_withdraws_brings_the_next_list_forward() -> anyhow::
     Ok(())
 }
 
-fn is(world: &World, host: &str, state: &str) -> bool {
+pub(super) fn is(world: &World, host: &str, state: &str) -> bool {
     world
         .host(host)
         .ok()
         .flatten()
         .is_some_and(|stored| stored.record.state.name().as_str() == state)
+}
+
+/// Invariant I7: an opt-out by robots.txt lasts as long as robots.txt says so.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_comes_back_when_robots_txt_allows_it_again() -> anyhow::Result<()> {
+    let host = "changing-its-mind.lab.test";
+    let mut options = Options::new(&[host, "pleroma.lab.test"]);
+    // A week in a minute.
+    options.interval_divisor = 10_000;
+    let world = World::start(options).await?;
+    for state in ["opted_out", "alive"] {
+        world
+            .until(state, SOON, |world| Ok(is(world, host, state)))
+            .await?;
+    }
+    world.command(&["dump", "--force"])?;
+    assert!(world.nodes()?.contains(&host.to_owned()));
+    Ok(())
 }
 
 fn asked(world: &World) -> usize {

@@ -30,7 +30,7 @@ async fn ask(socket: &Path, host: &str) -> anyhow::Result<Value> {
     serde_json::from_str(&answer).with_context(|| answer)
 }
 
-fn asked_of(world: &World, host: &str) -> anyhow::Result<Vec<String>> {
+pub(super) fn asked_of(world: &World, host: &str) -> anyhow::Result<Vec<String>> {
     let entries = request_log::entries(&world.path("lab/requests.ndjson"))?;
     let of_host = entries
         .into_iter()

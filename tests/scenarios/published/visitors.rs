@@ -203,6 +203,7 @@ async fn pages_of_other_origins_read_files_and_nothing_that_the_intake_answers()
         "POST /submit",
         "POST /opt-out",
         "OPTIONS /opt-out",
+        "POST /proof",
         "PUT /submit",
     ] {
         let head = head_of(&web, request)?;
@@ -362,6 +363,7 @@ async fn the_log_says_what_was_asked_for_and_not_by_whom_or_about_whom() -> anyh
         ("GET /alice.example", Some("GET /404.html 404")),
         ("GET /submit/alice.example", Some("GET /submit/ 503")),
         ("POST /opt-out", Some("POST /opt-out 503")),
+        ("POST /proof", Some("POST /proof 503")),
         ("POST /why/alice", Some("POST /why/ 405")),
         ("ALICE /@alice", Some("OTHER /other 405")),
     ];
@@ -374,7 +376,7 @@ async fn the_log_says_what_was_asked_for_and_not_by_whom_or_about_whom() -> anyh
         .map(|line| {
             let words: Vec<&str> = line.split(' ').collect();
             assert_eq!(words.len(), 6, "{line}");
-            let is_of_a_host = ["/why/", "/submit/", "/opt-out"].contains(&words[2]);
+            let is_of_a_host = ["/why/", "/submit/", "/opt-out", "/proof"].contains(&words[2]);
             assert_eq!(is_of_a_host, words[4] == "-", "{line}");
             words[1..4].join(" ")
         })

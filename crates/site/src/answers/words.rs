@@ -5,6 +5,8 @@
 //! contains all sentences, and the script reads them there. They mean the same as the output of
 //! `fedicensus explain`.
 
+use census::state::OptedOutBy;
+use census::why::Reason;
 use protocol::{DeadReason, Wall};
 
 use super::why::{Found, Place, Why};
@@ -84,7 +86,7 @@ whys! {
     ),
     Withheld => words(
         "Its owner asked to be left out, or this census does not list it.",
-        "If it is yours and you want to be listed, look at its robots.txt and at its software's setting for statistics (metadata.private in NodeInfo, site.private with GNU Social and Friendica, hide_in_statistics with Hubzilla), and take back an opt-out with a signed token. Otherwise write to the contact below.",
+        "If it is yours and you want to be listed, look at its robots.txt and at its software's setting for statistics (metadata.private in NodeInfo, site.private with GNU Social and Friendica, hide_in_statistics with Hubzilla). If this census lets owners prove a host, the page for owners says why and takes your opt-out back. Otherwise write to the contact below.",
     ),
     TakenOver => words(
         "Another crawler's list, which was imported here, says that it was up, and no check of ours has confirmed that yet.",
@@ -153,6 +155,40 @@ pub fn found_tells_more(why: Why) -> bool {
         | Why::MovedToListed
         | Why::GroupHeld
         | Why::Waiting => false,
+    }
+}
+
+/// The text for the proven owner of a host: names the reason for which a host is withheld.
+pub fn for_owner(reason: &Reason<'_>) -> Words {
+    match reason {
+        Reason::Denied | Reason::GroupDenied => words(
+            "The operator of this census keeps out the host, or all below its domain.",
+            "Write to the operator.",
+        ),
+        Reason::OptedOut { by } => of_opt_out(*by),
+        Reason::Parked => words("Its name is no longer valid.", "Write to the operator."),
+        Reason::Hidden => words(
+            "It asks to be left out of statistics, or no check could find out whether it does.",
+            "Change its software's setting: metadata.private in NodeInfo, site.private with GNU Social and Friendica, hide_in_statistics with Hubzilla. The next check notices.",
+        ),
+        other => Why::of(other).map_or(UNKNOWN, of_why),
+    }
+}
+
+fn of_opt_out(by: OptedOutBy) -> Words {
+    match by {
+        OptedOutBy::Robots => words(
+            "Its robots.txt asks us to stay away.",
+            "Allow Fedicensus there, then come back: robots.txt is read again at once, and decides.",
+        ),
+        OptedOutBy::Owner => words(
+            "Its owner opted out.",
+            "Come back, and it is listed after the next successful check.",
+        ),
+        OptedOutBy::Moderator => words(
+            "A moderator of this census removed it.",
+            "Only a moderator can take that back: write to the operator.",
+        ),
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn owners(facts: &Facts) -> String {
             "Only host names, states, software names and versions, whether sign-up is open, times and reasons are kept."
         }
         @match facts.intake {
-            Intake::Open => (buttons(facts)),
+            Intake::Open => (screen(facts)),
             Intake::Closed => {
                 h2 id="submit" { "How to be listed" }
                 p { "An instance that federates is found automatically, through the peers lists of others. To have it checked soon, write to " (contact(facts)) "." }
@@ -49,51 +49,69 @@ pub(crate) fn owners(facts: &Facts) -> String {
     .around(facts, &content)
 }
 
-/// The form, the proof that it needs, and the same by hand.
-fn buttons(facts: &Facts) -> Markup {
-    let command = |path: &str| {
-        format!(
-            "curl -s -H 'Content-Type: application/json' -d '{{\"host\":\"instance.example\"}}' {}{path}\n",
-            facts.address()
-        )
-    };
+/// The owner's screen: a record, the answer for a proven owner, leave and come back.
+fn screen(facts: &Facts) -> Markup {
     html! {
-        h2 id="submit" { "Submit your instance, or opt out" }
-        p { "First show that the host is yours: add one TXT record to its DNS. Then press the button. An instance that federates is also found without this." }
-        div.scroll {
-            table {
-                thead { tr { th scope="col" { "To" } th scope="col" { "TXT record" } th scope="col" { "By command" } } }
-                tbody {
-                    tr {
-                        th scope="row" { "be checked soon" }
-                        td { code { "_fedicensus.instance.example. IN TXT \"fedicensus-proof=submit\"" } }
-                        td { a href="#by-command" { "submit" } }
-                    }
-                    tr {
-                        th scope="row" { "be left out" }
-                        td { code { "_fedicensus.instance.example. IN TXT \"fedicensus-proof=opt-out\"" } }
-                        td { a href="#by-command" { "opt out" } }
-                    }
-                }
-            }
-        }
+        h2 id="submit" { "Your instance: see, leave, come back" }
+        p { "One TXT record shows that the host is yours. Then you see why it is listed or not, in full, and can submit it, take it off the list and bring it back. An instance that federates is also found without this." }
         form.ask.scripted id="owner" {
             div {
                 label for="owner-host" { "Your domain" }
                 input id="owner-host" name="host" type="text" inputmode="url" autocomplete="off" autocapitalize="none" spellcheck="false" placeholder="instance.example" aria-describedby="owner-status";
             }
-            button.primary type="submit" value="submit" { "Submit" }
-            button type="submit" value="opt-out" { "Opt out" }
+            button.primary type="submit" { "Show my record" }
+        }
+        div.notice id="owner-record" hidden {
+            p { "Add this TXT record to your DNS first. Its absence may be remembered for up to an hour." }
+            h3 { "Name" }
+            pre.copy.record tabindex="0" { code id="owner-name" {} }
+            h3 { "Value" }
+            pre.copy.record tabindex="0" { code id="owner-value" {} }
+            p { "The value is a hash, and only this browser has its secret. It works for a day after we first saw the record, and never again; then remove the record." }
+            p { button.primary type="button" id="owner-check" { "Check" } " " button type="button" id="owner-new" { "Make another record" } }
         }
         p.status id="owner-status" role="status" {}
-        div.notice id="owner-proof" hidden {
-            p { "This record has to be in your DNS first. A resolver may remember for up to an hour that there was none." }
-            pre tabindex="0" { code {} }
+        p id="owner-acts" hidden {
+            a id="owner-answer" href="/why.html" { "What everybody sees" } " "
+            button type="button" id="owner-leave" { "Leave the census" } " "
+            button type="button" id="owner-join" { "Come back" }
         }
-        p { "Without access to DNS, serve the line " code { "fedicensus-proof=submit" } " or " code { "fedicensus-proof=opt-out" } " as plain text at " code { "https://instance.example/.well-known/fedicensus" } " instead. It is requested after robots.txt, at most once a minute for each registered domain. An opt-out takes effect at once and is taken back only with a signed token or by the operator." }
-        h3 id="by-command" { "By command" }
-        pre tabindex="0" { code { (command("/submit")) (command("/opt-out")) } }
+        div.notice id="owner-sure" role="group" aria-labelledby="owner-question" hidden {
+            p id="owner-question" { strong { "Leave the census?" } " Within a quarter of an hour no file names your host, and nothing visits it until you come back." }
+            p { button type="button" id="owner-yes" { "Leave" } " " button.primary type="button" id="owner-no" { "Stay" } }
+        }
+        (without_script(facts))
         (fill_in(facts))
+    }
+}
+
+/// The same by command, and the records and files that need no secret.
+fn without_script(facts: &Facts) -> Markup {
+    let address = facts.address();
+    let command = |path: &str, body: &str| {
+        format!("curl -s -H 'Content-Type: application/json' -d {body} {address}{path}\n")
+    };
+    let plain = r#"'{"host":"instance.example"}'"#;
+    let secret = format!(
+        "HOST=instance.example SECRET=$(openssl rand -hex 32)\n\
+         echo fedicensus-proof=$(printf 'fedicensus/v1/proof %s %s' $HOST $SECRET | sha256sum | cut -c1-64)\n\
+         {}",
+        command(
+            "/proof",
+            r#""{\"host\":\"$HOST\",\"secret\":\"$SECRET\",\"act\":\"look\"}""#
+        )
+    );
+    html! {
+        h3 id="by-command" { "By command, or by a file" }
+        pre tabindex="0" { code { (command("/submit", plain)) (command("/opt-out", plain)) } }
+        p { "The first command needs the TXT record " code { "fedicensus-proof=submit" } " at " code { "_fedicensus.instance.example" } ", the second one " code { "fedicensus-proof=opt-out" } ". Without access to DNS, serve that line as plain text at " code { "https://instance.example/.well-known/fedicensus" } " instead. It is requested after robots.txt, at most once a minute for each registered domain." }
+        p.scripted {
+            "With such a record or file for the domain above: "
+            button type="button" id="owner-submit" { "Submit" } " "
+            button type="button" id="owner-opt-out" { "Opt out" }
+        }
+        p { "The same as with the form: publish what the second line prints as a TXT record at " code { "_fedicensus.instance.example" } ", then send the last one with " code { "look" } ", " code { "leave" } " or " code { "join" } ", which submits and comes back. A file can't bring a host back." }
+        pre tabindex="0" { code { (secret) } }
     }
 }
 
@@ -109,13 +127,22 @@ fn opt_out(facts: &Facts) -> Markup {
             dt { "410 Gone" }
             dd { "For " code { "/.well-known/nodeinfo" } ": noticed at the next check, and off the list until an instance answers there again. It is checked again after about a day; from the second time in a row once in four weeks." }
             @if facts.intake == Intake::Open {
-                dt { a href="#submit" { "The button above" } }
-                dd { "Off the list within a quarter of an hour, and never checked again." }
+                dt { a href="#submit" { "The form above" } }
+                dd { "Off the list within a quarter of an hour, and not checked again until you come back." }
             }
             dt { "A message to us" }
             dd { (contact(facts)) ": off the list within a quarter of an hour after we have entered it, and never checked again." }
         }
         p { "An opt-out lasts until the person who made it takes it back, even if your server is down or fails." }
+        h2 id="come-back" { "How to come back" }
+        p {
+            "Undo what took the host out. We read a robots.txt that keeps us out about once a week, and notice your software's setting at the next check. "
+            @match facts.intake {
+                Intake::Open => { a href="#submit" { "The form above" } " takes back an opt-out that an owner made, and has robots.txt read at once. " }
+                Intake::Closed => { "After a message to us, write again. " }
+            }
+            "What a moderator decided, only a moderator takes back."
+        }
     }
 }
 

@@ -274,6 +274,18 @@ fn links_to_files_of_plots_lead_to_them() {
 }
 
 #[test]
+fn owners_page_without_an_intake_says_what_owners_can_do() {
+    let page = owners(&Facts {
+        intake: Intake::Closed,
+        ..facts(0)
+    });
+    for says in ["robots.txt", "metadata.private", "write again"] {
+        assert!(page.contains(says), "{says}");
+    }
+    assert!(!page.contains("/proof") && !page.contains("<form"));
+}
+
+#[test]
 fn every_word_of_an_answer_stands_on_the_page_once() {
     let page = why(&facts(0), Shape::of(0));
     let ids = Place::ALL
@@ -299,8 +311,9 @@ fn wire(bytes: &[u8]) -> usize {
 }
 
 /// What only other pages load, or readers who press the button.
-const OF_OTHER_PAGES: [&str; 7] = [
+const OF_OTHER_PAGES: [&str; 8] = [
     "why.js",
+    "owners.js",
     "sha256.js",
     "known.js",
     "hosts.js",

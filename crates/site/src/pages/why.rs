@@ -87,12 +87,13 @@ fn answer(facts: &Facts) -> Markup {
                         div data-line { dt { (name) } dd id=(id) {} }
                     }
                 }
+                p { a id="answer-owner" href="/owners.html" { "Is it yours? What you can do" } }
                 (badge())
                 (push::button(facts, Notified::Host))
             }
         }
         @match facts.intake {
-            Intake::Open => p { "Owners can " a href="/owners.html#submit" { "submit a host or opt out" } " here. For anything else, write to the operator: " (contact(facts)) "." }
+            Intake::Open => p { "Owners can " a href="/owners.html#submit" { "submit a host, leave and come back" } " here. For anything else, write to the operator: " (contact(facts)) "." }
             Intake::Closed => p { "For anything else about your instance, write to the operator: " (contact(facts)) "." }
         }
     }
@@ -203,7 +204,7 @@ fn table(kind: &str, title: &str, rows: &[Row]) -> Markup {
     html! {
         h2 { (title) }
         div.scroll tabindex="0" role="region" aria-label=(title) {
-            table {
+            table.words {
                 thead {
                     tr {
                         th scope="col" { "Word" }

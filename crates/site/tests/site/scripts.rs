@@ -385,25 +385,47 @@ fn one_advice_is_given_and_what_was_found_goes_first_where_it_says_more() {
 
 #[test]
 fn the_census_answer_to_an_owner_is_put_in_words() {
-    let program = "import { outcome, record } from './owners.js';
+    let program = "import { choices, outcome } from './owners.js';
         console.log(JSON.stringify([
-          outcome(202, { host: 'a.example', state: 'waiting', words: 'accepted' }), outcome(200, null),
+          outcome(202, { host: 'a.example', state: 'waiting', words: 'accepted' }, 'join'), outcome(200, null, 'leave'),
+          outcome(200, { state: 'alive', words: 'a.example is listed.' }, 'look'),
           outcome(403, { status: 403, code: 'no_proof', detail: 'no record says so' }), outcome(429, { code: 'no_room', detail: 'Wait.' }),
-          outcome(502, null), outcome(503, '<html>'), record('a.example', 'opt-out'),
+          outcome(502, null), outcome(503, '<html>'),
+          ...['opted_out', 'unknown', 'forgotten', 'waiting', 'alive'].map(choices),
         ]));";
     let Some(found) = node(program, &Value::Null) else {
         return;
     };
     let expect = json!([
-        { "done": true, "text": "Done: accepted." },
-        { "done": true, "text": "Done." },
-        { "done": false, "text": "Not done: no record says so.", "needsProof": true },
-        { "done": false, "text": "Not done: Wait.", "needsProof": false },
-        { "done": false, "text": "Not done: the server answered with status 502.", "needsProof": false },
-        { "done": false, "text": "Not done: the server answered with status 503.", "needsProof": false },
-        "_fedicensus.a.example. IN TXT \"fedicensus-proof=opt-out\"",
+        { "state": "waiting", "text": "Done: accepted." },
+        { "text": "Done." },
+        { "state": "alive", "text": "a.example is listed." },
+        { "text": "Not done: no record says so." },
+        { "text": "Not done: Wait." },
+        { "text": "Not done: the server answered with status 502." },
+        { "text": "Not done: the server answered with status 503." },
+        { "leave": false, "join": "Come back" },
+        { "leave": false, "join": "Submit" },
+        { "leave": false, "join": "Submit" },
+        { "leave": true, "join": "" },
+        { "leave": true, "join": "" },
     ]);
     assert_eq!(found, expect);
+}
+
+/// The daemon's own test has the same record.
+#[test]
+fn owners_record_is_the_hash_of_host_and_secret() {
+    let program = "import { record, secretOf } from './owners.js';
+        console.log(JSON.stringify([secretOf([0, 255, 16]), record('a.example', secretOf(new Uint8Array(32)))]));";
+    let Some(found) = node(program, &Value::Null) else {
+        return;
+    };
+    let secret = "0".repeat(64);
+    let hash = Sha256::digest(format!("fedicensus/v1/proof a.example {secret}"));
+    let value = format!("fedicensus-proof={}", hex::encode(hash));
+    let record = json!({ "name": "_fedicensus.a.example", "value": value });
+    assert_eq!(found, json!(["00ff10", record]));
 }
 
 const HEADER: &str =

@@ -17,6 +17,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../../migrations/0008_hosters.sql")),
     M::up(include_str!("../../../../migrations/0009_young.sql")),
     M::up(include_str!("../../../../migrations/0010_versions.sql")),
+    M::up(include_str!("../../../../migrations/0011_proofs.sql")),
 ];
 
 #[cfg(test)]

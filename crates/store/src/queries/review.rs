@@ -3,17 +3,22 @@
 
 use admission::Waiter;
 use census::group::Decision;
-use census::time::Timestamp;
+use census::state::StateName;
+use census::time::{Calendar, Timestamp};
 use rusqlite::{Row, params};
 
 use crate::db::error::StoreError;
 use crate::db::reader::Reader;
 use crate::tables::admitted;
+use crate::tables::groups::evidence::{self, NamedBy};
 use crate::tables::groups::{self, StoredGroup, columns};
 use crate::tables::host_decisions::HostDecision;
 
 /// Days, and kinds of software, that are counted for a group.
 const COUNTED_MAX: u32 = 20;
+
+/// The newest names of the census, of which a group's share is counted.
+const NEWEST_MAX: u32 = 1000;
 
 /// Milliseconds per day. Days are in UTC.
 const DAY_MS: i64 = 86_400_000;
@@ -35,7 +40,7 @@ pub(crate) const DECIDED: &str = concat!(
 pub(crate) const MEMBERS: &str = "SELECT name, state, first_seen, software, held_back FROM hosts \
      WHERE group_id = (SELECT id FROM groups WHERE domain = ?1) ORDER BY id DESC LIMIT ?2";
 
-pub(crate) const STATES: &str = "SELECT state, count(*) FROM hosts \
+pub(crate) const STATES: &str = "SELECT state, count(*), count(*) FILTER (WHERE held_back = 0 AND hidden = 0), min(first_seen) FROM hosts \
      WHERE group_id = (SELECT id FROM groups WHERE domain = ?1) GROUP BY state ORDER BY 2 DESC";
 
 pub(crate) const SOFTWARE: &str = "SELECT software, count(*) FROM hosts \
@@ -45,6 +50,10 @@ pub(crate) const SOFTWARE: &str = "SELECT software, count(*) FROM hosts \
 pub(crate) const CAME: &str = "SELECT first_seen / ?3, count(*) FROM hosts \
      WHERE group_id = (SELECT id FROM groups WHERE domain = ?1) \
      GROUP BY 1 ORDER BY 1 DESC LIMIT ?2";
+
+/// Ids give the order in which names were added.
+pub(crate) const SHARE: &str = "SELECT count(*), count(*) FILTER (WHERE group_id = (SELECT id FROM groups WHERE domain = ?1)) \
+     FROM (SELECT group_id FROM hosts ORDER BY id DESC LIMIT ?2)";
 
 pub(crate) const WAITING: &str = "SELECT name, room, first_named_s, last_named_s, source, named_by \
      FROM waiting WHERE name > ?1 ORDER BY name LIMIT ?2";
@@ -75,7 +84,7 @@ pub struct Member {
     pub held_back: bool,
 }
 
-/// The hosts of a group.
+/// The hosts of a group, and what speaks for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Members {
     pub newest: Vec<Member>,
@@ -84,6 +93,15 @@ pub struct Members {
     pub software: Vec<(String, u64)>,
     /// Hosts by the day on which they were added, the newest first. A day is given by its start.
     pub came: Vec<(Timestamp, u64)>,
+    /// Responding hosts that a list contains unless the group is denied.
+    pub listed: u64,
+    /// When the first of them was added.
+    pub known_since: Option<Timestamp>,
+    pub named_by: NamedBy,
+    /// Its hosts among the newest names of the census.
+    pub newest_names: u64,
+    /// The number of these names, at most a thousand.
+    pub newest_names_of: u64,
 }
 
 /// An entry of the log of decisions.
@@ -146,9 +164,35 @@ impl Reader {
 
     /// The hosts of a group: its newest ones, at most `limit`, and counts of all. Takes time in
     /// proportion to the group's size.
-    pub fn members(&self, domain: &str, limit: u32) -> Result<Members, StoreError> {
+    pub fn members(
+        &self,
+        domain: &str,
+        limit: u32,
+        now: Timestamp,
+        calendar: Calendar,
+    ) -> Result<Members, StoreError> {
         let snapshot = self.connection().unchecked_transaction()?;
-        let newest = snapshot
+        let mut members = Members {
+            named_by: evidence::named_by(&snapshot, domain, now, calendar)?,
+            ..Members::default()
+        };
+        let mut states = snapshot.prepare_cached(STATES)?;
+        let mut rows = states.query([domain])?;
+        while let Some(row) = rows.next()? {
+            let (state, hosts) = counted(row)?;
+            if state == StateName::Alive.as_str() {
+                members.listed = number(row, 2)?;
+            }
+            let first = Timestamp(row.get(3)?);
+            members.known_since = Some(members.known_since.map_or(first, |at| at.min(first)));
+            members.states.push((state, hosts));
+        }
+        (members.newest_names_of, members.newest_names) = snapshot
+            .prepare_cached(SHARE)?
+            .query_row(params![domain, NEWEST_MAX], |row| {
+                Ok((number(row, 0)?, number(row, 1)?))
+            })?;
+        members.newest = snapshot
             .prepare_cached(MEMBERS)?
             .query_map(params![domain, limit], |row| {
                 Ok(Member {
@@ -160,27 +204,18 @@ impl Reader {
                 })
             })?
             .collect::<Result<_, _>>()?;
-        let states = snapshot
-            .prepare_cached(STATES)?
-            .query_map([domain], counted)?
-            .collect::<Result<_, _>>()?;
-        let software = snapshot
+        members.software = snapshot
             .prepare_cached(SOFTWARE)?
             .query_map(params![domain, COUNTED_MAX], counted)?
             .collect::<Result<_, _>>()?;
-        let came = snapshot
+        members.came = snapshot
             .prepare_cached(CAME)?
             .query_map(params![domain, COUNTED_MAX, DAY_MS], |row| {
                 let day: i64 = row.get(0)?;
-                Ok((Timestamp(day.saturating_mul(DAY_MS)), number(row)?))
+                Ok((Timestamp(day.saturating_mul(DAY_MS)), number(row, 1)?))
             })?
             .collect::<Result<_, _>>()?;
-        Ok(Members {
-            newest,
-            states,
-            software,
-            came,
-        })
+        Ok(members)
     }
 
     /// At most `limit` names that wait for room, sorted by name, after the name `after`.
@@ -245,12 +280,12 @@ impl Reader {
 }
 
 fn counted(row: &Row<'_>) -> rusqlite::Result<(String, u64)> {
-    Ok((row.get(0)?, number(row)?))
+    Ok((row.get(0)?, number(row, 1)?))
 }
 
-/// The second column, a count.
-fn number(row: &Row<'_>) -> rusqlite::Result<u64> {
-    Ok(u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default())
+/// A column that is a count.
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or_default())
 }
 
 fn of_group(row: &Row<'_>) -> rusqlite::Result<LoggedDecision> {

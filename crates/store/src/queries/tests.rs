@@ -217,3 +217,43 @@ fn what_is_in_flight_is_neither_due_nor_next() {
     assert_eq!(reader.due(NOW).unwrap(), 1);
     assert_eq!(reader.next_due().unwrap(), Some(NOW));
 }
+
+/// Evidence from inside the group counts for nothing, and neither does a source that is too young.
+#[test]
+fn independent_sources_alone_speak_for_a_group() {
+    let reader = reader();
+    let names = [
+        "a.farm.net",
+        "b.farm.net",
+        "c.farm.net",
+        "old.net",
+        "young.net",
+    ];
+    for name in names {
+        let record = Record::discovered(kit::host(name), NOW, NOW);
+        row::insert(reader.connection(), &record).unwrap();
+    }
+    let (now, week) = (NOW.0, Calendar::REAL.named_at_least());
+    let sql = format!(
+        "INSERT INTO groups (id, domain) VALUES (1, 'farm.net'), (2, 'old.net'), (3, 'young.net'); \
+         UPDATE hosts SET state = 'alive', last_alive = {now}, alive_count = 13; \
+         UPDATE hosts SET alive_count = 12 WHERE name = 'young.net'; \
+         UPDATE hosts SET group_id = 1 WHERE name LIKE '%.farm.net'; \
+         UPDATE hosts SET group_id = 2 WHERE name = 'old.net'; \
+         UPDATE hosts SET group_id = 3 WHERE name = 'young.net'; \
+         UPDATE hosts SET held_back = 1 WHERE name = 'a.farm.net'; \
+         UPDATE hosts SET hidden = 1 WHERE name = 'b.farm.net'; \
+         INSERT INTO namings SELECT id, 2, {now} FROM hosts WHERE name = 'a.farm.net'; \
+         INSERT INTO namings SELECT id, 3, 1 FROM hosts WHERE name = 'a.farm.net'"
+    );
+    reader.connection().execute_batch(&sql).unwrap();
+    let read = |now| reader.members("farm.net", 2, now, Calendar::REAL).unwrap();
+    let members = read(NOW);
+    let found = (members.named_by.sources, members.named_by.long);
+    assert_eq!((found, members.named_by.since), ((1, 0), Some(NOW)));
+    assert_eq!(read(NOW.plus(week)).named_by.long, 1);
+    assert_eq!(members.states, [("alive".to_owned(), 3)]);
+    assert_eq!((members.listed, members.known_since), (1, Some(NOW)));
+    assert_eq!((members.newest_names, members.newest_names_of), (3, 5));
+    assert_eq!(members.newest.len(), 2);
+}

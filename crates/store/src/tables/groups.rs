@@ -28,7 +28,7 @@ const PORTION_MAX: u32 = 500;
 /// Most decisions shown per group, the newest first.
 const DECISIONS_SHOWN_MAX: u32 = 20;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StoredGroup {
     pub domain: String,
     /// Size, decision and rate of the group.
@@ -49,6 +49,15 @@ pub struct Decided {
     pub decision: Decision,
     pub reason: String,
     pub who: String,
+}
+
+/// A decision about a group that was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    /// With which it can be undone.
+    pub id: i64,
+    /// Hosts of the group.
+    pub hosts: u64,
 }
 
 /// Counts of held groups and hosts.
@@ -173,13 +182,13 @@ impl Writer {
     }
 
     /// Decides about a registered domain, with or without hosts, and keeps the decision
-    /// permanently. Returns the number of its hosts.
+    /// permanently.
     pub async fn decide_group(
         &self,
         domain: String,
         decided: Decided,
         calendar: Calendar,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<Recorded, StoreError> {
         self.call(move |c| decide::decide(c, &domain, &decided, calendar))
             .await
     }

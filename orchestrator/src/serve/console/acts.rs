@@ -4,14 +4,15 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use ::console::wire::{
-    Act, DOMAINS_MAX, DecisionId, HostVerb, LINES_MAX, Order, Outcome, Verb, WORK_TIME_MAX,
+    Act, DOMAINS_MAX, DecisionId, HostVerb, Order, Outcome, Verb, WORK_TIME_MAX,
 };
 use store::HostDecision;
 use tokio::sync::mpsc;
 
 use super::{ConsoleHandler, views};
 use crate::groups;
-use crate::serve::control::{self, decided_in_words};
+use crate::inspect::explain::end_in_words;
+use crate::serve::control::decided_in_words;
 
 /// Margin by which the answer comes before the console gives up.
 const ANSWER_MARGIN: Duration = Duration::from_secs(5);
@@ -68,11 +69,11 @@ impl ConsoleHandler {
 
     /// Makes one decision within the day's budget, which is charged afterwards: an order that
     /// decides nothing costs nothing.
-    async fn within_budget(
+    async fn within_budget<T>(
         &self,
         moderator: &str,
-        decide: impl Future<Output = Result<String, String>>,
-    ) -> Result<String, String> {
+        decide: impl Future<Output = Result<T, String>>,
+    ) -> Result<T, String> {
         let budget = || self.budget.lock().unwrap_or_else(PoisonError::into_inner);
         budget().check(moderator, tokio::time::Instant::now().into_std())?;
         let decided = decide.await?;
@@ -104,7 +105,11 @@ impl ConsoleHandler {
             let decide = self.handler.decide_group(domain, verb, &ruling);
             let decided = self.within_budget(moderator, decide).await;
             tracing::info!(moderator, domain = %protocol::escaped(domain.as_bytes(), 200), ?verb, done = decided.is_ok(), "a moderator decides about a group");
-            outcomes.push(outcome(decided));
+            let id = decided.as_ref().ok().map(|(id, _)| *id);
+            outcomes.push(Outcome {
+                undo: id.map(DecisionId::Group),
+                ..outcome(decided.map(|(_, words)| words))
+            });
         }
         Ok(outcomes)
     }
@@ -155,42 +160,17 @@ impl ConsoleHandler {
             return Err(BUSY.to_owned());
         };
         tracing::info!(moderator, %host, "a moderator has a host checked");
-        let (steps, mut shown) = mpsc::channel(STEPS_WAITING_MAX);
-        let checking = async move {
-            let checked = in_time(self.handler.check(host, &steps)).await;
-            checked.unwrap_or_else(|| {
-                Ok(
-                    "the check is still in progress; load the host again in some minutes"
-                        .to_owned(),
-                )
-            })
-        };
-        let collecting = async {
-            let mut outcomes = Vec::new();
-            while let Some(answer) = shown.recv().await {
-                if let control::Answer::Step(step) = answer
-                    && outcomes.len() < LINES_MAX
-                {
-                    outcomes.push(outcome(Ok(step)));
-                }
-            }
-            outcomes
-        };
-        let (checked, mut outcomes) = tokio::join!(checking, collecting);
-        match checked {
-            // The last step repeats why.
-            Err(why) => {
-                outcomes.pop();
-                outcomes.push(outcome(Err(why)));
-            }
-            Ok(last) => {
-                let last = outcome(Ok(last));
-                if outcomes.last() != Some(&last) {
-                    outcomes.push(last);
-                }
-            }
-        }
-        Ok(outcomes)
+        // The steps are for operators; the last one is the result.
+        let (steps, mut unread) = mpsc::channel(STEPS_WAITING_MAX);
+        let named = host.clone();
+        let checking = async move { in_time(self.handler.check(named, &steps)).await };
+        let reading = async { while unread.recv().await.is_some() {} };
+        let (checked, ()) = tokio::join!(checking, reading);
+        let said = checked.unwrap_or_else(|| {
+            Ok("The check is still in progress: load the host again in some minutes.".to_owned())
+        });
+        let said = said.map(|last| format!("{host}: {}", end_in_words(&last)));
+        Ok(vec![outcome(said)])
     }
 
     async fn decide_host(
@@ -236,5 +216,6 @@ fn outcome(done: Result<String, String>) -> Outcome {
     Outcome {
         is_done,
         text: views::line(&text),
+        undo: None,
     }
 }

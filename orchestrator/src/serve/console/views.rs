@@ -1,7 +1,8 @@
 //! Converts the store's rows for the console.
 
 use ::console::wire::{
-    self, DecisionId, GroupPage, GroupRow, LINES_MAX, Member, PastDecision, ROWS_MAX, WaitingName,
+    self, DecisionId, GroupPage, GroupRow, HostPage, LINES_MAX, Labelled, Member, PastDecision,
+    ROWS_MAX, WaitingName,
 };
 use admission::Waiter;
 use census::group::Decision;
@@ -11,6 +12,8 @@ use store::{About, Decided, HostDecision, LoggedDecision, Members, Stored, Store
 
 use crate::admit::gate::why_it_waits;
 use crate::groups::decision_words;
+use crate::groups::facts::facts;
+use crate::inspect::explain::Explanation;
 use crate::inspect::state_word;
 
 /// The first [`ROWS_MAX`] rows, and whether there are more.
@@ -55,24 +58,26 @@ pub(super) fn group(stored: &StoredGroup) -> GroupRow {
     }
 }
 
+fn labelled(pairs: Vec<(&'static str, String)>) -> Vec<Labelled> {
+    let pairs = pairs.into_iter();
+    let pairs = pairs.map(|(label, text)| (label.to_owned(), line(&text)));
+    pairs.collect()
+}
+
 /// A group's page. A domain without hosts and decisions has one too, so that it can be decided
 /// about.
 pub(super) fn group_page(
     domain: String,
-    stored: Option<&StoredGroup>,
+    stored: Option<StoredGroup>,
     members: Members,
     decisions: Vec<Decided>,
+    now: Timestamp,
 ) -> GroupPage {
-    let row = stored.map_or(
-        GroupRow {
-            domain,
-            hosts: 0,
-            held_back: 0,
-            decision: None,
-            reason: None,
-        },
-        group,
-    );
+    let stored = stored.unwrap_or(StoredGroup {
+        domain,
+        ..StoredGroup::default()
+    });
+    let facts = facts(&stored, &members, now);
     let newest = members.newest.into_iter().map(|member| Member {
         name: member.name,
         state: state_word(&member.state).to_owned(),
@@ -80,12 +85,6 @@ pub(super) fn group_page(
         software: member.software,
         held_back: member.held_back,
     });
-    let came = members.came.into_iter().map(|(day, hosts)| {
-        let day: String = rfc3339(day).chars().take(DATE_CHARACTERS).collect();
-        (day, hosts)
-    });
-    let states = members.states.into_iter();
-    let states = states.map(|(state, hosts)| (state_word(&state).to_owned(), hosts));
     let decisions = decisions.into_iter().map(|decided| PastDecision {
         at: rfc3339(decided.at),
         decision: decision_words(decided.decision),
@@ -93,17 +92,13 @@ pub(super) fn group_page(
         who: decided.who,
     });
     GroupPage {
-        row,
+        row: group(&stored),
+        facts,
         newest: newest.collect(),
-        states: states.collect(),
         software: members.software,
-        came: came.collect(),
         decisions: decisions.collect(),
     }
 }
-
-/// Length of the date in an RFC 3339 time.
-const DATE_CHARACTERS: usize = 10;
 
 pub(super) fn waiting((name, waiter): (String, Waiter)) -> WaitingName {
     WaitingName {
@@ -115,10 +110,33 @@ pub(super) fn waiting((name, waiter): (String, Waiter)) -> WaitingName {
     }
 }
 
-/// Whether a moderator removed the host.
-pub(super) fn is_taken_out(stored: Option<&Stored>) -> bool {
+/// The site's answer for a host, and what moderators may read in addition.
+pub(super) fn host_page(explanation: &Explanation, stored: Option<&Stored>) -> HostPage {
     let by = OptedOutBy::Moderator;
-    stored.is_some_and(|stored| stored.record.state == State::OptedOut { by })
+    let verdict = match (explanation.listed, explanation.state.as_str()) {
+        (true, "dying") => "Listed, and failing",
+        (true, "moving") => "Listed, and moving",
+        (true, _) => "Listed",
+        (false, _) => "Not listed",
+    };
+    let why = ("why", explanation.why.clone());
+    let facts = std::iter::once(why).chain(explanation.facts());
+    let past = explanation.history.iter();
+    HostPage {
+        host: explanation.host.to_string(),
+        group: stored
+            .and_then(|stored| stored.group.as_ref())
+            .map(|group| group.domain.clone()),
+        is_listed: explanation.listed,
+        verdict: verdict.to_owned(),
+        says: explanation.site.says.to_owned(),
+        advice: explanation.site.advice.to_owned(),
+        facts: labelled(facts.collect()),
+        past: past
+            .map(|past| (past.at.clone(), line(&past.in_words())))
+            .collect(),
+        is_taken_out: stored.is_some_and(|stored| stored.record.state == State::OptedOut { by }),
+    }
 }
 
 pub(super) fn decision(logged: LoggedDecision) -> wire::Decision {

@@ -78,20 +78,21 @@ impl Handler {
         sent.map_err(|_ended| ENDING.to_owned())
     }
 
+    /// Decides about a group, and returns the decision's id and what follows from it.
     pub(crate) async fn decide_group(
         &self,
         domain: &str,
         verb: Verb,
         ruling: &Ruling,
-    ) -> Result<String, String> {
+    ) -> Result<(i64, String), String> {
         let services = &self.services;
         let (writer, names) = (&services.writer, services.gate.names());
         let calendar = services.calendar;
-        let words = groups::decide(writer, &names, domain, verb, ruling, calendar).await?;
+        let decided = groups::decide(writer, &names, domain, verb, ruling, calendar).await?;
         if verb == Verb::Deny {
             self.order(Order::Unlist).await?;
         }
-        Ok(words)
+        Ok(decided)
     }
 
     /// Removes a host or restores it, in the name of a moderator.

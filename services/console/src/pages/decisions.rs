@@ -3,7 +3,7 @@
 use axum::response::Response;
 use maud::{Markup, html};
 
-use super::layout::{Page, form_token, others, path_of_group, path_of_host, query};
+use super::layout::{Page, form_token, name_of, others, path_of_group, path_of_host, query, time};
 use crate::login::Visitor;
 use crate::wire::{Cursor, DOMAINS_MAX, Decision, DecisionId};
 
@@ -31,7 +31,7 @@ fn table_of(rows: &[Decision]) -> Markup {
     html! {
         div.scroll tabindex="0" {
             table {
-                caption { "Tick up to " (DOMAINS_MAX) " decisions that are the last about their group or host." }
+                caption { "Only the latest decision about a group or host can be undone. Tick up to " (DOMAINS_MAX) "." }
                 thead { tr { th scope="col" { "About" } th scope="col" { "Decision" } th scope="col" { "When" } th scope="col" { "Who" } th scope="col" { "Reason" } th scope="col" { "Look" } } }
                 tbody {
                     @for row in rows {
@@ -45,10 +45,10 @@ fn table_of(rows: &[Decision]) -> Markup {
                                     (row.subject)
                                 }
                             }
-                            td { (row.decision) }
-                            td { (row.at) }
-                            td { (row.who) }
-                            td { (others(&row.reason)) }
+                            td data-label="Decision" { (row.decision) }
+                            td data-label="When" { (time(&row.at)) }
+                            td data-label="Who" { (row.who) }
+                            td data-label="Reason" { (others(&row.reason)) }
                             td { a href=(path) aria-label={ "Look at " (row.subject) } { "Look" } }
                         }
                     }
@@ -60,8 +60,9 @@ fn table_of(rows: &[Decision]) -> Markup {
 
 /// The decision's id for the form, and the path of its subject's page.
 fn named(row: &Decision) -> (String, String) {
-    match row.id {
-        DecisionId::Group(id) => (format!("g{id}"), path_of_group(&row.subject)),
-        DecisionId::Host(id) => (format!("h{id}"), path_of_host(&row.subject)),
-    }
+    let path = match row.id {
+        DecisionId::Group(_) => path_of_group(&row.subject),
+        DecisionId::Host(_) => path_of_host(&row.subject),
+    };
+    (name_of(row.id), path)
 }

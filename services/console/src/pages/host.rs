@@ -1,30 +1,61 @@
-//! One host.
+//! One host: the site's answer, and below it what only moderators may read.
 
 use axum::response::Response;
 use maud::{Markup, html};
 
-use super::layout::{Page, form_token, reason_field};
+use super::layout::{Page, facts, form_token, others, path_of_group, reason_field, time};
 use crate::login::Visitor;
 use crate::wire::HostPage;
 
-/// The page: a field for a name, and what is known about that host.
-pub(crate) fn host(visitor: &Visitor, page: Option<&HostPage>) -> Response {
-    let name = page.map(|page| page.host.as_str()).unwrap_or_default();
+/// The page: a field for a name, the problem with what was typed, and what is known about a host.
+pub(crate) fn host(
+    visitor: &Visitor,
+    typed: &str,
+    problem: Option<&str>,
+    page: Option<&HostPage>,
+) -> Response {
     let content = html! {
-        form method="get" action="/host" role="search" {
-            div.field {
-                label for="host" { "Host" }
-                input id="host" name="host" required value=(name) autocapitalize="none" spellcheck="false" maxlength="1000";
+        form.ask method="get" action="/host" role="search" {
+            div {
+                label for="host" { "Domain, URL or account" }
+                input id="host" name="host" required value=(typed) autocapitalize="none" spellcheck="false" maxlength="1000";
             }
-            button { "Explain" }
+            button { "Look up" }
+        }
+        @if let Some(problem) = problem {
+            p.problem role="alert" { (problem) }
         }
         @if let Some(page) = page {
-            h2 { (page.host) }
-            pre tabindex="0" { code { (page.lines.join("\n")) } }
+            (answer(page))
             (acts(visitor, page))
         }
     };
     Page::new(visitor, "/host", "A host").respond(&content)
+}
+
+fn answer(page: &HostPage) -> Markup {
+    let listed = match (page.is_listed, page.verdict.as_str()) {
+        (true, "Listed") => "yes",
+        (true, _) => "failing",
+        (false, _) => "no",
+    };
+    html! {
+        section.answer data-listed=(listed) aria-labelledby="answer" {
+            h2 id="answer" { (page.host) }
+            p.verdict { (page.verdict) }
+            p { (page.says) }
+            @if !page.advice.is_empty() { p { strong { "To its owner: " } (page.advice) } }
+        }
+        h2 { "For moderators" }
+        (facts(&page.facts))
+        @if let Some(group) = &page.group {
+            p { "Its group: " a href=(path_of_group(group)) { (group) } }
+        }
+        @if !page.past.is_empty() {
+            h2 { "Last checks" }
+            ul { @for (at, says) in &page.past { li { (time(at)) ": " (others(says)) } } }
+        }
+    }
 }
 
 fn acts(visitor: &Visitor, page: &HostPage) -> Markup {

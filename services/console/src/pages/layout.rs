@@ -7,9 +7,9 @@ use url::form_urlencoded;
 
 use crate::login::Visitor;
 use crate::reply::html as respond;
-use crate::wire::Outcome;
+use crate::wire::{DecisionId, Labelled, Outcome};
 
-const NAVIGATION: [(&str, &str); 8] = [
+pub(crate) const NAVIGATION: [(&str, &str); 8] = [
     ("/", "Overview"),
     ("/groups", "Groups"),
     ("/waiting", "Waiting names"),
@@ -20,7 +20,11 @@ const NAVIGATION: [(&str, &str); 8] = [
     ("/logins", "Logins"),
 ];
 
+/// The census's name where none is known.
+const CENSUS: &str = "Fedicensus";
+
 pub(crate) struct Page<'p> {
+    census: &'p str,
     path: &'p str,
     title: &'p str,
     visitor: Option<&'p Visitor>,
@@ -30,6 +34,7 @@ impl<'p> Page<'p> {
     /// A page for a logged-in moderator. `path` is its path in the navigation, if it has one.
     pub(super) fn new(visitor: &'p Visitor, path: &'p str, title: &'p str) -> Self {
         Self {
+            census: CENSUS,
             path,
             title,
             visitor: Some(visitor),
@@ -37,7 +42,13 @@ impl<'p> Page<'p> {
     }
 
     pub(crate) fn for_strangers(title: &'p str) -> Self {
+        Self::of_census(CENSUS, title)
+    }
+
+    /// A page for strangers that has the census's own name.
+    pub(super) fn of_census(census: &'p str, title: &'p str) -> Self {
         Self {
+            census,
             path: "",
             title,
             visitor: None,
@@ -51,13 +62,16 @@ impl<'p> Page<'p> {
                 head {
                     meta charset="utf-8";
                     meta name="viewport" content="width=device-width, initial-scale=1";
-                    title { (self.title) " · Fedicensus console" }
+                    title { (self.title) " · " (self.census) " console" }
                     link rel="icon" href="/icon.svg" type="image/svg+xml";
                     link rel="stylesheet" href="/style.css";
                 }
                 body {
                     a.skip href="#content" { "Skip to the content" }
-                    @if let Some(visitor) = self.visitor { (self.header(visitor)) }
+                    @match self.visitor {
+                        Some(visitor) => { (self.header(visitor)) },
+                        None => { header { (self.brand()) } },
+                    }
                     main id="content" tabindex="-1" {
                         h1 { (self.title) }
                         (content)
@@ -69,10 +83,14 @@ impl<'p> Page<'p> {
         .into_string()
     }
 
+    fn brand(&self) -> Markup {
+        html! { a.brand href="/" { img src="/icon.svg" alt="" width="28" height="28"; (self.census) " console" } }
+    }
+
     fn header(&self, visitor: &Visitor) -> Markup {
         html! {
             header {
-                a.brand href="/" { img src="/icon.svg" alt="" width="28" height="28"; "Fedicensus console" }
+                (self.brand())
                 div.visitor {
                     span { "Logged in as " (visitor.session.moderator) }
                     form method="post" action="/logout" {
@@ -121,17 +139,61 @@ pub(crate) fn done(visitor: &Visitor, outcomes: &[Outcome], back: &str) -> Respo
         _ => "Only a part was done",
     };
     let content = html! {
-        div role="status" {
-            @for outcome in outcomes {
-                p.outcome.failed[!outcome.is_done] {
-                    @if !outcome.is_done { "Not done: " }
-                    (outcome.text)
-                }
-            }
-        }
+        (outcome(visitor, outcomes))
         p { a href=(back) { "Back" } " · " a href="/decisions" { "Decisions, to undo one" } }
     };
     Page::new(visitor, "", title).respond(&content)
+}
+
+/// What came of an order, and one button that undoes all decisions that it made.
+pub(super) fn outcome(visitor: &Visitor, outcomes: &[Outcome]) -> Markup {
+    let made: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.undo).collect();
+    html! {
+        @if !outcomes.is_empty() {
+            div role="status" {
+                @for outcome in outcomes {
+                    p.outcome.failed[!outcome.is_done] {
+                        @if !outcome.is_done { "Not done: " }
+                        (outcome.text)
+                    }
+                }
+            }
+        }
+        @if !made.is_empty() {
+            form method="post" action="/decisions" {
+                (form_token(visitor))
+                @for id in made { input type="hidden" name="decision" value=(name_of(id)); }
+                button accesskey="u" { "Undo" }
+            }
+        }
+    }
+}
+
+/// The name of a decision in forms.
+pub(super) fn name_of(id: DecisionId) -> String {
+    match id {
+        DecisionId::Group(id) => format!("g{id}"),
+        DecisionId::Host(id) => format!("h{id}"),
+    }
+}
+
+/// Texts with their labels.
+pub(super) fn facts(rows: &[Labelled]) -> Markup {
+    html! {
+        dl.facts {
+            @for (label, text) in rows { div { dt { (label) } dd { (time(text)) } } }
+        }
+    }
+}
+
+/// A time in RFC 3339, shown to the minute. Any other text stays as it is.
+pub(super) fn time(text: &str) -> Markup {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(at) => {
+            html! { time datetime=(text) { (at.strftime("%Y-%m-%d %H:%M UTC").to_string()) } }
+        }
+        Err(_not_a_time) => others(text),
+    }
 }
 
 /// The hidden field of every form.
@@ -147,7 +209,7 @@ pub(super) fn path_of_group(domain: &str) -> String {
     format!("/group?{}", query(&[("domain", domain)]))
 }
 
-pub(super) fn query(pairs: &[(&str, &str)]) -> String {
+pub(crate) fn query(pairs: &[(&str, &str)]) -> String {
     form_urlencoded::Serializer::new(String::new())
         .extend_pairs(pairs)
         .finish()

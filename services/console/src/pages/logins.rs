@@ -1,13 +1,11 @@
 //! Sessions, bans and locks.
 
-use std::time::Duration;
-
 use accounts::{HoldShown, Session};
 use axum::response::Response;
 use limiter::login::record::Timestamp;
 use maud::{Markup, html};
 
-use super::layout::{Page, form_token};
+use super::layout::{Page, form_token, time as shown};
 use crate::login::Visitor;
 
 pub(crate) fn logins(visitor: &Visitor, sessions: &[Session], holds: &[HoldShown]) -> Response {
@@ -20,8 +18,8 @@ pub(crate) fn logins(visitor: &Visitor, sessions: &[Session], holds: &[HoldShown
                     @for session in sessions {
                         tr {
                             th scope="row" { (session.moderator) }
-                            td { (time(session.created_at)) }
-                            td { (time(session.used_at)) }
+                            td data-label="Since" { (time(session.created_at)) }
+                            td data-label="Last used" { (time(session.used_at)) }
                             td { (end(visitor, &session.moderator, &format!("End all of {}", session.moderator))) }
                         }
                     }
@@ -50,8 +48,8 @@ fn table_of(visitor: &Visitor, holds: &[HoldShown]) -> Markup {
                     @for hold in holds {
                         tr {
                             th scope="row" { (name_of(hold)) }
-                            td { (time(hold.until)) }
-                            td.number { (hold.bans) }
+                            td data-label="Until" { (time(hold.until)) }
+                            td.number data-label="Bans lately" { (hold.bans) }
                             td {
                                 form method="post" action="/logins" {
                                     (form_token(visitor))
@@ -87,11 +85,8 @@ fn end(visitor: &Visitor, whose: &str, label: &str) -> Markup {
     }
 }
 
-/// In whole seconds.
 fn time(at: Timestamp) -> Markup {
-    let seconds = Duration::from_secs(at.0.as_secs());
-    let seconds = i64::try_from(seconds.as_secs()).unwrap_or(i64::MAX);
-    let text =
-        jiff::Timestamp::from_second(seconds).map_or_else(|_| String::new(), |at| at.to_string());
-    html! { time datetime=(text) { (text) } }
+    let seconds = i64::try_from(at.0.as_secs()).unwrap_or(i64::MAX);
+    let at = jiff::Timestamp::from_second(seconds);
+    shown(&at.map_or_else(|_| String::new(), |at| at.to_string()))
 }

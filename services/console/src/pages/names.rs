@@ -3,7 +3,7 @@
 use axum::response::Response;
 use maud::html;
 
-use super::layout::{Page, form_token, others, path_of_host, query};
+use super::layout::{Page, form_token, others, path_of_host, query, time};
 use crate::login::Visitor;
 use crate::wire::{Publication, Source, WaitingName};
 
@@ -23,10 +23,10 @@ pub(crate) fn waiting(visitor: &Visitor, rows: &[WaitingName], has_more: bool) -
                         @for row in rows {
                             tr {
                                 th scope="row" { a href=(path_of_host(&row.name)) { (row.name) } }
-                                td { (row.why) }
-                                td { (row.first_named) }
-                                td { (row.last_named) }
-                                td.number { (row.named_by) }
+                                td data-label="Why it waits" { (row.why) }
+                                td data-label="First named" { (time(&row.first_named)) }
+                                td data-label="Last named" { (time(&row.last_named)) }
+                                td.number data-label="Named by, about" { (row.named_by) }
                             }
                         }
                     }
@@ -69,7 +69,7 @@ pub(crate) fn list(visitor: &Visitor, publication: &Publication) -> Response {
         p {
             @match &publication.last {
                 None => "No list was published yet.",
-                Some((at, names)) => { "The published list is of " (at) " and has " (names) " names." },
+                Some((at, names)) => { "The published list is of " (time(at)) " and has " (names) " names." },
             }
         }
         @match &publication.trouble {

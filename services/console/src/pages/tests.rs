@@ -3,11 +3,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use limiter::login::record::Timestamp;
 
+use super::layout::path_of_group;
 use super::*;
 use crate::login::Visitor;
 use crate::wire::{
-    Answer, Decision, DecisionId, GroupPage, GroupRow, HostPage, Member, Outcome, PastDecision,
-    Publication, Source, WaitingName, Which,
+    Answer, Decision, DecisionId, GroupFacts, GroupList, GroupPage, GroupRow, HostPage, Member,
+    Outcome, PastDecision, Publication, Source, WaitingName, Which,
 };
 
 /// A text that strangers can choose: a software name, a reason in their list, a source's name.
@@ -39,9 +40,23 @@ fn hostile() -> String {
     HOSTILE.to_owned()
 }
 
+fn group_facts() -> GroupFacts {
+    let labelled = || (hostile(), hostile());
+    GroupFacts {
+        lines: vec![labelled()],
+        names: vec![hostile()],
+        effects: ["allow", "deny", HOSTILE]
+            .map(|verb| (verb.to_owned(), hostile()))
+            .into(),
+        suggestion: Some(labelled()),
+        reason: hostile(),
+    }
+}
+
 fn group_page() -> GroupPage {
     GroupPage {
         row: group_row(),
+        facts: group_facts(),
         newest: vec![Member {
             name: hostile(),
             state: hostile(),
@@ -49,9 +64,7 @@ fn group_page() -> GroupPage {
             software: Some(hostile()),
             held_back: true,
         }],
-        states: vec![(hostile(), 1)],
         software: vec![(hostile(), 2)],
-        came: vec![(hostile(), 3)],
         decisions: vec![PastDecision {
             at: hostile(),
             decision: hostile(),
@@ -74,15 +87,19 @@ fn of_groups(visitor: &Visitor) -> Vec<(&'static str, Response)> {
     let outcome = Outcome {
         is_done: false,
         text: hostile(),
+        undo: Some(DecisionId::Group(7)),
     };
+    let list = GroupList {
+        rows: vec![group_row(), group_row()],
+        facts: vec![group_facts(), group_facts()],
+        has_more: true,
+    };
+    let outcomes = std::slice::from_ref(&outcome);
     vec![
-        (
-            "groups",
-            groups(visitor, Which::Held, 0, &[group_row()], true),
-        ),
+        ("groups", groups(visitor, Which::Held, 0, &list, outcomes)),
         ("group", group(visitor, &group_page())),
         ("decisions", decisions(visitor, &[decision], None)),
-        ("done", done(visitor, &[outcome], "/groups")),
+        ("done", done(visitor, outcomes, "/groups")),
     ]
 }
 
@@ -106,7 +123,13 @@ fn of_names(visitor: &Visitor) -> Vec<(&'static str, Response)> {
     };
     let host_page = HostPage {
         host: hostile(),
-        lines: vec![hostile()],
+        group: Some(hostile()),
+        is_listed: true,
+        verdict: hostile(),
+        says: hostile(),
+        advice: hostile(),
+        facts: vec![(hostile(), hostile())],
+        past: vec![(hostile(), hostile())],
         is_taken_out: false,
     };
     let status = Answer::Status {
@@ -121,7 +144,10 @@ fn of_names(visitor: &Visitor) -> Vec<(&'static str, Response)> {
         ("waiting", waiting(visitor, &[name], true)),
         ("sources", sources(visitor, &[source])),
         ("list", list(visitor, &publication)),
-        ("host", host(visitor, Some(&host_page))),
+        (
+            "host",
+            host(visitor, HOSTILE, Some(HOSTILE), Some(&host_page)),
+        ),
     ]
 }
 
@@ -139,7 +165,14 @@ async fn all() -> Vec<(&'static str, String)> {
     let mut responses = of_groups(&visitor);
     responses.extend(of_names(&visitor));
     responses.push(("logins", logins(&visitor, sessions, &[hold])));
-    responses.push(("login", login(StatusCode::OK, "TOKEN", Some(HOSTILE))));
+    let form = LoginForm {
+        census: HOSTILE,
+        form_token: "TOKEN",
+        problem: Some(HOSTILE),
+        name: HOSTILE,
+        to: HOSTILE,
+    };
+    responses.push(("login", login(StatusCode::OK, form)));
     let mut pages = Vec::new();
     for (name, response) in responses {
         let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
@@ -210,4 +243,26 @@ fn the_web_server_sends_the_policy_that_the_pages_are_made_for() {
 #[test]
 fn a_name_in_an_address_stays_one_value() {
     assert_eq!(path_of_host("a&b=c d"), "/host?host=a%26b%3Dc+d");
+    assert_eq!(path_of_group("a&b"), "/group?domain=a%26b");
+}
+
+/// Otherwise a key would decide about another group, or the Enter key in a field would decide.
+#[tokio::test]
+async fn each_key_is_there_once_and_enter_decides_nothing() {
+    for (name, page) in all().await {
+        for attribute in [" accesskey=\"", " id=\""] {
+            let values = page.split(attribute).skip(1);
+            let mut values: Vec<_> = values.filter_map(|rest| rest.split('"').next()).collect();
+            values.sort_unstable();
+            let all = values.len();
+            values.dedup();
+            assert_eq!(values.len(), all, "{name}: {attribute}: {values:?}");
+        }
+        for form in page.split("<form ").skip(1) {
+            let buttons = form.split("</form>").next().unwrap().split("<button ");
+            if let [first, _, _, ..] = buttons.skip(1).collect::<Vec<_>>().as_slice() {
+                assert!(first.starts_with("disabled hidden"), "{name}: {form}");
+            }
+        }
+    }
 }

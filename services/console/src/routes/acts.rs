@@ -3,9 +3,10 @@
 use axum::http::StatusCode;
 use axum::response::Response;
 
+use super::looks::groups_page;
 use super::{Early, Form};
 use crate::pages;
-use crate::wire::{DOMAINS_MAX, DecisionId, HostVerb, Order, Verb};
+use crate::wire::{DOMAINS_MAX, DecisionId, HostVerb, Order, Verb, Which};
 
 pub(super) async fn decide(form: Form) -> Result<Response, Early> {
     let domains = chosen(&form, "domain")?;
@@ -22,23 +23,24 @@ pub(super) async fn decide(form: Form) -> Result<Response, Early> {
         verb,
         reason,
     };
-    form.act(order, "/groups").await
+    let outcomes = form.act(order).await?;
+    groups_page(&form.shared, &form.visitor, (Which::Held, 0), &outcomes).await
 }
 
 pub(super) async fn undo(form: Form) -> Result<Response, Early> {
     let chosen = chosen(&form, "decision")?;
     let decisions = chosen.iter().filter_map(|text| decision_id(text)).collect();
     let order = Order::Undo { decisions };
-    form.act(order, "/decisions").await
+    form.done(order, "/groups").await
 }
 
 pub(super) async fn resume_source(form: Form) -> Result<Response, Early> {
     let name = form.fields.text("name").to_owned();
-    form.act(Order::ResumeSource { name }, "/sources").await
+    form.done(Order::ResumeSource { name }, "/sources").await
 }
 
 pub(super) async fn publish(form: Form) -> Result<Response, Early> {
-    form.act(Order::PublishByForce {}, "/list").await
+    form.done(Order::PublishByForce {}, "/list").await
 }
 
 pub(super) async fn host(form: Form) -> Result<Response, Early> {
@@ -56,7 +58,7 @@ pub(super) async fn host(form: Form) -> Result<Response, Early> {
         "put_back" => decide(HostVerb::PutBack),
         _ => return Err(missing(&form, "Choose what to do.")),
     };
-    form.act(order, &back).await
+    form.done(order, &back).await
 }
 
 fn chosen(form: &Form, name: &str) -> Result<Vec<String>, Early> {

@@ -10,7 +10,7 @@ use super::{Early, Shared, out_of_turn};
 use crate::form::Fields;
 use crate::login::Visitor;
 use crate::pages;
-use crate::wire::{Answer, Cursor, Request, Which};
+use crate::wire::{Answer, Cursor, Outcome, Request, Which};
 
 /// A page that a moderator requests, and its query.
 pub(super) struct Look {
@@ -25,7 +25,7 @@ impl FromRequestParts<Arc<Shared>> for Look {
     async fn from_request_parts(head: &mut Parts, shared: &Arc<Shared>) -> Result<Self, Early> {
         Ok(Self {
             shared: Arc::clone(shared),
-            visitor: shared.visitor(&head.headers)?,
+            visitor: shared.visitor(&head.headers, Some(&head.uri))?,
             fields: Fields::of_query(head.uri.query()),
         })
     }
@@ -50,11 +50,22 @@ pub(super) async fn groups(look: Look) -> Result<Response, Early> {
         _ => Which::Held,
     };
     let skip = look.fields.number("skip");
-    match look.ask(Request::Groups { which, skip }).await? {
-        Answer::Groups { rows, has_more } => {
-            Ok(pages::groups(&look.visitor, which, skip, &rows, has_more))
-        }
-        other => Err(out_of_turn(&look.visitor, &other)),
+    groups_page(&look.shared, &look.visitor, (which, skip), &[]).await
+}
+
+/// A page of groups, below what came of an order.
+pub(super) async fn groups_page(
+    shared: &Shared,
+    visitor: &Visitor,
+    (which, skip): (Which, u32),
+    outcomes: &[Outcome],
+) -> Result<Response, Early> {
+    match shared
+        .ask(visitor, &Request::Groups { which, skip })
+        .await?
+    {
+        Answer::Groups(list) => Ok(pages::groups(visitor, which, skip, &list, outcomes)),
+        other => Err(out_of_turn(visitor, &other)),
     }
 }
 
@@ -91,10 +102,12 @@ pub(super) async fn list(look: Look) -> Result<Response, Early> {
 pub(super) async fn host(look: Look) -> Result<Response, Early> {
     let host = look.fields.text("host").trim().to_owned();
     if host.is_empty() {
-        return Ok(pages::host(&look.visitor, None));
+        return Ok(pages::host(&look.visitor, "", None, None));
     }
-    match look.ask(Request::Host { host }).await? {
-        Answer::Host(page) => Ok(pages::host(&look.visitor, Some(&page))),
+    let request = Request::Host { host: host.clone() };
+    match look.shared.ask_freely(&look.visitor, &request).await? {
+        Answer::Host(page) => Ok(pages::host(&look.visitor, &page.host, None, Some(&page))),
+        Answer::Failed(why) => Ok(pages::host(&look.visitor, &host, Some(&why), None)),
         other => Err(out_of_turn(&look.visitor, &other)),
     }
 }

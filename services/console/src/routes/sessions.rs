@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use accounts::Password;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::Response;
 
-use super::{Early, Form, Shared, trouble};
+use super::{Early, Form, Shared, page_of, trouble};
 use crate::cookies;
 use crate::form::{self, Fields};
 use crate::login::{Attempt, Attempted};
-use crate::pages;
+use crate::pages::{self, LoginForm};
 use crate::reply::see_other;
 
 /// Characters of each field of the login form. No account has a longer name or password.
@@ -36,13 +36,29 @@ fn without_session(mut response: Response) -> Response {
     response
 }
 
-pub(super) async fn form(State(shared): State<Arc<Shared>>) -> Response {
-    login_page(&shared, StatusCode::OK, None)
+pub(super) async fn form(State(shared): State<Arc<Shared>>, uri: Uri) -> Response {
+    let fields = Fields::of_query(uri.query());
+    login_page(&shared, StatusCode::OK, None, "", fields.text("to"))
 }
 
-fn login_page(shared: &Shared, status: StatusCode, problem: Option<&str>) -> Response {
+/// The form, with the problem of the attempt before, the name that was typed, and the page that was
+/// asked for.
+fn login_page(
+    shared: &Shared,
+    status: StatusCode,
+    problem: Option<&str>,
+    name: &str,
+    to: &str,
+) -> Response {
     let (cookie, form_token) = shared.logins.new_form();
-    let mut response = pages::login(status, &form_token, problem);
+    let form = LoginForm {
+        census: &shared.title,
+        form_token: &form_token,
+        problem,
+        name,
+        to: page_of(to),
+    };
+    let mut response = pages::login(status, form);
     if let Some(cookie) = cookies::set(cookies::LOGIN_FORM, &cookie) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
@@ -59,25 +75,25 @@ pub(super) async fn log_in(
     if slot.is_none() {
         let is_known = shared.logins.is_known_browser(&head.headers);
         if !is_known.map_err(|error| trouble(&error))? {
-            return Ok(login_page(
-                &shared,
-                StatusCode::SERVICE_UNAVAILABLE,
-                Some(BUSY),
-            ));
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            return Ok(login_page(&shared, status, Some(BUSY), "", ""));
         }
     }
     let fields = Fields::parse(&form::LOGIN.read(&head.headers, body).await?);
     if !is_own_login_form(&shared, &head.headers, fields.text("form")) {
         let has_cookie = cookies::value(&head.headers, cookies::LOGIN_FORM).is_some();
         let problem = if has_cookie { STALE } else { NO_COOKIE };
-        return Ok(login_page(&shared, StatusCode::FORBIDDEN, Some(problem)));
+        let (name, to) = (fields.text("name"), fields.text("to"));
+        let status = StatusCode::FORBIDDEN;
+        return Ok(login_page(&shared, status, Some(problem), name, to));
     }
     let field = |name| -> String {
         let typed = fields.text(name).chars();
         typed.take(FIELD_CHARACTERS_MAX).collect()
     };
+    let (name, to) = (field("name"), page_of(fields.text("to")).to_owned());
     let attempt = Attempt {
-        name: field("name"),
+        name: name.clone(),
         password: Password::new(field("password")),
         code: field("code").trim().to_owned(),
     };
@@ -86,7 +102,7 @@ pub(super) async fn log_in(
     let attempted = shared.logins.attempt(&head.headers, attempt).await;
     Ok(match attempted.map_err(|error| trouble(&error))? {
         Attempted::In { session, browser } => {
-            let mut response = see_other("/");
+            let mut response = see_other(&to);
             let set = [
                 cookies::set(cookies::SESSION, &session),
                 cookies::set_browser(&browser),
@@ -97,8 +113,11 @@ pub(super) async fn log_in(
             }
             response
         }
-        Attempted::Out => login_page(&shared, StatusCode::FORBIDDEN, Some(OUT)),
-        Attempted::Busy => login_page(&shared, StatusCode::SERVICE_UNAVAILABLE, Some(BUSY)),
+        Attempted::Out => login_page(&shared, StatusCode::FORBIDDEN, Some(OUT), &name, &to),
+        Attempted::Busy => {
+            let status = StatusCode::SERVICE_UNAVAILABLE;
+            login_page(&shared, status, Some(BUSY), &name, &to)
+        }
     })
 }
 
@@ -118,9 +137,10 @@ pub(super) async fn log_out(form: Form) -> Result<Response, Early> {
 
 pub(super) async fn list(
     State(shared): State<Arc<Shared>>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Result<Response, Early> {
-    let visitor = shared.visitor(&headers)?;
+    let visitor = shared.visitor(&headers, Some(&uri))?;
     let sessions = shared.logins.sessions().map_err(|error| trouble(&error))?;
     let holds = shared.logins.holds().map_err(|error| trouble(&error))?;
     Ok(pages::logins(&visitor, &sessions, &holds))
@@ -172,6 +192,7 @@ mod tests {
     async fn logins_of_strangers_keep_no_known_browser_out() {
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings {
+            title: "Fedicensus".to_owned(),
             socket: folder.path().join("http.sock"),
             census_socket: folder.path().join("console.sock"),
             accounts: folder.path().join("accounts.db"),
@@ -187,6 +208,7 @@ mod tests {
         let known = accounts.browser_cookie("ada", &mut rand::rng()).unwrap();
         drop(accounts);
         let shared = Arc::new(Shared {
+            title: settings.title.clone(),
             logins: Logins::open(&settings, Arc::new(move || now)).unwrap(),
             census: Census::new(settings.census_socket.clone()),
             // All are in use.

@@ -56,6 +56,7 @@ fn judge(answer: Answer, wanted: &Wanted) -> Result<Proof, Problem> {
         | Answer::Unknown {}
         | Answer::Refused { .. }
         | Answer::Done { .. }
+        | Answer::Shown { .. }
         | Answer::NotTheirs { .. }
         | Answer::Failed { .. } => {
             tracing::error!(host = %wanted.host, ?answer, "the daemon could not read a proof");

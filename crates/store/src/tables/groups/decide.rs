@@ -5,7 +5,7 @@ use census::group::Decision;
 use census::time::{Calendar, Jitter};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::{BY_DOMAIN, Decided, decision, drop_empty, find, make};
+use super::{BY_DOMAIN, Decided, Recorded, decision, drop_empty, find, make};
 use crate::db::error::StoreError;
 use crate::tables::host_decisions::{Ruling, Undone};
 
@@ -29,13 +29,13 @@ pub(crate) const BY_ID: &str = "SELECT domain, NOT EXISTS (SELECT 1 FROM group_d
 pub(crate) const BEFORE: &str = "SELECT decision, a_day, reason FROM group_decisions \
      WHERE domain = ?1 AND id < ?2 ORDER BY id DESC LIMIT 1";
 
-/// Decides about a registered domain. Returns the number of its hosts.
+/// Decides about a registered domain.
 pub(super) fn decide(
     connection: &Connection,
     domain: &str,
     decided: &Decided,
     calendar: Calendar,
-) -> Result<u64, StoreError> {
+) -> Result<Recorded, StoreError> {
     let (a_day, word) = (a_day(decided.decision), decided.decision.as_str());
     make(connection, domain)?;
     let (reason, at) = match decided.decision {
@@ -47,7 +47,7 @@ pub(super) fn decide(
     connection
         .prepare_cached(DECIDE)?
         .execute(params![domain, word, a_day, reason, at])?;
-    connection.prepare_cached(RECORD)?.execute(params![
+    let id = connection.prepare_cached(RECORD)?.insert(params![
         decided.at.0,
         domain,
         word,
@@ -67,7 +67,7 @@ pub(super) fn decide(
     }
     let hosts = find(connection, BY_DOMAIN, domain)?.map_or(0, |found| found.group.hosts);
     drop_empty(connection, domain)?;
-    Ok(hosts)
+    Ok(Recorded { id, hosts })
 }
 
 /// Undoes a decision if it is the newest about its group.

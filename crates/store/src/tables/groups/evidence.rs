@@ -54,11 +54,29 @@ pub(crate) const COUNT: &str = concat!(
     is_independent!()
 );
 
+/// Of a whole group. Hosts that got a place have no namings any more.
+pub(crate) const NAMED_BY: &str = concat!(
+    "SELECT count(DISTINCT source), count(DISTINCT source) FILTER (WHERE first_named <= ?3), min(first_named) \
+     FROM hosts AS member JOIN namings ON host_id = member.id JOIN groups ON groups.id = source \
+     WHERE member.group_id = (SELECT id FROM groups WHERE domain = ?1) AND ",
+    is_independent!()
+);
+
 /// Counts no further than the limit.
 pub(crate) const PLACES: &str =
     "SELECT count(*) FROM (SELECT 1 FROM hosts WHERE group_id = ?1 AND held_back = 0 LIMIT ?2)";
 
 pub(crate) const FREE: &str = "UPDATE hosts SET held_back = 0 WHERE id = ?1";
+
+/// Independent sources that named held-back hosts of a group.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NamedBy {
+    pub sources: u32,
+    /// Those that first named one at least [`Calendar::named_at_least`] ago.
+    pub long: u32,
+    /// When the first of them did. `None` without sources.
+    pub since: Option<Timestamp>,
+}
 
 impl Writer {
     /// The registered domains of held groups, the oldest groups first.
@@ -148,6 +166,27 @@ fn of(
         responses: row.record.alive_count,
         places,
     })
+}
+
+/// The independent sources of a whole group, at `now`.
+pub(crate) fn named_by(
+    connection: &Connection,
+    domain: &str,
+    now: Timestamp,
+    calendar: Calendar,
+) -> Result<NamedBy, StoreError> {
+    let named = now.minus(calendar.named_at_least());
+    let found = connection.prepare_cached(NAMED_BY)?.query_row(
+        params![domain, SOURCE_RESPONSES_MIN, named.0],
+        |row| {
+            Ok(NamedBy {
+                sources: row.get(0)?,
+                long: row.get(1)?,
+                since: row.get::<_, Option<i64>>(2)?.map(Timestamp),
+            })
+        },
+    )?;
+    Ok(found)
 }
 
 /// Gives a due held-back host a place if there is evidence for it. Returns whether it got one.
