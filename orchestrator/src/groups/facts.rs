@@ -214,7 +214,7 @@ mod tests {
             let found = facts(&group(100, Decision::None), &members, NOW).suggestion;
             let verb = found.as_ref().map(|(verb, _)| verb.as_str());
             assert_eq!(verb, expect, "{given:?}");
-            let evidence = found.map(|(_, evidence)| evidence).unwrap_or_default();
+            let evidence = found.as_ref().map_or("", |(_, evidence)| evidence.as_str());
             assert_eq!(evidence.contains(" independent source"), verb.is_some());
             let decided = facts(&group(100, Decision::Allow), &members, NOW);
             assert_eq!(decided.suggestion, None, "it is decided");

@@ -34,7 +34,7 @@ pub struct Explanation {
     pub why: String,
     /// Why, and what to do, in the site's words for a proven owner.
     #[serde(skip)]
-    pub owners_words: site::words::Words,
+    pub owners_words: Words,
     /// The site's answer, which names nobody.
     #[serde(skip)]
     pub site: Words,
@@ -162,7 +162,7 @@ impl Explanation {
     /// and without a moderator's words.
     pub fn for_owner(&self) -> String {
         let listed = if self.listed { "listed" } else { "not listed" };
-        let site::words::Words { says, advice } = self.owners_words;
+        let Words { says, advice } = self.owners_words;
         let mut sentences = vec![format!("{} is {listed}.", self.host), says.to_owned()];
         sentences.extend((!advice.is_empty()).then(|| advice.to_owned()));
         if let (Some(at), Some(last)) = (&self.last_checked, self.history.first()) {
@@ -258,7 +258,7 @@ pub fn explain(
     };
     let explanation = Explanation {
         listed: reason.is_listed(),
-        owners_words: site::words::for_owner(&reason),
+        owners_words: words::for_owner(&reason),
         site: of_site(&reason, last),
         why: sentence(
             &reason,
@@ -331,7 +331,7 @@ fn bare(host: &Host, state: &str) -> Explanation {
         since: None,
         listed: false,
         why: String::new(),
-        owners_words: site::words::UNKNOWN,
+        owners_words: words::UNKNOWN,
         site: words::UNKNOWN,
         group: None,
         evidence: None,

@@ -230,7 +230,7 @@ impl ConsoleHandler {
 
     async fn read<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Reader) -> Result<T, store::StoreError> + Send + 'static,
+        read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, String> {
         let reader = self.reader.clone();
         let reading = tokio::task::spawn_blocking(move || {

@@ -276,7 +276,7 @@ mod tests {
         let end = file.iter().position(|byte| *byte == b'\n').unwrap();
         let (head, entry) = (&file[..end], &file[end + 1..]);
         let head: serde_json::Value = serde_json::from_slice(head).unwrap();
-        assert_eq!(hex::encode(&entry[..8]), key.digits()[..16]);
+        assert!(key.digits().starts_with(&hex::encode(&entry[..8])));
         let class = head["classes"][usize::from(entry[8])].as_str();
         (class.unwrap().to_owned(), entry[9])
     }

@@ -16,7 +16,7 @@ const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 
 /// Prepared statements kept per connection: all of the crate's, and those that begin and end
 /// transactions.
-pub(crate) const STATEMENTS_KEPT: usize = 160;
+pub(crate) const STATEMENTS_KEPT: usize = 176;
 
 pub(crate) fn read_write(path: &Path, tuning: Tuning) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE

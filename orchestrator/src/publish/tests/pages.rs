@@ -289,7 +289,7 @@ async fn pages_of_a_set_that_is_held_back_let_go_of_who_hides_and_of_a_denied_gr
     };
     let domain = "example.org".to_owned();
     let decided = stage.writer.decide_group(domain, denied, Calendar::REAL);
-    assert_eq!(decided.await.unwrap(), 4);
+    assert_eq!(decided.await.unwrap().hosts, 4);
     stage.lists("");
     stage.round("", Force::No).unwrap_err();
     stage.shows("");
