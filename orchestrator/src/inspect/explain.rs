@@ -32,12 +32,12 @@ pub struct Explanation {
     pub listed: bool,
     /// Why it is listed or not.
     pub why: String,
-    /// Why, and what to do, in the site's words for a proven owner.
-    #[serde(skip)]
-    pub owners_words: Words,
     /// The site's answer, which names nobody.
     #[serde(skip)]
     pub site: Words,
+    /// The same for a proven owner, with the reason that the site withholds.
+    #[serde(skip)]
+    pub owners_words: Words,
     /// Its group and the decision about it, if the group is held or decided about.
     pub group: Option<String>,
     /// What it has of the evidence that it needs, if its group holds it back.
@@ -158,8 +158,7 @@ fn walk_in_words(walk: LastWalk) -> String {
 }
 
 impl Explanation {
-    /// The explanation for a proven owner, as sentences: with the reason that the site withholds,
-    /// and without a moderator's words.
+    /// The explanation for a proven owner, as sentences, without a moderator's words.
     pub fn for_owner(&self) -> String {
         let listed = if self.listed { "listed" } else { "not listed" };
         let Words { says, advice } = self.owners_words;
@@ -256,10 +255,11 @@ pub fn explain(
         Entry::Known(stored) => facts(stored).last,
         Entry::Waiting(_) | Entry::Forgotten | Entry::Unknown => None,
     };
+    let site = of_site(&reason, last);
     let explanation = Explanation {
         listed: reason.is_listed(),
-        owners_words: words::for_owner(&reason),
-        site: of_site(&reason, last),
+        site,
+        owners_words: words::for_owner(&reason, site),
         why: sentence(
             &reason,
             Details {
@@ -331,8 +331,8 @@ fn bare(host: &Host, state: &str) -> Explanation {
         since: None,
         listed: false,
         why: String::new(),
-        owners_words: words::UNKNOWN,
         site: words::UNKNOWN,
+        owners_words: words::UNKNOWN,
         group: None,
         evidence: None,
         verdict: None,

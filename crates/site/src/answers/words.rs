@@ -158,8 +158,9 @@ pub fn found_tells_more(why: Why) -> bool {
     }
 }
 
-/// The text for the proven owner of a host: names the reason for which a host is withheld.
-pub fn for_owner(reason: &Reason<'_>) -> Words {
+/// The text for the proven owner of a host: the site's answer, or the reason for which the site
+/// withholds the host.
+pub fn for_owner(reason: &Reason<'_>, site: Words) -> Words {
     match reason {
         Reason::Denied | Reason::GroupDenied => words(
             "The operator of this census keeps out the host, or all below its domain.",
@@ -171,7 +172,7 @@ pub fn for_owner(reason: &Reason<'_>) -> Words {
             "It asks to be left out of statistics, or no check could find out whether it does.",
             "Change its software's setting: metadata.private in NodeInfo, site.private with GNU Social and Friendica, hide_in_statistics with Hubzilla. The next check notices.",
         ),
-        other => Why::of(other).map_or(UNKNOWN, of_why),
+        _ => site,
     }
 }
 
