@@ -55,7 +55,8 @@ impl Age {
     fn weeks(self) -> u8 {
         match self {
             Self::WeeksKnown(weeks) => weeks,
-            Self::MonthsDown(_) => u8::MAX,
+            // Unknown must not look long: commands that delete depend on it.
+            Self::MonthsDown(_) => 0,
         }
     }
 }
@@ -298,6 +299,7 @@ mod tests {
             (Why::Dead, Age::WeeksKnown(9), ("never", 9)),
             (Why::MovedToListed, down, ("moved_to_listed", 4)),
             (Why::RefusesSoFar, Age::WeeksKnown(2), ("refuses", 2)),
+            (Why::NeverAlive, down, ("never", 0)),
         ] {
             let (word, age) = said(answer(why, age));
             assert_eq!((word.as_str(), age), expect, "{why:?}");
