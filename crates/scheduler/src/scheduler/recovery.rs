@@ -10,8 +10,8 @@ use crate::blame::outage::{Begun, Seen};
 use crate::command::{Command, Notice, Released, Wait};
 use crate::event::WriteOutcome;
 
-/// The parts are asked this often whether they work: a hanging part reports nothing, and checks that
-/// it does not concern may go on ending. They have the answer ready.
+/// The parts are asked this often whether they work: a hanging part reports nothing, and checks
+/// that it does not concern may go on ending. They have the answer ready.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 
 impl Scheduler {

@@ -277,7 +277,8 @@ mod tests {
         let end = file.iter().position(|byte| *byte == b'\n').unwrap();
         let (head, entry) = (&file[..end], &file[end + 1..]);
         let head: serde_json::Value = serde_json::from_slice(head).unwrap();
-        assert_eq!(hex::encode(&entry[..8]), key.digits()[..16]);
+        let digits: String = key.digits().chars().take(16).collect();
+        assert_eq!(hex::encode(&entry[..8]), digits);
         let class = head["classes"][usize::from(entry[8])].as_str();
         (class.unwrap().to_owned(), entry[9])
     }
