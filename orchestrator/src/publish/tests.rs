@@ -218,7 +218,8 @@ impl Stage {
 
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
-        for folder in ["", "data", "data/schema", dump::CHANGES_FOLDER] {
+        let software = "data/software";
+        for folder in ["", "data", software, "data/schema", dump::CHANGES_FOLDER] {
             for entry in std::fs::read_dir(self.published().join(folder)).unwrap() {
                 let entry = entry.unwrap();
                 if entry.file_type().unwrap().is_file() {
@@ -263,9 +264,9 @@ impl Stage {
         let expect = u64::try_from(letters.len()).unwrap();
         assert_eq!(count("data/index.json"), expect);
         assert_eq!(count("data/software.json"), expect);
-        // The expected files with their compressed copies: the list, a day's changes, the feeds,
-        // the index. Then schemas, signature and key.
-        let expect = 2 + (6 + 1 + 2 + 1) * 2 + 6 + 2;
+        // The expected files with their compressed copies: the list, that of one software, a day's
+        // changes, the feeds, the index. Then schemas, signature and key.
+        let expect = 2 + (6 + 1 + 1 + 2 + 1) * 2 + 6 + 2;
         assert_eq!(files.len(), expect, "{:?}", files.keys());
         self.is_told_and_signed(&files);
     }
