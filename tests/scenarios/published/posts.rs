@@ -20,7 +20,7 @@ const GUARDED: [(Role, &str, &str, &str); 3] = [
         Role::Intake,
         "intake",
         "application/json",
-        "/opt-out /submit",
+        "/opt-out /proof /submit",
     ),
     (Role::Push, "push", "application/json", "/subscribe"),
 ];
