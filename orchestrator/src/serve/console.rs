@@ -9,7 +9,7 @@ mod day_budget;
 mod views;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::console::wire::{self, Answer, CARDS_MAX, GroupList, ROWS_MAX, Request};
@@ -25,6 +25,7 @@ use crate::groups::facts::{self, MEMBERS_MAX};
 use crate::inspect::explain::look_up;
 use crate::inspect::status::{self, SourceShown};
 use crate::serve::control::Handler;
+use crate::serve::read;
 use crate::serve::socket::{Server, Talk};
 
 /// Time limit for a line: the console writes its request and reads the answer at once.
@@ -85,7 +86,7 @@ impl ConsoleHandler {
 
     async fn status(&self) -> Result<Answer, String> {
         let now = self.services.now();
-        let mut status = self.read(move |reader| status::read(reader, now)).await?;
+        let mut status = read(&self.reader, move |reader| status::read(reader, now)).await?;
         let (gateway, launcher) = (&self.services.gateway, &self.services.launcher);
         status.ask_parts(gateway, launcher).await;
         let live = self.handler.live()?;
@@ -113,17 +114,16 @@ impl ConsoleHandler {
             Which::Decided => 0,
         };
         let (now, calendar) = (self.services.now(), self.services.calendar);
-        let (found, facts) = self
-            .read(move |reader| {
-                let found = reader.groups_to_review(which, skip, fetched)?;
-                let facts = found.iter().take(cards_max).map(|stored| {
-                    let members = reader.members(&stored.domain, MEMBERS_MAX, now, calendar)?;
-                    Ok(facts::facts(stored, &members, now))
-                });
-                let facts = facts.collect::<Result<Vec<_>, StoreError>>()?;
-                Ok((found, facts))
-            })
-            .await?;
+        let (found, facts) = read(&self.reader, move |reader| {
+            let found = reader.groups_to_review(which, skip, fetched)?;
+            let facts = found.iter().take(cards_max).map(|stored| {
+                let members = reader.members(&stored.domain, MEMBERS_MAX, now, calendar)?;
+                Ok(facts::facts(stored, &members, now))
+            });
+            let facts = facts.collect::<Result<Vec<_>, StoreError>>()?;
+            Ok((found, facts))
+        })
+        .await?;
         let (rows, has_more) = views::page(found.iter().map(views::group));
         Ok(Answer::Groups(GroupList {
             rows,
@@ -135,33 +135,33 @@ impl ConsoleHandler {
     async fn group(&self, domain: &str) -> Result<Answer, String> {
         let domain = groups::registered(&self.services.gate.names(), domain)?;
         let (now, calendar) = (self.services.now(), self.services.calendar);
-        let (group, members, decisions) = self
-            .read({
-                let domain = domain.clone();
-                move |reader| {
-                    Ok((
-                        reader.group(&domain)?,
-                        reader.members(&domain, MEMBERS_MAX, now, calendar)?,
-                        reader.group_decisions(&domain)?,
-                    ))
-                }
-            })
-            .await?;
+        let (group, members, decisions) = read(&self.reader, {
+            let domain = domain.clone();
+            move |reader| {
+                Ok((
+                    reader.group(&domain)?,
+                    reader.members(&domain, MEMBERS_MAX, now, calendar)?,
+                    reader.group_decisions(&domain)?,
+                ))
+            }
+        })
+        .await?;
         let page = views::group_page(domain, group, members, decisions, now);
         Ok(Answer::Group(Box::new(page)))
     }
 
     async fn waiting(&self, after: String) -> Result<Answer, String> {
         let fetched = ROWS_MAX.saturating_add(1);
-        let found = self
-            .read(move |reader| reader.waiting_names(&after, fetched))
-            .await?;
+        let found = read(&self.reader, move |reader| {
+            reader.waiting_names(&after, fetched)
+        })
+        .await?;
         let (rows, has_more) = views::page(found.into_iter().map(views::waiting));
         Ok(Answer::Waiting { rows, has_more })
     }
 
     async fn sources(&self) -> Result<Answer, String> {
-        let memories = self.read(Reader::sources).await?;
+        let memories = read(&self.reader, Reader::sources).await?;
         let sources = memories.iter().map(|(name, memory)| {
             let shown = SourceShown::new(name, memory);
             wire::Source {
@@ -174,7 +174,7 @@ impl ConsoleHandler {
     }
 
     async fn publication(&self) -> Result<Answer, String> {
-        let last = self.read(Reader::last_dump).await?;
+        let last = read(&self.reader, Reader::last_dump).await?;
         Ok(Answer::Publication(wire::Publication {
             last: last.map(|dump| (census::time::rfc3339(dump.at), dump.names)),
             trouble: self.handler.live()?.dump_trouble,
@@ -185,12 +185,11 @@ impl ConsoleHandler {
         let host = host(text)?;
         let (now, calendar) = (self.services.now(), self.services.calendar);
         let terms = self.services.gate.terms();
-        let (explanation, stored) = self
-            .read(move |reader| {
-                let explanation = look_up(reader, &host, &terms.deny, now, calendar)?;
-                Ok((explanation, reader.record(&host)?))
-            })
-            .await?;
+        let (explanation, stored) = read(&self.reader, move |reader| {
+            let explanation = look_up(reader, &host, &terms.deny, now, calendar)?;
+            Ok((explanation, reader.record(&host)?))
+        })
+        .await?;
         Ok(Answer::Host(views::host_page(
             &explanation,
             stored.as_ref(),
@@ -200,9 +199,10 @@ impl ConsoleHandler {
     async fn decisions(&self, cursor: Option<wire::Cursor>) -> Result<Answer, String> {
         let cursor =
             cursor.map(|wire::Cursor { group_id, host_id }| LogCursor { group_id, host_id });
-        let page = self
-            .read(move |reader| reader.decisions(cursor, ROWS_MAX))
-            .await?;
+        let page = read(&self.reader, move |reader| {
+            reader.decisions(cursor, ROWS_MAX)
+        })
+        .await?;
         Ok(Answer::Decisions {
             rows: page.rows.into_iter().map(views::decision).collect(),
             next: page
@@ -214,30 +214,17 @@ impl ConsoleHandler {
     /// Parses a host as typed or pasted; the census must know the host.
     async fn known_host(&self, text: &str) -> Result<Host, String> {
         let host = host(text)?;
-        let stored = self
-            .read({
-                let host = host.clone();
-                move |reader| reader.record(&host)
-            })
-            .await?;
+        let stored = read(&self.reader, {
+            let host = host.clone();
+            move |reader| reader.record(&host)
+        })
+        .await?;
         match stored {
             Some(_) => Ok(host),
             None => Err(format!(
                 "{host}: the census does not know this host; `fedicensus add` adds it"
             )),
         }
-    }
-
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, String> {
-        let reader = self.reader.clone();
-        let reading = tokio::task::spawn_blocking(move || {
-            read(&reader.lock().unwrap_or_else(PoisonError::into_inner))
-        });
-        let read = reading.await.map_err(|error| error.to_string())?;
-        read.map_err(|error| error.to_string())
     }
 }
 

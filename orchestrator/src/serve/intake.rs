@@ -15,13 +15,14 @@ use admission::KeyHash;
 use census::state::{OptedOutBy, Record};
 use gateway::GatewayClient;
 use protocol::Host;
-use store::{OptIn, OptOut, Reader, StoreError};
+use store::{OptIn, OptOut, Reader};
 use tokio::net::UnixStream;
 
 use self::opt_out_limit::OptOutLimit;
 use self::proofs::{ReadsProofs, Seen};
 use crate::admit::gate::Submitted;
 use crate::serve::control::Handler;
+use crate::serve::read;
 use crate::serve::socket::{Server, Talk};
 
 mod opt_out_limit;
@@ -134,7 +135,9 @@ impl IntakeHandler {
         tracing::info!(%host, ?outcome, "opted out by its owner through the intake");
         Ok(match outcome {
             OptOut::Done | OptOut::DoneListed => Answer::Done {
-                words: "opted out: off the list within a quarter of an hour, and not checked from now on".to_owned(),
+                words:
+                    "it leaves the list within a quarter of an hour, and is not checked from now on"
+                        .to_owned(),
             },
             OptOut::Stands { .. } | OptOut::Joins { .. } => Answer::Done {
                 words: "opted out already: it is not listed and not checked".to_owned(),
@@ -221,20 +224,8 @@ impl IntakeHandler {
 
     async fn found(&self, host: &Host) -> Result<Option<Record>, String> {
         let host = host.clone();
-        let stored = self.read(move |reader| reader.record(&host)).await?;
+        let stored = read(&self.reader, move |reader| reader.record(&host)).await?;
         Ok(stored.map(|stored| stored.record))
-    }
-
-    async fn read<T: Send + 'static>(
-        &self,
-        read: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, String> {
-        let reader = self.reader.clone();
-        let reading = tokio::task::spawn_blocking(move || {
-            read(&reader.lock().unwrap_or_else(PoisonError::into_inner))
-        });
-        let read = reading.await.map_err(|error| error.to_string())?;
-        read.map_err(|error| error.to_string())
     }
 }
 

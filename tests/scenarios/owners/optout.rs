@@ -131,8 +131,8 @@ pub(super) fn named_in(world: &World, host: &str) -> anyhow::Result<String> {
     Ok(String::from_utf8(grep.stdout)?)
 }
 
-/// What the file of all answers says of a host: class and age. Fails if a file that is not of the
-/// answers has the host's salted hash.
+/// Class and age of a host in the file of all answers. Fails if any other file than the answers has
+/// the host's salted hash.
 fn hashed_in(world: &World, host: &str) -> anyhow::Result<Vec<(String, u8)>> {
     // The next list must not come in between.
     let tree = std::fs::canonicalize(world.path("public/current"))?;
@@ -141,19 +141,11 @@ fn hashed_in(world: &World, host: &str) -> anyhow::Result<Vec<(String, u8)>> {
     let hash = Sha256::digest(format!("{salt}{host}"));
     let (bytes, digits) = (hash.get(..8).context("a hash")?, hex::encode(hash));
     let key: String = digits.chars().skip(3).take(16).collect();
-    let mut folders = vec![tree.clone()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
-            }
-            let file = std::fs::read(&path)?;
-            let has = |text: &[u8]| file.windows(text.len()).any(|part| part == text);
-            let is_answer = path.starts_with(tree.join("why"));
-            ensure!(is_answer || !has(bytes) && !has(key.as_bytes()), "{path:?}");
-        }
+    for path in tests::files_below(&tree)? {
+        let file = std::fs::read(&path)?;
+        let has = |text: &[u8]| file.windows(text.len()).any(|part| part == text);
+        let is_answer = path.starts_with(tree.join("why"));
+        ensure!(is_answer || !has(bytes) && !has(key.as_bytes()), "{path:?}");
     }
     let all = std::fs::read(tree.join(format!("why/{salt}/all.bin")))?;
     let end = all

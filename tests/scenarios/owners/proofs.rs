@@ -30,7 +30,7 @@ async fn ask(socket: &Path, host: &str) -> anyhow::Result<Value> {
     serde_json::from_str(&answer).with_context(|| answer)
 }
 
-pub(super) fn asked_of(world: &World, host: &str) -> anyhow::Result<Vec<String>> {
+pub(super) fn requests_to(world: &World, host: &str) -> anyhow::Result<Vec<String>> {
     let entries = request_log::entries(&world.path("lab/requests.ndjson"))?;
     let of_host = entries
         .into_iter()
@@ -62,7 +62,10 @@ async fn a_proof_is_read_from_its_host_once_in_a_while_and_never_from_one_that_o
 
     let answer = ask(&socket, PROVING_HOST).await?;
     assert_eq!(answer, json!({"proof": {"lines": PROOF}}));
-    assert_eq!(asked_of(&world, PROVING_HOST)?, ["/robots.txt", PROOF_PATH]);
+    assert_eq!(
+        requests_to(&world, PROVING_HOST)?,
+        ["/robots.txt", PROOF_PATH]
+    );
 
     let again = ask(&socket, PROVING_HOST).await?;
     let wait = again
@@ -81,6 +84,9 @@ async fn a_proof_is_read_from_its_host_once_in_a_while_and_never_from_one_that_o
         why.is_some_and(|why| why.contains("requests nothing from this host")),
         "{refused}"
     );
-    assert_eq!(asked_of(&world, PROVING_HOST)?, ["/robots.txt", PROOF_PATH]);
+    assert_eq!(
+        requests_to(&world, PROVING_HOST)?,
+        ["/robots.txt", PROOF_PATH]
+    );
     Ok(())
 }

@@ -11,7 +11,7 @@ use tokio::net::UnixStream;
 
 use super::buttons::{WITHOUT_PROOF as HOST, census};
 use super::optout::{is, named_in};
-use super::proofs::asked_of;
+use super::proofs::requests_to;
 
 /// Sends an act with the secret to the intake. Returns the status and the answer.
 async fn send(world: &World, secret: &str, act: &str) -> anyhow::Result<(u16, Value)> {
@@ -51,11 +51,11 @@ async fn owner_leaves_by_a_record_and_comes_back_by_it() -> anyhow::Result<()> {
     assert!(!world.nodes()?.contains(&HOST.to_owned()));
     assert_eq!(named_in(&world, HOST)?, "");
 
-    let asked = asked_of(&world, HOST)?;
+    let asked = requests_to(&world, HOST)?;
     let (_, look) = send(&world, &secret, "look").await?;
     let words = look["words"].as_str().context("no words")?;
     assert!(words.contains("Its owner opted out."), "{words}");
-    assert_eq!(asked_of(&world, HOST)?, asked, "it was visited");
+    assert_eq!(requests_to(&world, HOST)?, asked, "it was visited");
     let (status, back) = send(&world, &secret, "join").await?;
     assert_eq!((status, &back["state"]), (200, &"waiting".into()));
     world

@@ -219,26 +219,18 @@ fn assert_widths(widths: &Value) -> anyhow::Result<()> {
 
 /// Paths of the files that contain this text, compressed or not.
 fn files_with(public: &Path, text: &str) -> anyhow::Result<Vec<PathBuf>> {
-    let mut folders = vec![public.to_owned()];
     let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                folders.push(path);
-                continue;
+    for path in tests::files_below(public)? {
+        let bytes = std::fs::read(&path)?;
+        let mut plain = Vec::new();
+        match path.extension().and_then(std::ffi::OsStr::to_str) {
+            Some("gz") => {
+                flate2::read::GzDecoder::new(bytes.as_slice()).read_to_end(&mut plain)?;
             }
-            let bytes = std::fs::read(&path)?;
-            let mut plain = Vec::new();
-            match path.extension().and_then(std::ffi::OsStr::to_str) {
-                Some("gz") => {
-                    flate2::read::GzDecoder::new(bytes.as_slice()).read_to_end(&mut plain)?;
-                }
-                Some(_) | None => plain = bytes,
-            }
-            if String::from_utf8_lossy(&plain).contains(text) {
-                found.push(path);
-            }
+            Some(_) | None => plain = bytes,
+        }
+        if String::from_utf8_lossy(&plain).contains(text) {
+            found.push(path);
         }
     }
     Ok(found)

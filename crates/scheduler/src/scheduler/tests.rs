@@ -573,7 +573,7 @@ fn a_canary_is_asked_for_what_is_needed_and_for_its_peers_once_a_day() {
 }
 
 #[test]
-fn the_parts_are_asked_also_while_checks_end() {
+fn parts_must_answer_also_while_checks_end() {
     let mut rig = Rig::new();
     rig.taken(1, 0);
     let asked = |rig: &mut Rig, seconds: u32| {

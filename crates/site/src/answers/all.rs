@@ -71,7 +71,7 @@ fn month(at: Moment) -> i64 {
     next().saturating_mul(12).saturating_add(next())
 }
 
-/// What the file says of a host.
+/// The class of a host in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Withheld,

@@ -20,6 +20,7 @@ use tokio::time::timeout;
 
 use super::{IntakeHandler, not_admitted};
 use crate::inspect::explain::look_up;
+use crate::serve::read;
 
 /// How long a secret works after its record was first seen.
 const PROOF_TIME: Duration = Duration::from_secs(24 * 60 * 60);
@@ -54,7 +55,7 @@ impl IntakeHandler {
     async fn verify(&self, host: &Host, secret: &Secret) -> Result<Result<(), Answer>, String> {
         let (services, hash, named) = (self.handler.services(), secret.hash(host), host.clone());
         let now = services.clock.now();
-        let seen = self.read(move |reader| reader.proof(&named)).await?;
+        let seen = read(&self.reader, move |reader| reader.proof(&named)).await?;
         if let Some(seen) = seen.filter(|seen| seen.hash == hash) {
             let works = now.since(seen.first_seen) < PROOF_TIME;
             return Ok(works.then_some(()).ok_or_else(|| no_proof(USED_UP)));
@@ -112,7 +113,7 @@ impl IntakeHandler {
         let services = self.handler.services();
         let (now, calendar) = (services.clock.now(), services.calendar);
         let terms = services.gate.terms();
-        self.read(move |reader| {
+        read(&self.reader, move |reader| {
             let explained = look_up(reader, &host, &terms.deny, now, calendar)?;
             Ok(Answer::Shown {
                 words: explained.for_owner(),
