@@ -99,7 +99,7 @@ async fn an_owner_submits_and_opts_out_with_buttons_and_by_command() -> anyhow::
     assert!(status(unproven).starts_with("Not done: "), "{found}");
     let steps = ["look", "leave", "join"].map(|step| of(prove)[step].as_str().unwrap_or_default());
     assert!(steps[0].contains("is listed"), "{found}");
-    assert!(steps[1].starts_with("Done: opted out"), "{found}");
+    assert!(steps[1].starts_with("Done: it leaves the list"), "{found}");
     assert!(steps[2].starts_with("Done: opted in again"), "{found}");
     assert_eq!(of(prove)["overflow"], 0, "{found}");
 
