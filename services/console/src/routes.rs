@@ -129,8 +129,9 @@ impl Shared {
         }
     }
 
+    /// The daemon's answer, or a page with the reason if that is [`Answer::Failed`].
     async fn ask(&self, visitor: &Visitor, request: &wire::Request) -> Result<Answer, Early> {
-        match self.ask_freely(visitor, request).await? {
+        match self.send(visitor, request).await? {
             Answer::Failed(why) => {
                 let status = StatusCode::BAD_REQUEST;
                 Err(pages::of_visitor(visitor, "Not possible", &why, status).into())
@@ -139,12 +140,8 @@ impl Shared {
         }
     }
 
-    /// The daemon's answer, which may be a refusal.
-    async fn ask_freely(
-        &self,
-        visitor: &Visitor,
-        request: &wire::Request,
-    ) -> Result<Answer, Early> {
+    /// Sends a request to the daemon, whose answer may be [`Answer::Failed`].
+    async fn send(&self, visitor: &Visitor, request: &wire::Request) -> Result<Answer, Early> {
         match self.census.ask(request).await {
             Ok(answer) => Ok(answer),
             Err(error @ WireError::NotUnderstood(_)) => Err(out_of_turn(visitor, &error)),
