@@ -60,7 +60,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "site_title",
         "Fedicensus",
-        "Name of this census, in the pages' header, the feeds' titles and the console's login: one line of at most 60 characters.",
+        "Name of this census, in the pages' header, the feeds' titles and the console: one line of at most 60 characters.",
     ),
     setting(
         "operator_name",

@@ -41,8 +41,6 @@ use crate::wire::{self, Answer, Census, Outcome};
 const PAGE_BYTES_MAX: usize = 512;
 
 pub(crate) struct Shared {
-    /// The census's name.
-    pub(crate) title: String,
     pub(crate) logins: Logins,
     pub(crate) census: Census,
     /// Logins in progress of browsers in which no moderator has logged in.

@@ -20,7 +20,7 @@ pub(crate) const NAVIGATION: [(&str, &str); 8] = [
     ("/logins", "Logins"),
 ];
 
-/// The census's name where none is known.
+/// The census's name on pages for strangers other than the login.
 const CENSUS: &str = "Fedicensus";
 
 pub(crate) struct Page<'p> {
@@ -34,7 +34,7 @@ impl<'p> Page<'p> {
     /// A page for a logged-in moderator. `path` is its path in the navigation, if it has one.
     pub(super) fn new(visitor: &'p Visitor, path: &'p str, title: &'p str) -> Self {
         Self {
-            census: CENSUS,
+            census: &visitor.census,
             path,
             title,
             visitor: Some(visitor),

@@ -16,6 +16,7 @@ const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror=y>&amp;'";
 
 fn visitor() -> Visitor {
     Visitor {
+        census: hostile(),
         session: Session {
             moderator: "ada".to_owned(),
             created_at: Timestamp::default(),
