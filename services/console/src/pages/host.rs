@@ -3,7 +3,7 @@
 use axum::response::Response;
 use maud::{Markup, html};
 
-use super::layout::{Page, facts, form_token, others, path_of_group, reason_field, time};
+use super::layout::{Page, facts, form_token, path_of_group, reason_field, shown};
 use crate::login::Visitor;
 use crate::wire::HostPage;
 
@@ -53,7 +53,7 @@ fn answer(page: &HostPage) -> Markup {
         }
         @if !page.past.is_empty() {
             h2 { "Last checks" }
-            ul { @for (at, says) in &page.past { li { (time(at)) ": " (others(says)) } } }
+            ul { @for (at, says) in &page.past { li { (shown(at)) ": " (shown(says)) } } }
         }
     }
 }
