@@ -207,7 +207,7 @@ impl Explanation {
         let sign_up = self.open_registrations.map(registrations);
         line("sign-up", sign_up.map(str::to_owned).as_ref());
         line("last up", self.last_alive.as_ref());
-        line("last asked", self.last_checked.as_ref());
+        line("last check", self.last_checked.as_ref());
         let next = if self.in_flight {
             "being checked, or waiting for confirmation".to_owned()
         } else {

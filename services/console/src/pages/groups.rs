@@ -61,7 +61,7 @@ pub(crate) fn groups(
 
 fn keys() -> Markup {
     html! {
-        p.about { "The first card has the keys A, D and L, and U undoes: with Alt in Chromium, with Alt and Shift in Firefox, with Control and Option in Safari." }
+        p.about { "The first card has the keys A, D, L and F, and U undoes: with Alt in Chromium, with Alt and Shift in Firefox, with Control and Option in Safari." }
     }
 }
 

@@ -27,7 +27,8 @@ pub(crate) fn host(
         }
         @if let Some(page) = page {
             (answer(page))
-            (acts(visitor, page))
+            // Nobody can decide about a host that the census does not know.
+            @if page.group.is_some() { (acts(visitor, page)) }
         }
     };
     Page::new(visitor, "/host", "A host").respond(&content)
