@@ -216,7 +216,7 @@ enum Command {
     },
     /// List all settings with their values and where they come from
     Settings {
-        /// Print the documentation's table instead
+        /// Print the documentation's page instead
         #[arg(long)]
         markdown: bool,
     },
