@@ -312,6 +312,7 @@ impl Config {
     ) -> Services {
         Services {
             gateway: GatewayClient::new(self.gateway_socket.clone()),
+            second_gateway: self.second_gateway.clone().map(GatewayClient::new),
             launcher: LauncherClient::socket(self.launcher_socket.clone()),
             writer,
             gate,

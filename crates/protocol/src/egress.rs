@@ -71,6 +71,9 @@ pub struct Wish {
     pub family: Option<Family>,
     /// Whether the name is looked up in DNS even if the answer is cached.
     pub fresh: bool,
+    /// The way out to take: which gateway is asked.
+    #[serde(skip)]
+    pub way: Way,
 }
 
 impl Wish {

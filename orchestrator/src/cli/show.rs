@@ -60,7 +60,8 @@ pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
     status.daemon = live(config).await.ok();
     let gateway = GatewayClient::new(config.gateway_socket.clone());
     let launcher = LauncherClient::socket(config.launcher_socket.clone());
-    status.ask_parts(&gateway, &launcher).await;
+    let second = config.second_gateway.clone().map(GatewayClient::new);
+    status.ask_parts(&gateway, second.as_ref(), &launcher).await;
     say(&if json {
         serde_json::to_string(&status.json()?)?
     } else if std::io::stdout().is_terminal() {
