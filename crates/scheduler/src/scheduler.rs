@@ -350,9 +350,7 @@ impl Scheduler {
     fn clock_was_set(&mut self, now: Timestamp) {
         self.publication.clock_was_set(now);
         self.demand.clock_was_set(now);
-        for way in self.ways.all() {
-            self.ways.side(way).doubts.clock_was_set(now);
-        }
+        self.ways.clock_was_set(now);
         self.slots.clock_was_set(now);
         self.parts_answered = now;
     }

@@ -139,10 +139,10 @@ impl Scheduler {
     /// A container found that a host responds, which decides the failures that waited for it.
     fn succeeded(&mut self, host: &Host, witness: Witness, way: Way, now: Timestamp) {
         let family = Family::of(witness.address);
-        let (side, mut other) = self.ways.pair(way);
+        let (side, other) = self.ways.pair(way);
         let mut overs = side.blackout.lived(family, now);
         overs.retain(|over| over.scope != Scope::Anywhere || other.is_none());
-        let others = other.as_deref_mut().map(|side| &mut side.doubts);
+        let others = other.map(|side| &mut side.doubts);
         let decided = side.doubts.alive(host, witness, others, now);
         let witnessed = (!decided.is_empty()).then(|| side.blackout.witnessed(now));
         overs.extend(witnessed.flatten());

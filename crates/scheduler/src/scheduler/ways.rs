@@ -94,8 +94,7 @@ impl Side {
     }
 
     fn is_tried(&mut self, now: Timestamp) -> bool {
-        let rested = now.since(self.tried) >= TRY_EVERY || self.tried > now;
-        let is_tried = self.trouble.is_none() && rested;
+        let is_tried = self.trouble.is_none() && now.since(self.tried) >= TRY_EVERY;
         if is_tried {
             self.tried = now;
         }
@@ -134,6 +133,16 @@ impl Ways {
         };
         let works = other.works();
         (own, works.then_some(other))
+    }
+
+    pub(super) fn clock_was_set(&mut self, now: Timestamp) {
+        for side in std::iter::once(&mut self.first).chain(&mut self.second) {
+            side.doubts.clock_was_set(now);
+            side.tried = now;
+            if let Some(trouble) = &mut side.trouble {
+                trouble.until = now;
+            }
+        }
     }
 
     fn sides(&self) -> impl Iterator<Item = (Way, &Side)> {

@@ -68,7 +68,7 @@ impl Reader {
     }
 
     /// Number of hosts that respond by this way only.
-    pub fn only_by(&self, way: Way) -> Result<u64, StoreError> {
+    pub fn only_by(&self, way: Way) -> Result<u32, StoreError> {
         let mut statement = self.connection().prepare_cached(COUNT)?;
         Ok(statement.query_row(params![way.as_str(), TIMES_MIN], |row| row.get(0))?)
     }

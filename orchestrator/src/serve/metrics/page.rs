@@ -242,7 +242,7 @@ fn put_hosts(sheet: &mut Sheet, survey: &Survey) {
     });
     sheet.put(&HOSTS_OPTED_OUT, opted_out);
     let one_way = survey.one_way.iter();
-    let one_way = one_way.map(|(way, count)| (way.as_str(), *count as f64));
+    let one_way = one_way.map(|(way, count)| (way.as_str(), f64::from(*count)));
     sheet.put(&HOSTS_ONE_WAY, one_way);
     sheet.one(&HOSTS_DUE, survey.due as f64);
     sheet.one(&OVERDUE, survey.overdue.as_secs_f64());

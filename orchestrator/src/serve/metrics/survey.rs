@@ -37,7 +37,7 @@ pub struct Survey {
     /// Hosts that opted out, by who requested it.
     pub opted_out: Vec<(OptedOutBy, u64)>,
     /// Hosts that respond by one way out only, by the way.
-    pub one_way: [(Way, u64); 2],
+    pub one_way: [(Way, u32); 2],
     pub due: u64,
     /// How long the longest-waiting of them has been due.
     pub overdue: Duration,
