@@ -120,12 +120,17 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "run_dir",
         "/run",
-        "Directory of the sockets between the parts. Each socket has its own folder, so that only its users share it: `gateway/gateway.sock`, `launcher/launcher.sock`, `texts/texts.sock`, `intake/intake.sock`, `intake-http/http.sock`, `metrics/metrics.sock`, `console/console.sock`, `console-http/http.sock`, `push/push.sock`, `push-http/http.sock`, `push-endpoint-http/http.sock`, `push-nodes/connect.sock`, and `egress`, with a folder for each check.",
+        "Directory of the sockets between the parts. Each socket has its own folder, so that only its users share it: `gateway/gateway.sock`, `second-gateway/gateway.sock`, `ledger/ledger.sock`, `launcher/launcher.sock`, `texts/texts.sock`, `intake/intake.sock`, `intake-http/http.sock`, `metrics/metrics.sock`, `console/console.sock`, `console-http/http.sock`, `push/push.sock`, `push-http/http.sock`, `push-endpoint-http/http.sock`, `push-nodes/connect.sock`, and `egress`, with a folder for each check.",
     ),
     setting(
         "optional_sockets",
         "",
         "Which optional sockets to open, comma-separated. `texts`: the gateway looks up TXT records of owners' domains for the intake. `intake`: the daemon takes submissions and opt-outs from the intake. `metrics`: the daemon serves Prometheus (docs/metrics.md). Empty: none (run, gateway).",
+    ),
+    setting(
+        "second_gateway",
+        "",
+        "Socket of a second gateway, through which checks leave by another network, such as `/run/second-gateway/gateway.sock`. The gateway then keeps the paces of both, at `ledger/ledger.sock` below `run_dir`; empty: none (run, gateway).",
     ),
     setting(
         "egress_volume",
@@ -323,7 +328,7 @@ mod tests {
     use super::*;
 
     /// A further setting must replace or derive one of these.
-    const SETTINGS_MAX: usize = 38;
+    const SETTINGS_MAX: usize = 39;
 
     /// The marks of a list in a compose file.
     const LIST: &str = "# Tests write this list. A setting that is not set has its default.\n";
