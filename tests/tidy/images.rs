@@ -69,6 +69,7 @@ fn a_lab_builds_and_runs_no_image_of_a_census() {
         "deploy/compose.intake.yaml",
         "deploy/compose.console.yaml",
         "deploy/compose.push.yaml",
+        "deploy/compose.second-way.yaml",
         "deploy/compose.lab.yaml",
         "lab/up",
     ] {
@@ -101,10 +102,13 @@ fn public_base_images_are_pinned_the_same_everywhere() {
         base(&read(CONTAINERFILES[0]), "ARG BASE_RUST="),
         base(&compose, "BASE_RUST: ${FEDICENSUS_BASE_RUST:-")
     );
-    assert_eq!(
-        base(&read("deploy/nginx/Containerfile"), "ARG BASE_NGINX="),
-        base(&compose, "BASE_NGINX: ${FEDICENSUS_BASE_NGINX:-")
-    );
+    let nginx = base(&compose, "BASE_NGINX: ${FEDICENSUS_BASE_NGINX:-");
+    for part in ["nginx", "tunnel"] {
+        let file = format!("deploy/{part}/Containerfile");
+        assert_eq!(base(&read(&file), "ARG BASE_NGINX="), nginx);
+    }
+    let second = read("deploy/compose.second-way.yaml");
+    assert_eq!(base(&second, "${FEDICENSUS_BASE_NGINX:-"), nginx);
     let lab = read("deploy/compose.lab.yaml");
     assert_eq!(
         base(&lab, "BASE_RUST: ${FEDICENSUS_BASE_RUST:-"),
@@ -142,6 +146,7 @@ fn all_parts_and_checks_have_one_selinux_level() {
         "deploy/compose.intake.yaml",
         "deploy/compose.console.yaml",
         "deploy/compose.push.yaml",
+        "deploy/compose.second-way.yaml",
     ] {
         for (service, options) in security_options(&read(file)) {
             let right = match service.as_str() {
