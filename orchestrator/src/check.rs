@@ -50,7 +50,14 @@ pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fau
         }
     };
     let opened = Instant::now();
-    check.step(|| format!("gateway: {} answers at {}", check.host, egress.address));
+    check.step(|| {
+        format!(
+            "{}: {} answers at {}",
+            check.gateway(),
+            check.host,
+            egress.address
+        )
+    });
     if !services.slots.wait(check.number).await {
         return Ok(CheckOutcome::Deferred {
             why: Deferral::Full,
@@ -71,8 +78,11 @@ pub async fn run(check: &Check, services: &Services) -> Result<CheckOutcome, Fau
     services.meters.account(&account);
     check.step(|| {
         format!(
-            "gateway: {} connections, {} bytes up, {} down",
-            account.connections, account.bytes_up, account.bytes_down
+            "{}: {} connections, {} bytes up, {} down",
+            check.gateway(),
+            account.connections,
+            account.bytes_up,
+            account.bytes_down
         )
     });
     let verdict = conclude(

@@ -23,6 +23,7 @@ use ::push::process::Node;
 use anyhow::Context as _;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use protocol::Host;
+use protocol::egress::Way;
 
 use self::token::TokenCommand;
 use crate::admit::policy::OwnListError;
@@ -66,6 +67,8 @@ enum Command {
     Launcher,
     /// Run the gateway, a check's only way out
     Gateway,
+    /// Run the gateway of a second way out, which asks the first one for its turns
+    SecondGateway,
     /// Run the intake: submissions and opt-outs over HTTP, behind a web server
     Intake,
     /// Run the console: moderators' pages behind a login, behind a web server
@@ -216,7 +219,7 @@ enum Command {
     },
     /// List all settings with their values and where they come from
     Settings {
-        /// Print the documentation's table instead
+        /// Print the documentation's page instead
         #[arg(long)]
         markdown: bool,
     },
@@ -257,6 +260,8 @@ enum Part {
     Launcher,
     /// The gateway
     Gateway,
+    /// The second gateway
+    SecondGateway,
     /// The intake
     Intake,
     /// The console
@@ -291,12 +296,10 @@ fn parse_host(text: &str) -> Result<Host, String> {
 
 /// Parses the process's arguments and runs the command.
 pub fn main() -> ExitCode {
-    let matches = match command().try_get_matches() {
-        Ok(matches) => matches,
-        Err(error) => return ExitCode::from(shown(&error)),
-    };
-    let cli = match Cli::from_arg_matches(&matches) {
-        Ok(cli) => cli,
+    let matches = command().try_get_matches();
+    let parsed = matches.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches)));
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return ExitCode::from(shown(&error)),
     };
     ExitCode::from(settle_settings(&cli, &matches).map_or_else(
@@ -316,7 +319,7 @@ fn shown(error: &clap::Error) -> u8 {
 }
 
 /// Commands whose `--help` shows the settings. All others take them too.
-const ROLES: [&str; 6] = ["run", "launcher", "gateway", "intake", "console", "push"];
+const ROLES: &str = "run launcher gateway second-gateway intake console push";
 
 /// The command with a flag for every setting, before and after each subcommand.
 fn command() -> clap::Command {
@@ -344,7 +347,7 @@ fn with_settings(command: clap::Command, shows_them: bool) -> clap::Command {
         (_, _) => command,
     };
     command.mut_subcommands(|below| {
-        let is_role = ROLES.contains(&below.get_name());
+        let is_role = ROLES.split(' ').any(|role| role == below.get_name());
         with_settings(below, is_role)
     })
 }
@@ -377,11 +380,11 @@ fn settle_settings(cli: &Cli, matches: &ArgMatches) -> Result<(Values, Config), 
 }
 
 fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
-    use Command::{Console, Gateway, Intake, Launcher, Push, Run};
+    use Command::{Console, Gateway, Intake, Launcher, Push, Run, SecondGateway};
     // Other commands work, so that an operator can look.
     let is_role = matches!(
         command,
-        Run | Launcher | Gateway | Intake | Console | Push { .. }
+        Run | Launcher | Gateway | SecondGateway | Intake | Console | Push { .. }
     );
     let heeded = start_log(values).and_then(|()| if is_role { heed_environment() } else { Ok(()) });
     if let Err(error) = heeded {
@@ -400,12 +403,8 @@ fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
     };
     outcome.unwrap_or_else(|error| {
         // A list that a setting names is part of the settings.
-        let code = if error.is::<ConfigError>() || error.is::<OwnListError>() {
-            USAGE
-        } else {
-            FAILED
-        };
-        complain(&told_once(&error), code)
+        let is_usage = error.is::<ConfigError>() || error.is::<OwnListError>();
+        complain(&told_once(&error), if is_usage { USAGE } else { FAILED })
     })
 }
 
@@ -413,7 +412,8 @@ async fn obey(command: Command, config: &Config) -> anyhow::Result<u8> {
     match command {
         Command::Run => Box::pin(roles::run(config)).await.map(|()| OK),
         Command::Launcher => roles::launcher(config).await.map(|()| OK),
-        Command::Gateway => roles::gateway(config).await.map(|()| OK),
+        Command::Gateway => roles::gateway(config, Way::First).await.map(|()| OK),
+        Command::SecondGateway => roles::gateway(config, Way::Second).await.map(|()| OK),
         Command::Intake => roles::intake(config).await.map(|()| OK),
         Command::Console => Box::pin(roles::console(config)).await.map(|()| OK),
         Command::Push { node } => roles::push(config, node.map_or(Node::Push, Node::from))

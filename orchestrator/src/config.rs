@@ -21,8 +21,10 @@ use ::console::LogAddresses;
 use admission::{Names, Reserved, Suffixes};
 use census::time::Calendar;
 use gateway::GatewayClient;
+use gateway::net::ledger::GRANT_TIME_MAX;
 use launcher::LauncherClient;
 use protocol::Host;
+use protocol::check_id::SECOND_FOLDER;
 use site::facts::{Intake, Push, Reading};
 use store::Writer;
 use thiserror::Error;
@@ -132,6 +134,8 @@ pub struct Config {
     /// The census's name, operator and licence in the published files.
     pub imprint: Imprint,
     pub gateway_socket: PathBuf,
+    /// The second gateway's socket; `None` if there is one way out.
+    pub second_gateway: Option<PathBuf>,
     pub launcher_socket: PathBuf,
     /// The calendar from which all intervals derive.
     pub calendar: Calendar,
@@ -151,6 +155,7 @@ pub struct Config {
     pub engine_socket: PathBuf,
     pub launcher_settings: launcher::Settings,
     pub gateway_settings: gateway::Settings,
+    pub second_gateway_settings: gateway::Settings,
     /// The daemon's socket for the intake; `None` if it is closed.
     pub intake_socket: Option<PathBuf>,
     /// The daemon's socket for Prometheus; `None` if it is closed.
@@ -277,6 +282,7 @@ impl Config {
             public_dir,
             imprint: imprint(values)?,
             gateway_socket: sockets.gateway(),
+            second_gateway: values.parse("second_gateway", path_or_none)?,
             launcher_socket: sockets.launcher(),
             calendar: Calendar {
                 divisor: values.parse("lab.interval_divisor", |text| small(text, 1, 10_000_000))?,
@@ -290,6 +296,7 @@ impl Config {
             engine_socket: values.parse("engine_socket", path)?,
             launcher_settings: launcher_settings(values, &sockets)?,
             gateway_settings: gateway_settings(values, &sockets)?,
+            second_gateway_settings: second_gateway_settings(values, &sockets)?,
             intake_socket: sockets.intake_if_opened(),
             metrics_socket: sockets.metrics_if_opened(),
             intake_settings: intake::settings(values, &sockets)?,
@@ -312,6 +319,7 @@ impl Config {
     ) -> Services {
         Services {
             gateway: GatewayClient::new(self.gateway_socket.clone()),
+            second_gateway: self.second_gateway.clone().map(GatewayClient::new),
             launcher: LauncherClient::socket(self.launcher_socket.clone()),
             writer,
             gate,
@@ -484,6 +492,7 @@ fn console_settings(
 
 fn gateway_settings(values: &Values, sockets: &Sockets) -> Result<gateway::Settings, ConfigError> {
     let defaults = gateway::Settings::default();
+    let second = values.parse("second_gateway", path_or_none)?;
     Ok(gateway::Settings {
         control_socket: sockets.gateway(),
         text_socket: sockets.texts_if_opened(),
@@ -499,11 +508,29 @@ fn gateway_settings(values: &Values, sockets: &Sockets) -> Result<gateway::Setti
                 .collect()
         })?,
         paces: derived::paces(values)?,
+        ledger_socket: second.map(|_second| sockets.ledger()),
         pace_divisor: values.parse("lab.pace_divisor", |text| small(text, 1, 10_000_000))?,
         names_file: values.parse("lab.names_file", path_or_none)?,
         allow_private: values.parse("lab.allow_private", boolean)?,
         extra_ca: values.parse("lab.extra_ca", path_or_none)?,
         ..defaults
+    })
+}
+
+fn second_gateway_settings(
+    values: &Values,
+    sockets: &Sockets,
+) -> Result<gateway::Settings, ConfigError> {
+    let first = gateway_settings(values, sockets)?;
+    Ok(gateway::Settings {
+        control_socket: sockets.second_gateway(),
+        text_socket: None,
+        egress_root: first.egress_root.join(SECOND_FOLDER),
+        // A host has as much time although each of four dials may wait for its turn.
+        dial_timeout: first.dial_timeout + GRANT_TIME_MAX * 4,
+        ledger_socket: None,
+        other_ledger: Some(sockets.ledger()),
+        ..first
     })
 }
 

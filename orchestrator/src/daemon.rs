@@ -105,6 +105,7 @@ impl Daemon {
             opens_max: config.opens_max,
             starts_per_second: config.starts_per_second,
             canaries: config.canaries.clone(),
+            has_second_way: services.second_gateway.is_some(),
             peers_every: services.peers_every,
             calendar: config.calendar,
             published: published.map(|dump| LastList { first, at: dump.at }),

@@ -1,4 +1,4 @@
-//! The long-lived roles: daemon, launcher, gateway, intake, console, push service. Each runs until
+//! The long-lived roles: daemon, launcher, gateways, intake, console, push service. Each runs until
 //! SIGTERM or SIGINT.
 
 mod open_files;
@@ -11,6 +11,7 @@ use anyhow::Context;
 use census::time::rfc3339;
 use files::{Lock, ServeError};
 use launcher::BollardEngine;
+use protocol::egress::Way;
 use scheduler::slots::concurrency::Bounds;
 use store::Store;
 use tokio::signal::unix::{SignalKind, signal};
@@ -220,15 +221,18 @@ pub(crate) async fn launcher(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(crate) async fn gateway(config: &Config) -> anyhow::Result<()> {
-    let settings = config.gateway_settings.clone();
-    let _serving = serve_alone("gateway", &settings.control_socket)?;
+pub(crate) async fn gateway(config: &Config, way: Way) -> anyhow::Result<()> {
+    let (role, settings) = match way {
+        Way::First => ("gateway", config.gateway_settings.clone()),
+        Way::Second => ("second-gateway", config.second_gateway_settings.clone()),
+    };
+    let _serving = serve_alone(role, &settings.control_socket)?;
+    if way == Way::Second {
+        std::fs::create_dir_all(&settings.egress_root).context("the egress volume")?;
+    }
     let shutdown = until_signal()?;
     open_files::raise();
-    gateway::serve(settings, shutdown)
-        .await
-        .context("gateway")?;
-    Ok(())
+    gateway::serve(settings, shutdown).await.context(role)
 }
 
 pub(crate) async fn intake(config: &Config) -> anyhow::Result<()> {

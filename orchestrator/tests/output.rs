@@ -41,82 +41,76 @@ fn a_list_of_suffixes_that_cannot_be_used_is_named_with_its_remedy() {
     let list = data.path().join("public_suffix_list.dat");
     std::fs::create_dir(&list).unwrap();
     let (data, list) = (data.path().display().to_string(), list.display());
-    says(
-        &["admission", "name", "a.com", "--data-dir", &data],
-        2,
-        &format!(
-            "public suffix list {list}: is not a regular file; name a file. Replace it (before the last update it was {list}.old), or remove it to use the built-in list"
-        ),
+    let expect = format!(
+        "public suffix list {list}: is not a regular file; name a file. Replace it (before the last update it was {list}.old), or remove it to use the built-in list"
     );
+    let command = ["admission", "name", "a.com", "--data-dir", &data];
+    says(&command, 2, &expect);
 }
 
 #[test]
 fn each_cause_is_told_once() {
     let missing = "No such file or directory (os error 2)";
-    let token = |value: &str, expect: &str| {
-        let command = ["token", "verify", "--key", KEY, "--log-key", LOG_KEY, value];
-        says(&command, 1, expect);
-    };
     let digits = "0".repeat(128);
-    token(
-        &format!("social {digits}"),
-        "the token's domain can't be used: it has only one label",
-    );
-    token(
-        &format!("v1 submit a.example social 1 {digits}"),
-        "the token's host can't be used: it has only one label",
-    );
-    token(
-        &format!("v1 submit social a.example 1 {digits}"),
-        "the token's domain can't be used: it has only one label",
-    );
-    token(
-        &format!("test.sigsum.org {digits}"),
-        "the token's domain is `test.sigsum.org` or lies below it, whose secret key is public, so that anybody could have made the token: use a domain and a key of your own",
-    );
-    says(
-        &["admission", "check", "/nonexistent"],
-        1,
-        &format!(
-            "admission rules /nonexistent: can't be read ({missing}); check the path and its permissions"
+    for (value, expect) in [
+        (
+            "social",
+            "the token's domain can't be used: it has only one label",
         ),
-    );
-    says(
-        &["admission", "name", "a.com", "--suffixes", "/nonexistent"],
-        1,
-        &format!(
-            "--suffixes: public suffix list /nonexistent: can't be read ({missing}); check the path and its permissions"
+        (
+            "v1 submit a.example social 1",
+            "the token's host can't be used: it has only one label",
         ),
-    );
-    says(
-        &[
+        (
+            "v1 submit social a.example 1",
+            "the token's domain can't be used: it has only one label",
+        ),
+        (
+            "test.sigsum.org",
+            "the token's domain is `test.sigsum.org` or lies below it, whose secret key is public, so that anybody could have made the token: use a domain and a key of your own",
+        ),
+    ] {
+        let value = format!("{value} {digits}");
+        let command = [
             "token",
-            "make",
+            "verify",
             "--key",
-            "/nonexistent",
-            "--domain",
-            "a.example",
-        ],
-        1,
-        &format!(
-            "/nonexistent can't be read (`fedicensus token key --new` makes a key): {missing}"
+            KEY,
+            "--log-key",
+            LOG_KEY,
+            &value,
+        ];
+        says(&command, 1, expect);
+    }
+    let unreadable = format!("can't be read ({missing}); check the path and its permissions");
+    for (command, expect) in [
+        (
+            "admission check /nonexistent",
+            format!("admission rules /nonexistent: {unreadable}"),
         ),
-    );
-    says(
-        &["admission", "name", "a\\b\u{ad}.com"],
-        1,
-        r#""a\\b\xc2\xad.com": it contains U+00AD, an invisible character that no name may have; remove it"#,
-    );
-    says(
-        &["restore", "/nonexistent"],
-        1,
-        &format!("cannot read /nonexistent: {missing}"),
-    );
-    says(
-        &["explain", "social"],
-        1,
-        "there is no database at /data/census.db: check the path, or start the daemon once, which creates it",
-    );
+        (
+            "admission name a.com --suffixes /nonexistent",
+            format!("--suffixes: public suffix list /nonexistent: {unreadable}"),
+        ),
+        (
+            "token make --key /nonexistent --domain a.example",
+            format!("/nonexistent can't be read (`fedicensus token key --new` makes a key): {missing}"),
+        ),
+        (
+            "admission name a\\b\u{ad}.com",
+            r#""a\\b\xc2\xad.com": it contains U+00AD, an invisible character that no name may have; remove it"#.to_owned(),
+        ),
+        (
+            "restore /nonexistent",
+            format!("cannot read /nonexistent: {missing}"),
+        ),
+        (
+            "explain social",
+            "there is no database at /data/census.db: check the path, or start the daemon once, which creates it".to_owned(),
+        ),
+    ] {
+        says(&command.split(' ').collect::<Vec<_>>(), 1, &expect);
+    }
 }
 
 #[test]
@@ -183,27 +177,20 @@ fn hosts_are_a_table_that_can_be_filtered() {
         String::from_utf8(output.stdout).unwrap()
     };
     let all = lines(&["status", "--hosts"]);
-    let names: Vec<_> = all
-        .lines()
-        .filter_map(|line| line.split_once(" "))
-        .map(|(name, _)| name)
-        .collect();
+    let names = all.lines().filter_map(|line| line.split_once(" "));
+    let names: Vec<_> = names.map(|(name, _)| name).collect();
     assert_eq!(names, ["a.lab.test", "b.lab.test"]);
     for state in ["waiting", "discovered"] {
         assert_eq!(lines(&["status", "--hosts", "--state", state]), all);
     }
     assert!(!all.contains("discovered"), "{all}");
-    assert_eq!(
-        lines(&["status", "--hosts", "--state", "alive"]),
-        "no host\n"
-    );
+    let alive = ["status", "--hosts", "--state", "alive"];
+    assert_eq!(lines(&alive), "no host\n");
     let none = ["status", "--hosts", "--software", "mastodon", "--json"];
     assert_eq!(lines(&none), "[]\n");
     // A filter of nothing would be ignored.
-    assert_eq!(
-        with_hosts(&["status", "--state", "alive"]).status.code(),
-        Some(2)
-    );
+    let filtered = with_hosts(&["status", "--state", "alive"]);
+    assert_eq!(filtered.status.code(), Some(2));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use push::storage::sqlite::{Limits, Sqlite};
 use serde_json::Value;
 use tempfile::TempDir;
 
-const SOCKETS: &str = "gateway launcher egress texts intake intake-http metrics console \
+const SOCKETS: &str = "gateway second-gateway launcher egress texts intake intake-http metrics console \
     console-http push push-http push-endpoint-http push-nodes";
 
 /// The data and run directories of the process that serves.
@@ -33,6 +33,7 @@ const FOLDERS: [&str; 2] = ["data", "run"];
 const ROLES: &str = "\
 run|the census runs|data/control.sock|backup a.db,key show,key rotate|restore a.db
 gateway|gateway serves|run/gateway/gateway.sock||
+second-gateway|gateway serves|run/second-gateway/gateway.sock||
 launcher|no check can start|run/launcher/launcher.sock||
 intake|the intake serves|run/intake-http/http.sock||
 console|the console serves|run/console-http/http.sock|moderator list|moderator reset --all

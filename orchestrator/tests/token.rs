@@ -49,33 +49,25 @@ fn a_key_and_a_token_are_made_and_the_token_is_good() {
     let (first, rest) = made.split_once('\n').unwrap();
     assert!(first.starts_with(&format!("made {file}:")), "{made}");
     assert_eq!(rest, shown);
-    let record = shown
-        .lines()
-        .find_map(|line| line.strip_prefix("TXT record  _fedicensus.example.org. IN TXT "))
-        .unwrap();
+    let before = "TXT record  _fedicensus.example.org. IN TXT ";
+    let record = shown.lines().find_map(|line| line.strip_prefix(before));
+    let record = record.unwrap();
     let value = said(&["make", "--key", file, "--domain", "example.org"], "");
     assert_eq!(value.lines().count(), 1, "{value}");
     let verified = said(&["verify", "--txt", record], &value);
     assert!(verified.starts_with("good: "), "{verified}");
-    assert_eq!(
-        said(&["verify", value.trim(), "--txt", record], ""),
-        verified
-    );
-    fails(
-        &["verify", "--txt", "none", "--host", "a.example"],
-        &value,
-        1,
-        "fedicensus: the token is not good: the token was signed for example.org",
-    );
+    let again = said(&["verify", value.trim(), "--txt", record], "");
+    assert_eq!(again, verified);
+    let other = ["verify", "--txt", "none", "--host", "a.example"];
+    let refused = "fedicensus: the token is not good: the token was signed for example.org";
+    fails(&other, &value, 1, refused);
     fails(&["key", "--new", file], "", 1, "no key is ever overwritten");
     fails(&["key", &format!("{file}.pub")], "", 1, "can't be read");
 
     // No output contains the secret's words.
     let content = std::fs::read_to_string(file).unwrap();
-    let secrets: Vec<_> = content
-        .lines()
-        .filter(|line| !line.starts_with("-----"))
-        .collect();
+    let lines = content.lines();
+    let secrets: Vec<_> = lines.filter(|line| !line.starts_with("-----")).collect();
     assert!(secrets.len() > 3);
     for secret in secrets {
         assert!(!format!("{made}{value}{verified}").contains(secret));
@@ -93,24 +85,18 @@ fn programs_get_json_and_an_exit_code() {
     let output = token(&["key", file, "--json"], b"");
     assert!(String::from_utf8_lossy(&output.stderr).contains("chmod 600"));
     let key: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(
-        key["key_hash"],
-        "4a67330b803d5c88757afb9328615344a89c49839a07f1f76887ad62d06a1f57"
-    );
+    let hash = "4a67330b803d5c88757afb9328615344a89c49839a07f1f76887ad62d06a1f57";
+    assert_eq!(key["key_hash"], hash);
     assert_eq!(key["txt_name"], "_fedicensus");
     let public = key["public_key"].as_str().unwrap();
     let made = token(&["make", "--key", file, "--domain", "a.example"], b"");
     let value = String::from_utf8(made.stdout).unwrap();
     let good = said(&["verify", "--key", public, "--json"], &value);
     let good: serde_json::Value = serde_json::from_str(&good).unwrap();
-    assert_eq!(
-        (&good["good"], &good["purpose"]),
-        (&true.into(), &"submit".into())
-    );
-    let bad = token(
-        &["verify", "--key", public, "--purpose", "opt-in", "--json"],
-        value.as_bytes(),
-    );
+    assert_eq!(good["good"], true);
+    assert_eq!(good["purpose"], "submit");
+    let opt_in = ["verify", "--key", public, "--purpose", "opt-in", "--json"];
+    let bad = token(&opt_in, value.as_bytes());
     assert_eq!(bad.status.code(), Some(1));
     let bad: serde_json::Value = serde_json::from_slice(&bad.stdout).unwrap();
     assert_eq!(bad["good"], false);
@@ -126,12 +112,14 @@ fn programs_get_json_and_an_exit_code() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), expect);
     };
     none("", "the token is empty");
+    let one_label = format!("social {}", "0".repeat(128));
     none(
-        &format!("social {}", "0".repeat(128)),
+        &one_label,
         "the token's domain can't be used: it has only one label",
     );
+    let long = " ".repeat(10_000);
     none(
-        &" ".repeat(10_000),
+        &long,
         "no token was read from standard input: it is longer than 8192 bytes",
     );
 }
@@ -139,26 +127,14 @@ fn programs_get_json_and_an_exit_code() {
 #[test]
 fn wrong_usage_is_said_to_be_that() {
     fails(&["verify", "x"], "", 2, "required");
-    fails(
-        &["verify", "x", "--key", "00"],
-        "",
-        2,
-        "it is not 64 hex digits",
-    );
-    fails(&["make", "--key", "/nonexistent"], "", 2, "--domain");
-    fails(
-        &["make", "--key", "/nonexistent", "--domain", "a.example"],
-        "",
-        1,
-        "/nonexistent",
-    );
-    fails(
-        &["verify", "--txt", "x"],
-        "no token",
-        1,
-        "not 128 hex digits",
-    );
+    let short_key = ["verify", "x", "--key", "00"];
+    fails(&short_key, "", 2, "it is not 64 hex digits");
+    let make = ["make", "--key", "/nonexistent", "--domain", "a.example"];
+    fails(&make[..3], "", 2, "--domain");
+    fails(&make, "", 1, "/nonexistent");
+    let verify = ["verify", "--txt", "x"];
+    fails(&verify, "no token", 1, "not 128 hex digits");
     // A truncated input would be read as its first part.
     let long = " ".repeat(10_000);
-    fails(&["verify", "--txt", "x"], &long, 1, "it is longer than");
+    fails(&verify, &long, 1, "it is longer than");
 }

@@ -6,6 +6,6 @@ mod posts;
 mod push;
 mod registrations;
 mod remote_push;
-mod site;
+pub(crate) mod site;
 mod swaps;
 mod visitors;

@@ -35,20 +35,15 @@ fn import_cycles_have_at_most_three_files_and_folders_none() {
         mutual.extend(mutual_folders(&graph));
     }
     assert!(files > 100, "the search read only {files} files");
-    none(
-        "break these import cycles: move what their files share into a module of its own",
-        &breaches,
-    );
+    let advice = "break these import cycles: move what their files share into a module of its own";
+    none(advice, &breaches);
     none("let these folders import each other one way only", &mutual);
 }
 
 /// Pairs of folders side by side that import each other. A module's file belongs to its folder.
 fn mutual_folders(graph: &Graph) -> Vec<String> {
-    let folders: BTreeSet<&str> = graph
-        .files
-        .iter()
-        .flat_map(|file| Path::new(file).ancestors().skip(1).filter_map(Path::to_str))
-        .collect();
+    let above = |file| Path::new(file).ancestors().skip(1).filter_map(Path::to_str);
+    let folders: BTreeSet<&str> = graph.files.iter().flat_map(above).collect();
     let mut arrows: BTreeMap<_, &str> = BTreeMap::new();
     for import in &graph.imports {
         let [from, to] = [import.from, import.to]
@@ -79,10 +74,8 @@ fn crate_roots() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (folder, manifest) in manifests() {
         let programs = manifest.get("bin").and_then(toml::Value::as_array);
-        let named = programs
-            .into_iter()
-            .flatten()
-            .filter_map(|program| program.get("path")?.as_str());
+        let programs = programs.into_iter().flatten();
+        let named = programs.filter_map(|program| program.get("path")?.as_str());
         for path in named.chain(["src/lib.rs", "src/main.rs"]) {
             let path = format!("{folder}/{path}");
             if root().join(&path).exists() {
@@ -99,10 +92,8 @@ fn long_cycles(graph: &Graph) -> Vec<String> {
         .into_iter()
         .filter(|cycle| cycle.len() > FILES_MAX)
         .map(|cycle| {
-            let names: Vec<_> = cycle
-                .iter()
-                .map(|file| graph.files[*file].as_str())
-                .collect();
+            let names = cycle.iter().map(|file| graph.files[*file].as_str());
+            let names: Vec<_> = names.collect();
             let first = weakest(graph, &cycle);
             format!(
                 "{} files: {}\n    look first at {}, which imports {}: {}",
@@ -125,23 +116,13 @@ fn weakest<'a>(graph: &'a Graph, cycle: &BTreeSet<usize>) -> &'a Import {
         .filter(|import| cycle.contains(&import.from) && cycle.contains(&import.to))
         .collect();
     let rest = |without: &Import| {
-        let others = within
-            .iter()
-            .copied()
-            .filter(|import| *import != without)
-            .cloned()
-            .collect::<Vec<_>>();
-        let longest = cycles(graph.files.len(), &others)
-            .iter()
-            .map(BTreeSet::len)
-            .max();
-        (longest, without.paths.len())
+        let others = within.iter().copied().filter(|import| *import != without);
+        let others: Vec<_> = others.cloned().collect();
+        let cycles = cycles(graph.files.len(), &others);
+        (cycles.iter().map(BTreeSet::len).max(), without.paths.len())
     };
-    within
-        .iter()
-        .copied()
-        .min_by_key(|import| rest(import))
-        .expect("a cycle has imports")
+    let first = within.iter().copied().min_by_key(|import| rest(import));
+    first.expect("a cycle has imports")
 }
 
 /// The sets of two or more files in which each file reaches every other.
@@ -163,11 +144,9 @@ fn cycles(files: usize, imports: &[Import]) -> Vec<BTreeSet<usize>> {
     let mut found = Vec::new();
     let mut placed = BTreeSet::new();
     for file in 0..files {
-        let cycle: BTreeSet<usize> = reached[file]
-            .iter()
-            .copied()
-            .filter(|other| reached[*other].contains(&file))
-            .collect();
+        let reached_by = reached[file].iter().copied();
+        let cycle = reached_by.filter(|other| reached[*other].contains(&file));
+        let cycle: BTreeSet<usize> = cycle.collect();
         if cycle.len() > 1 && placed.insert(cycle.clone()) {
             found.push(cycle);
         }
@@ -197,17 +176,15 @@ fn a_cycle_of_four_files_is_found_and_one_of_three_is_allowed() {
     four[3].1 = "use crate::d as other; pub fn f() {}";
     let found = of_crate(&four);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(
-        found[0],
-        "4 files: src/a.rs, src/b.rs, src/c.rs, src/d.rs\n    \
-         look first at src/b.rs, which imports src/c.rs: crate::c::f"
-    );
+    let expect = "4 files: src/a.rs, src/b.rs, src/c.rs, src/d.rs\n    \
+         look first at src/b.rs, which imports src/c.rs: crate::c::f";
+    assert_eq!(found[0], expect);
 }
 
 #[test]
 fn a_parent_that_uses_its_children_is_in_their_cycle() {
     let children = "use super::State;";
-    let parent = |text| {
+    let parent = |text: &str| {
         of_crate(&[
             ("src/lib.rs", "mod a;"),
             ("src/a.rs", text),
@@ -217,23 +194,15 @@ fn a_parent_that_uses_its_children_is_in_their_cycle() {
         ])
         .len()
     };
-    assert_eq!(parent("mod b; mod c; mod d; struct State;"), 0);
-    assert_eq!(
-        parent(
-            "mod b; mod c; mod d; pub use b::B; pub use self::c::{C, D}; pub use d::*; struct State;"
-        ),
-        1
-    );
-    assert_eq!(
-        parent("mod b; mod c; mod d; struct State; fn f() { b::f(); c::f(); vec![d::f()] }"),
-        0
-    );
-    assert_eq!(
-        parent(
-            "mod b; mod c; mod d; use {b::B, c::C}; fn f() { vec![self::d::f()] } struct State;"
-        ),
-        1
-    );
+    for (uses, expect) in [
+        ("", 0),
+        ("pub use b::B; pub use self::c::{C, D}; pub use d::*;", 1),
+        ("fn f() { b::f(); c::f(); vec![d::f()] }", 0),
+        ("use {b::B, c::C}; fn f() { vec![self::d::f()] }", 1),
+    ] {
+        let text = format!("mod b; mod c; mod d; struct State; {uses}");
+        assert_eq!(parent(&text), expect, "{uses}");
+    }
 }
 
 #[test]
@@ -252,13 +221,11 @@ fn a_name_that_a_parent_hands_on_counts_for_the_file_that_defines_it() {
 
 #[test]
 fn tests_comments_scopes_and_texts_import_nothing() {
+    let lib = "mod a; mod b; mod c; mod d; #[cfg(test)] mod tests;";
     let b = "/// See [`super::d`].\npub(in crate::d) struct B;\n#[cfg(test)] mod tests { use crate::d::D; }\n\
              #[cfg(test)] use crate::d::{D, E}; const T: &str = \"crate::d::D\"; // crate::d::D";
     let found = of_crate(&[
-        (
-            "src/lib.rs",
-            "mod a; mod b; mod c; mod d; #[cfg(test)] mod tests;",
-        ),
+        ("src/lib.rs", lib),
         ("src/a.rs", "use crate::b::T;"),
         ("src/b.rs", b),
         ("src/c.rs", "use crate::a::A; pub fn f() {}"),

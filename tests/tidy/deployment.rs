@@ -45,7 +45,7 @@ fn is_published_locally(name: &str, port: u16, unit: &str) {
 }
 
 /// Volumes of sockets, each with the part that creates its socket.
-const SOCKETS: [(&str, &str); 12] = [
+const SOCKETS: [(&str, &str); 14] = [
     ("gateway", "gateway"),
     ("launcher", "launcher"),
     ("metrics", "orchestrator"),
@@ -58,15 +58,18 @@ const SOCKETS: [(&str, &str); 12] = [
     ("push-http", "push"),
     ("push-endpoint-http", "push-endpoint"),
     ("push-nodes", "push"),
+    ("second-gateway", "second-gateway"),
+    ("ledger", "gateway"),
 ];
 
 /// The compose files from which a census starts.
-const COMPOSE_FILES: [&str; 5] = [
+const COMPOSE_FILES: [&str; 6] = [
     "compose.yaml",
     "deploy/compose.intake.yaml",
     "deploy/compose.console.yaml",
     "deploy/compose.push.yaml",
     "deploy/compose.push-endpoint.yaml",
+    "deploy/compose.second-way.yaml",
 ];
 
 /// The volumes that the console mounts: the signing key, the published files, the launcher and the

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::tree::{files, none, read, root, rust_files};
+use crate::tree::{RUST_FOLDERS, files, none, read, root, rust_files};
 
 /// Documents at the root that make promises, as do all below [`FOLDERS_OF_DOCUMENTS`].
 const DOCUMENTS: [&str; 4] = [
@@ -192,22 +192,9 @@ fn variables_named(text: &str) -> BTreeSet<String> {
 /// The texts in backticks, in a link's parentheses or as the program in a block of code that begin
 /// with one of our folders.
 fn paths_named(text: &str) -> BTreeSet<String> {
-    let folders: BTreeSet<String> = [
-        "orchestrator",
-        "checker",
-        "crates",
-        "services",
-        "lab",
-        "tests",
-        "xtask",
-        "deploy",
-        "docs",
-        "migrations",
-        "bench",
-    ]
-    .iter()
-    .map(|folder| format!("{folder}/"))
-    .collect();
+    let others = ["deploy", "docs", "migrations"];
+    let folders = RUST_FOLDERS.into_iter().chain(others);
+    let folders: BTreeSet<String> = folders.map(|folder| format!("{folder}/")).collect();
     let programs = text
         .lines()
         .filter_map(|line| line.strip_prefix("    "))
@@ -216,17 +203,10 @@ fn paths_named(text: &str) -> BTreeSet<String> {
         .filter_map(|piece| piece.split_whitespace().next())
         .chain(programs)
         .map(|piece| {
-            piece
-                .split('#')
-                .next()
-                .unwrap_or(piece)
-                .trim_end_matches([',', '.', ':', ';'])
+            let path = piece.split('#').next().unwrap_or(piece);
+            path.trim_end_matches([',', '.', ':', ';'])
         })
-        .filter(|piece| {
-            folders
-                .iter()
-                .any(|folder| piece.starts_with(folder.as_str()))
-        })
+        .filter(|piece| folders.iter().any(|folder| piece.starts_with(&**folder)))
         .filter(|piece| !piece.contains(['*', '<', '…', '{']))
         .map(str::to_owned)
         .collect()

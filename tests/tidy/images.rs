@@ -12,27 +12,30 @@ const CONTAINERFILES: [&str; 3] = [
     "lab/Containerfile.lab",
 ];
 
+/// The compose files that start parts from images.
+const COMPOSE_FILES: [&str; 6] = [
+    "compose.yaml",
+    "deploy/compose.intake.yaml",
+    "deploy/compose.console.yaml",
+    "deploy/compose.push.yaml",
+    "deploy/compose.second-way.yaml",
+    "deploy/compose.lab.yaml",
+];
+
 fn build_stage(containerfile: &str) -> String {
     let text = read(containerfile);
-    let (_, rest) = text
-        .split_once("# The build stage")
-        .unwrap_or_else(|| panic!("{containerfile} has no build stage"));
-    let (stage, _) = rest
-        .split_once("# End of the build stage.")
-        .unwrap_or_else(|| panic!("{containerfile}: its build stage has no end"));
+    let stage = text.split_once("# The build stage");
+    let stage = stage.and_then(|(_, rest)| rest.split_once("# End of the build stage."));
+    let (stage, _) = stage.unwrap_or_else(|| panic!("{containerfile} has no whole build stage"));
     stage.to_owned()
 }
 
 #[test]
 fn the_build_stage_is_the_same_in_every_containerfile() {
-    let first = build_stage(CONTAINERFILES[0]);
-    for other in &CONTAINERFILES[1..] {
-        assert_eq!(
-            build_stage(other),
-            first,
-            "{other} and {} differ: it would be built twice",
-            CONTAINERFILES[0]
-        );
+    let [first, others @ ..] = CONTAINERFILES;
+    for other in others {
+        let why = format!("{other} and {first} differ: it would be built twice");
+        assert_eq!(build_stage(other), build_stage(first), "{why}");
     }
 }
 
@@ -64,14 +67,7 @@ fn a_lab_builds_and_runs_no_image_of_a_census() {
         .expect("bash runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "fedicensus-lab\n");
     let mut breaches = Vec::new();
-    for file in [
-        "compose.yaml",
-        "deploy/compose.intake.yaml",
-        "deploy/compose.console.yaml",
-        "deploy/compose.push.yaml",
-        "deploy/compose.lab.yaml",
-        "lab/up",
-    ] {
+    for file in COMPOSE_FILES.into_iter().chain(["lab/up"]) {
         for line in read(file).lines() {
             let image = line.split("localhost/fedicensus-").nth(1);
             let is_tagged = |image: &str| {
@@ -87,47 +83,46 @@ fn a_lab_builds_and_runs_no_image_of_a_census() {
 
 #[test]
 fn public_base_images_are_pinned_the_same_everywhere() {
-    let base = |text: &str, before: &str| -> String {
+    let base = |file: &str, before: &str| -> String {
+        let text = read(file);
         let (_, rest) = text
             .split_once(before)
             .unwrap_or_else(|| panic!("`{before}` is missing"));
-        rest.split(['\n', '}'])
-            .next()
-            .unwrap_or_default()
-            .to_owned()
+        let base = rest.split(['\n', '}']).next();
+        base.unwrap_or_default().to_owned()
     };
-    let compose = read("compose.yaml");
-    assert_eq!(
-        base(&read(CONTAINERFILES[0]), "ARG BASE_RUST="),
-        base(&compose, "BASE_RUST: ${FEDICENSUS_BASE_RUST:-")
-    );
-    assert_eq!(
-        base(&read("deploy/nginx/Containerfile"), "ARG BASE_NGINX="),
-        base(&compose, "BASE_NGINX: ${FEDICENSUS_BASE_NGINX:-")
-    );
-    let lab = read("deploy/compose.lab.yaml");
-    assert_eq!(
-        base(&lab, "BASE_RUST: ${FEDICENSUS_BASE_RUST:-"),
-        base(&compose, "BASE_RUST: ${FEDICENSUS_BASE_RUST:-")
-    );
+    let rust = "BASE_RUST: ${FEDICENSUS_BASE_RUST:-";
+    let nginx = "BASE_NGINX: ${FEDICENSUS_BASE_NGINX:-";
+    let nginx_argument = "ARG BASE_NGINX=";
+    for (file, before, expect) in [
+        (CONTAINERFILES[0], "ARG BASE_RUST=", rust),
+        ("deploy/nginx/Containerfile", nginx_argument, nginx),
+        ("deploy/tunnel/Containerfile", nginx_argument, nginx),
+        (
+            "deploy/compose.second-way.yaml",
+            "${FEDICENSUS_BASE_NGINX:-",
+            nginx,
+        ),
+        ("deploy/compose.lab.yaml", rust, rust),
+    ] {
+        assert_eq!(base(file, before), base("compose.yaml", expect), "{file}");
+    }
 }
 
 #[test]
 fn the_base_image_has_the_pinned_toolchain() {
     let toolchain: toml::Table = read("rust-toolchain.toml").parse().expect("TOML");
-    let channel = toolchain["toolchain"]["channel"]
-        .as_str()
-        .expect("a channel")
-        .to_owned();
-    assert!(
-        read(CONTAINERFILES[0]).contains(&format!("/rust:{channel}-")),
-        "the build stage's image is not Rust {channel}"
-    );
-    let workflow = read(".github/workflows/ci.yml");
-    assert!(
-        workflow.contains(&format!("rustup toolchain install {channel}")),
-        "the workflow does not install Rust {channel}"
-    );
+    let channel = toolchain["toolchain"]["channel"].as_str();
+    let channel = channel.expect("a channel");
+    for (file, names) in [
+        (CONTAINERFILES[0], format!("/rust:{channel}-")),
+        (
+            ".github/workflows/ci.yml",
+            format!("rustup toolchain install {channel}"),
+        ),
+    ] {
+        assert!(read(file).contains(&names), "{file} has not Rust {channel}");
+    }
 }
 
 /// Under `SELinux`, a part at another level could use no other part's socket, and no test runs
@@ -136,13 +131,7 @@ fn the_base_image_has_the_pinned_toolchain() {
 fn all_parts_and_checks_have_one_selinux_level() {
     let option = format!("\"label=level:{SELINUX_LEVEL}\"");
     let mut breaches = Vec::new();
-    for file in [
-        "compose.yaml",
-        "deploy/compose.lab.yaml",
-        "deploy/compose.intake.yaml",
-        "deploy/compose.console.yaml",
-        "deploy/compose.push.yaml",
-    ] {
+    for file in COMPOSE_FILES {
         for (service, options) in security_options(&read(file)) {
             let right = match service.as_str() {
                 // Mounts nothing and connects to nothing.

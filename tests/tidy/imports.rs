@@ -8,116 +8,65 @@ use crate::tree::{manifests, none, read};
 /// No runtime, files, network, engine or chance.
 const IMPURE: &str = "tokio rusqlite reqwest bollard rand";
 
-/// Nor a clock.
-const IMPURE_OR_CLOCK: &str = "tokio rusqlite reqwest bollard rand jiff";
-
 /// No engine, network or SQL of its own.
 const POWERS: &str = "bollard rusqlite reqwest hickory-resolver";
 
-/// For each member: which of our crates it may depend on, and which external ones it never may.
-/// Tests of a crate may use more.
-const RULES: &[(&str, &str, &str)] = &[
-    ("protocol", "", IMPURE),
-    ("census", "protocol", IMPURE_OR_CLOCK),
-    ("admission", "protocol", IMPURE_OR_CLOCK),
-    ("report", "protocol census", IMPURE_OR_CLOCK),
-    (
-        "scheduler",
-        "protocol census",
-        "tokio tokio-util rusqlite reqwest bollard rand jiff tracing",
-    ),
-    ("token", "protocol", IMPURE_OR_CLOCK),
-    // A separate file, which the census never opens.
-    (
-        "accounts",
-        "files limiter",
-        "tokio axum reqwest bollard jiff",
-    ),
-    // Neither the census's database nor a network.
-    (
-        "console",
-        "accounts limiter local-socket",
-        "rusqlite reqwest bollard",
-    ),
-    // Of the census only names, messages and pure rules: it reads published files only.
-    (
-        "push",
-        "protocol census files local-socket",
-        "reqwest bollard rand jiff",
-    ),
-    // Only tokio's locks and timer, and counters.
-    ("limiter", "", "axum rusqlite reqwest bollard rand jiff"),
-    ("files", "", IMPURE_OR_CLOCK),
-    (
-        "store",
-        "protocol census admission files",
-        "bollard reqwest axum",
-    ),
-    ("publish", "files", "tokio reqwest bollard rusqlite jiff"),
-    (
-        "dump",
-        "protocol census files publish store",
-        "tokio reqwest bollard rusqlite rustls",
-    ),
-    (
-        "site",
-        "protocol census dump publish",
-        "tokio reqwest bollard rusqlite rustls",
-    ),
-    ("local-socket", "", "rusqlite reqwest bollard rand jiff"),
-    (
-        "gateway",
-        "protocol local-socket",
-        "bollard rusqlite reqwest",
-    ),
-    (
-        "launcher",
-        "protocol local-socket",
-        "rusqlite reqwest hickory-resolver",
-    ),
-    (
-        "fedicensus-checker",
-        "protocol",
-        "bollard rusqlite hickory-resolver",
-    ),
-    (
-        "orchestrator",
-        "protocol accounts census admission console store dump files gateway intake launcher \
-         limiter local-socket publish push report scheduler site token",
-        POWERS,
-    ),
-    (
-        "intake",
-        "protocol admission gateway local-socket token",
-        "bollard rusqlite reqwest hickory-resolver rand",
-    ),
-    ("lab", "files protocol", "bollard rusqlite reqwest"),
-    // Measures the whole path against the engine's bare API, the store against plain SQL, dumps and
-    // the push service.
-    (
-        "bench",
-        "protocol admission census dump gateway lab launcher orchestrator publish push scheduler \
-         store tests",
-        "reqwest",
-    ),
-    // Only for tests. `census` and `protocol` can't use it in theirs.
-    ("kit", "protocol census", IMPURE_OR_CLOCK),
-    // Simulates a census over a virtual clock, with all parts except those that talk to engines and
-    // hosts.
-    (
-        "simulation",
-        "kit protocol admission census gateway launcher orchestrator report scheduler store",
-        POWERS,
-    ),
-    // Calls the parsers of untrusted bytes.
-    (
-        "fuzz-targets",
-        "protocol admission census fedicensus-checker console gateway kit launcher local-socket \
-         push report token",
-        POWERS,
-    ),
-    ("xtask", "", "tokio"),
-];
+/// For each member: which of our crates it may depend on, and which external ones it never may;
+/// [`IMPURE`] and [`POWERS`] are those above. Tests of a crate may use more.
+const RULES: &str = "
+protocol: | IMPURE
+census: protocol | IMPURE jiff
+admission: protocol | IMPURE jiff
+report: protocol census | IMPURE jiff
+scheduler: protocol census | IMPURE jiff tokio-util tracing
+token: protocol | IMPURE jiff
+# A separate file, which the census never opens.
+accounts: files limiter | tokio axum reqwest bollard jiff
+# Neither the census's database nor a network.
+console: accounts limiter local-socket | rusqlite reqwest bollard
+# Of the census only names, messages and pure rules: it reads published files only.
+push: protocol census files local-socket | reqwest bollard rand jiff
+# Only tokio's locks and timer, and counters.
+limiter: | axum rusqlite reqwest bollard rand jiff
+files: | IMPURE jiff
+store: protocol census admission files | bollard reqwest axum
+publish: files | tokio reqwest bollard rusqlite jiff
+dump: protocol census files publish store | tokio reqwest bollard rusqlite rustls
+site: protocol census dump publish | tokio reqwest bollard rusqlite rustls
+local-socket: | rusqlite reqwest bollard rand jiff
+gateway: protocol local-socket | bollard rusqlite reqwest
+launcher: protocol local-socket | rusqlite reqwest hickory-resolver
+fedicensus-checker: protocol | bollard rusqlite hickory-resolver
+orchestrator: protocol accounts census admission console store dump files gateway intake launcher \
+    limiter local-socket publish push report scheduler site token | POWERS
+intake: protocol admission gateway local-socket token | POWERS rand
+lab: files protocol | bollard rusqlite reqwest
+# Measures the whole path against the engine's bare API, the store against plain SQL, dumps and the
+# push service.
+bench: protocol admission census dump gateway lab launcher orchestrator publish push scheduler \
+    store tests | reqwest
+# Only for tests. `census` and `protocol` can't use it in theirs.
+kit: protocol census | IMPURE jiff
+# Simulates a census over a virtual clock, with all parts except those that talk to engines and
+# hosts.
+simulation: kit protocol admission census gateway launcher orchestrator report scheduler store \
+    | POWERS
+# Calls the parsers of untrusted bytes.
+fuzz-targets: protocol admission census fedicensus-checker console gateway kit launcher \
+    local-socket push report token | POWERS
+xtask: | tokio
+";
+
+/// What the rule of a member allows and forbids.
+fn rule(name: &str) -> Option<(&'static str, String)> {
+    let (_, rule) = RULES
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find(|(member, _)| *member == name)?;
+    let (may, never) = rule.split_once('|')?;
+    let never = never.replace("IMPURE", IMPURE).replace("POWERS", POWERS);
+    Some((may, never))
+}
 
 /// The package that may use everything: it holds the scenarios.
 const SCENARIOS: &str = "tests";
@@ -125,25 +74,22 @@ const SCENARIOS: &str = "tests";
 #[test]
 fn every_crate_imports_only_what_it_may() {
     let manifests = manifests();
-    let ours: BTreeSet<String> = manifests
-        .iter()
-        .map(|(_, manifest)| name(manifest))
-        .collect();
+    let ours = manifests.iter().map(|(_, manifest)| name(manifest));
+    let ours: BTreeSet<String> = ours.collect();
     let mut breaches = Vec::new();
     for (folder, manifest) in &manifests {
         let name = name(manifest);
         if name == SCENARIOS {
             continue;
         }
-        let Some((_, may, never)) = RULES.iter().find(|(member, ..)| *member == name) else {
-            breaches.push(format!(
-                "{folder}: no rule for `{name}`; add one to tests/tidy/imports.rs"
-            ));
+        let Some((may, never)) = rule(&name) else {
+            let advice = "add one to tests/tidy/imports.rs";
+            breaches.push(format!("{folder}: no rule for `{name}`; {advice}"));
             continue;
         };
         for dependency in dependencies(manifest) {
             let is_in = |names: &str| names.split(' ').any(|name| name == dependency);
-            let why = if is_in(never) {
+            let why = if is_in(&never) {
                 "never import"
             } else if ours.contains(&dependency) && !is_in(may) {
                 "not import our"
@@ -206,17 +152,13 @@ fn only_the_wrappers_that_deny_toml_names_use_what_opens_doors() {
 
 #[test]
 fn every_member_takes_the_workspaces_lints() {
-    let breaches: Vec<_> = manifests()
-        .into_iter()
-        .filter(|(_, manifest)| {
-            manifest
-                .get("lints")
-                .and_then(|lints| lints.get("workspace"))
-                .and_then(toml::Value::as_bool)
-                != Some(true)
-        })
-        .map(|(folder, _)| folder)
-        .collect();
+    let takes_none = |(folder, manifest): (String, toml::Table)| {
+        let lints = manifest
+            .get("lints")
+            .and_then(|lints| lints.get("workspace"));
+        (lints != Some(&true.into())).then_some(folder)
+    };
+    let breaches: Vec<_> = manifests().into_iter().filter_map(takes_none).collect();
     none("`[lints] workspace = true` is missing", &breaches);
 }
 
@@ -229,20 +171,13 @@ fn name(manifest: &toml::Table) -> String {
 
 /// The dependencies of the product itself: ordinary, per-target and build dependencies.
 fn dependencies(manifest: &toml::Table) -> Vec<String> {
-    let mut tables: Vec<&toml::Value> = ["dependencies", "build-dependencies"]
-        .iter()
-        .filter_map(|key| manifest.get(*key))
-        .collect();
-    if let Some(targets) = manifest.get("target").and_then(toml::Value::as_table) {
-        tables.extend(
-            targets
-                .values()
-                .filter_map(|target| target.get("dependencies")),
-        );
-    }
-    tables
-        .iter()
-        .filter_map(|table| table.as_table())
-        .flat_map(|table| table.keys().cloned())
-        .collect()
+    let ordinary = ["dependencies", "build-dependencies"].map(|key| manifest.get(key));
+    let targets = manifest.get("target").and_then(toml::Value::as_table);
+    let targets = targets.into_iter().flat_map(toml::Table::values);
+    let of_targets = targets.map(|target| target.get("dependencies"));
+    let tables = ordinary.into_iter().chain(of_targets).flatten();
+    let names = tables
+        .filter_map(toml::Value::as_table)
+        .flat_map(toml::Table::keys);
+    names.cloned().collect()
 }

@@ -5,6 +5,18 @@ use std::path::{Path, PathBuf};
 /// Folders without files of ours, by name, at any depth.
 const NOT_OURS: [&str; 3] = ["target", ".git", "build"];
 
+/// The folders at the top that hold Rust.
+pub(crate) const RUST_FOLDERS: [&str; 8] = [
+    "orchestrator",
+    "checker",
+    "crates",
+    "services",
+    "lab",
+    "tests",
+    "xtask",
+    "bench",
+];
+
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -28,23 +40,16 @@ pub(crate) fn files(folder: &str, end: &str) -> Vec<String> {
         };
         for entry in entries {
             let entry = entry.expect("a directory entry");
-            let name = entry
-                .file_name()
-                .into_string()
-                .expect("our names are UTF-8");
+            let name = entry.file_name().into_string();
+            let name = name.expect("our names are UTF-8");
             if entry.file_type().expect("its type").is_dir() {
                 if !NOT_OURS.contains(&name.as_str()) {
                     folders.push(entry.path());
                 }
             } else if name.ends_with(end) {
                 let path = entry.path();
-                found.push(
-                    path.strip_prefix(root())
-                        .expect("below the root")
-                        .to_str()
-                        .expect("UTF-8")
-                        .to_owned(),
-                );
+                let path = path.strip_prefix(root()).expect("below the root");
+                found.push(path.to_str().expect("UTF-8").to_owned());
             }
         }
     }
@@ -53,51 +58,27 @@ pub(crate) fn files(folder: &str, end: &str) -> Vec<String> {
 }
 
 pub(crate) fn rust_files() -> Vec<String> {
-    let found: Vec<_> = [
-        "orchestrator",
-        "checker",
-        "crates",
-        "services",
-        "lab",
-        "tests",
-        "xtask",
-        "bench",
-    ]
-    .iter()
-    .flat_map(|folder| files(folder, ".rs"))
-    .collect();
+    let found = RUST_FOLDERS.iter().flat_map(|folder| files(folder, ".rs"));
+    let found: Vec<_> = found.collect();
     assert!(found.len() > 20, "the search found only {found:?}");
     found
 }
 
 /// Folder and content of every member's manifest, without the root's.
 pub(crate) fn manifests() -> Vec<(String, toml::Table)> {
-    let found: Vec<_> = [
-        "orchestrator",
-        "checker",
-        "crates",
-        "services",
-        "lab",
-        "tests",
-        "xtask",
-        "bench",
-    ]
-    .iter()
-    .flat_map(|folder| files(folder, "Cargo.toml"))
-    // No member: it has a workspace of its own.
-    .filter(|path| path != "tests/fuzz/Cargo.toml")
-    .map(|path| {
-        let table = read(&path)
-            .parse()
-            .unwrap_or_else(|error| panic!("{path}: {error}"));
-        (path.trim_end_matches("/Cargo.toml").to_owned(), table)
-    })
-    .collect();
-    assert!(
-        found.len() > 10,
-        "the search found only {} manifests",
-        found.len()
-    );
+    let found: Vec<_> = RUST_FOLDERS
+        .iter()
+        .flat_map(|folder| files(folder, "Cargo.toml"))
+        // No member: it has a workspace of its own.
+        .filter(|path| path != "tests/fuzz/Cargo.toml")
+        .map(|path| {
+            let table = read(&path).parse();
+            let table = table.unwrap_or_else(|error| panic!("{path}: {error}"));
+            (path.trim_end_matches("/Cargo.toml").to_owned(), table)
+        })
+        .collect();
+    let count = found.len();
+    assert!(count > 10, "the search found only {count} manifests");
     found
 }
 

@@ -308,10 +308,8 @@ mod tests {
     #[test]
     fn the_highest_supported_version_comes_first() {
         let links = [link("2.0", "/a"), link("2.1", "/b"), link("1.0", "/c")].join(",");
-        check_links(
-            &format!(r#"{{"links":[{links}]}}"#),
-            Ok(&["/b", "/a", "/c"]),
-        );
+        let pointer = format!(r#"{{"links":[{links}]}}"#);
+        check_links(&pointer, Ok(&["/b", "/a", "/c"]));
         let links = [link("2.2", "/a"), link("3.0", "/b"), link("2.2", "/c")].join(",");
         check_links(&format!(r#"{{"links":[{links}]}}"#), Ok(&["/a"]));
     }
@@ -320,10 +318,8 @@ mod tests {
     fn links_may_be_odd() {
         let good = link("2.0", "/n");
         check_links(&format!(r#"{{"links":{good}}}"#), Ok(&["/n"]));
-        check_links(
-            &format!(r#"{{"links":[null,7,"x",[],{{"rel":1}},{good}]}}"#),
-            Ok(&["/n"]),
-        );
+        let mixed = format!(r#"{{"links":[null,7,"x",[],{{"rel":1}},{good}]}}"#);
+        check_links(&mixed, Ok(&["/n"]));
         check_links(&format!(r#"{{"0":{good},"links":[{good}]}}"#), Ok(&["/n"]));
         check_links(&format!(r#"{{"links":[],"links":[{good}]}}"#), Ok(&["/n"]));
         check_links(r#"{"links":[]}"#, NO_LINK);
@@ -348,10 +344,12 @@ mod tests {
     fn check(document: &str, expect: Option<(&str, Option<&str>, bool, bool)>) {
         let about = read(document.as_bytes()).ok();
         let found = about.as_ref().map(|about| {
+            let (version, private) = (&about.instance.version, about.instance.private);
+            let is_private = private == Private::Yes;
             (
                 about.software(),
-                about.instance.version.as_deref(),
-                about.instance.private == Private::Yes,
+                version.as_deref(),
+                is_private,
                 about.activitypub,
             )
         });
@@ -360,22 +358,15 @@ mod tests {
 
     #[test]
     fn software_is_read_leniently_but_for_its_name() {
-        check(
-            r#"{"version":"2.0","software":{"name":"Friendica","version":"2024.12"},"protocols":["diaspora","ActivityPub"],"services":[],"usage":{"users":"many"},"metadata":[]}"#,
-            Some(("friendica", Some("2024.12"), false, true)),
-        );
-        check(
-            r#"{"software":{"name":"pleroma","version":2.5},"metadata":{"private":true}}"#,
-            Some(("pleroma", None, true, false)),
-        );
-        check(
-            r#"{"software":{"name":"a"},"metadata":{"private":"true"},"protocols":{"inbound":["activitypub"],"outbound":[]}}"#,
-            Some(("a", None, false, true)),
-        );
-        check(
-            r#"{"software":{"name":"a"},"software":{"name":"b"}}"#,
-            Some(("b", None, false, false)),
-        );
+        let document = r#"{"version":"2.0","software":{"name":"Friendica","version":"2024.12"},"protocols":["diaspora","ActivityPub"],"services":[],"usage":{"users":"many"},"metadata":[]}"#;
+        check(document, Some(("friendica", Some("2024.12"), false, true)));
+        let document =
+            r#"{"software":{"name":"pleroma","version":2.5},"metadata":{"private":true}}"#;
+        check(document, Some(("pleroma", None, true, false)));
+        let document = r#"{"software":{"name":"a"},"metadata":{"private":"true"},"protocols":{"inbound":["activitypub"],"outbound":[]}}"#;
+        check(document, Some(("a", None, false, true)));
+        let document = r#"{"software":{"name":"a"},"software":{"name":"b"}}"#;
+        check(document, Some(("b", None, false, false)));
         for document in [
             r#"{"error":"x"}"#,
             r#"{"software":"mastodon"}"#,
@@ -394,11 +385,9 @@ mod tests {
 
     #[test]
     fn the_repository_tells_a_fork_and_is_optional() {
+        let fork = r#","repository":"https://github.com/somebody/misskey""#;
         for (repository, expect) in [
-            (
-                r#","repository":"https://github.com/somebody/misskey""#,
-                Some("somebody"),
-            ),
+            (fork, Some("somebody")),
             (r#","repository":7"#, None),
             ("", None),
         ] {
@@ -433,9 +422,7 @@ mod tests {
         check(r#","metadata":{"openRegistrations":true}"#, None);
         check(r#","open_registrations":true"#, None);
         // The last of two members counts, as everywhere.
-        check(
-            r#","openRegistrations":true,"openRegistrations":"no""#,
-            None,
-        );
+        let twice = r#","openRegistrations":true,"openRegistrations":"no""#;
+        check(twice, None);
     }
 }

@@ -38,6 +38,26 @@ fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
+fn peers_end(outcome: PeersOutcome) -> Event {
+    Event::PeersEnd {
+        outcome,
+        dropped: 0,
+    }
+}
+
+fn list_order(path: &str, format: ListFormat, names_max: u32) -> ListOrder {
+    ListOrder {
+        path: ListPath::parse(path).unwrap(),
+        format,
+        names_max,
+    }
+}
+
+const COMPLETE: Event = Event::Listed {
+    outcome: ListOutcome::Complete,
+    dropped: 0,
+};
+
 #[tokio::test]
 async fn a_check_runs_through_its_egress_directory() {
     let served =
@@ -49,19 +69,13 @@ async fn a_check_runs_through_its_egress_directory() {
     assert!(output.stderr.is_empty(), "{output:?}");
     let events = parse(&output.stdout);
     let outcome = served.outcome(events);
-    let end = Event::PeersEnd {
-        outcome: PeersOutcome::Complete,
-        dropped: 0,
-    };
+    let end = peers_end(PeersOutcome::Complete);
     assert_eq!(outcome.peers(), ("b.example".to_owned(), end));
 
     write_order(directory, &served.ca_pem, "skip");
     let output = run(&["--egress", text(directory), "--extra-roots", HOST]).await;
     let outcome = served.outcome(parse(&output.stdout));
-    let end = Event::PeersEnd {
-        outcome: PeersOutcome::None,
-        dropped: 0,
-    };
+    let end = peers_end(PeersOutcome::None);
     assert_eq!(outcome.peers(), (String::new(), end));
 }
 
@@ -69,22 +83,14 @@ async fn a_check_runs_through_its_egress_directory() {
 async fn a_list_is_read_through_its_egress_directory() {
     let served = serve(World::empty().with("/l.csv", ok("domain,n\nb.example,1\n")));
     let directory = served.directory.path();
-    let order = ListOrder {
-        path: ListPath::parse("/l.csv").unwrap(),
-        format: ListFormat::Csv,
-        names_max: 10,
-    };
+    let order = list_order("/l.csv", ListFormat::Csv, 10);
     write_list_order(directory, &served.ca_pem, &order);
     let output = run(&["--egress", text(directory), "--extra-roots", "--", HOST]).await;
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
     let events = parse(&output.stdout);
     let hosts = vec![Host::parse("b.example").unwrap()];
-    let listed = Event::Listed {
-        outcome: ListOutcome::Complete,
-        dropped: 0,
-    };
-    assert_eq!(events[1..3], [Event::Peers { hosts }, listed]);
+    assert_eq!(events[1..3], [Event::Peers { hosts }, COMPLETE]);
     let requests = served.outcome(events).requests;
     assert_eq!(requests, ["/robots.txt", "/l.csv"]);
 }
@@ -121,38 +127,24 @@ async fn without_an_order_nothing_is_printed() {
 #[tokio::test]
 async fn wrong_usage_has_its_own_exit_code() {
     for arguments in [
-        &[][..],
-        &["localhost"],
-        &["--", "-flag.example"],
-        &["a.example", "b.example"],
-        &["--no-peers", "a.example"],
-        &["--probe", "a.example"],
-        &["--hold", "a.example"],
-        &["--hold", "--probe"],
-        &["--direct", "--extra-roots", "a.example"],
-        &["--list", "/x", "--format", "csv", "a.example"],
-        &["--direct", "--list", "/x", "a.example"],
-        &["--direct", "--format", "csv", "a.example"],
-        &["--direct", "--list", "/x", "--format", "xml", "a.example"],
-        &[
-            "--direct",
-            "--list",
-            "//b.example/x",
-            "--format",
-            "csv",
-            "a.example",
-        ],
-        &[
-            "--direct",
-            "--no-peers",
-            "--list",
-            "/x",
-            "--format",
-            "csv",
-            "a.example",
-        ],
+        "",
+        "localhost",
+        "-- -flag.example",
+        "a.example b.example",
+        "--no-peers a.example",
+        "--probe a.example",
+        "--hold a.example",
+        "--hold --probe",
+        "--direct --extra-roots a.example",
+        "--list /x --format csv a.example",
+        "--direct --list /x a.example",
+        "--direct --format csv a.example",
+        "--direct --list /x --format xml a.example",
+        "--direct --list //b.example/x --format csv a.example",
+        "--direct --no-peers --list /x --format csv a.example",
     ] {
-        let output = run(arguments).await;
+        let arguments: Vec<_> = arguments.split_whitespace().collect();
+        let output = run(&arguments).await;
         assert_eq!(output.status.code(), Some(64), "{arguments:?}");
         assert!(output.stdout.is_empty());
     }
@@ -179,9 +171,8 @@ async fn a_hold_waits_until_it_is_killed_and_prints_nothing() {
     // It has lowered its limits, so it can only wait.
     let lowered = || {
         let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
-        let files = limits
-            .lines()
-            .find(|line| line.starts_with("Max open files"));
+        let mut lines = limits.lines();
+        let files = lines.find(|line| line.starts_with("Max open files"));
         files.is_some_and(|line| line.split_whitespace().nth(3) == Some("64"))
     };
     while !lowered() {
@@ -236,8 +227,8 @@ async fn the_longest_list_takes_little_memory() {
     let served = serve(World::of("mastodon").with("/api/v1/instance/peers", ok(&list)));
     let directory = served.directory.path();
     write_order(directory, &served.ca_pem, "ask");
-    let (lines, peak_kib) =
-        printed_and_peak_kib(&["--egress", text(directory), "--extra-roots", HOST]).await;
+    let arguments = ["--egress", text(directory), "--extra-roots", HOST];
+    let (lines, peak_kib) = printed_and_peak_kib(&arguments).await;
     let outcome = served.outcome(parse(&lines));
     let (names, end) = outcome.peers();
     // Names, quotes and commas take as much in the lines as in the list, and the frames a little
@@ -250,12 +241,10 @@ async fn the_longest_list_takes_little_memory() {
         panic!("{end:?}");
     };
     let count = names.split(' ').count();
-    println!(
-        "{count} names, {ended:?}, {} bytes, peak {peak_kib} KiB",
-        lines.len()
-    );
+    let bytes = lines.len();
+    println!("{count} names, {ended:?}, {bytes} bytes, peak {peak_kib} KiB");
     assert!(count > 245_000, "{count}");
-    assert!(lines.len() <= 16 * 1024 * 1024);
+    assert!(bytes <= 16 * 1024 * 1024);
     assert!(peak_kib <= RESIDENT_KIB_MAX, "{peak_kib} KiB");
 }
 
@@ -282,23 +271,14 @@ async fn the_largest_public_list_takes_little_memory() {
         let reply = answer("200 OK", &head, &gzip(list.as_bytes()));
         let served = serve(World::empty().with("/l", reply));
         let directory = served.directory.path();
-        let order = ListOrder {
-            path: ListPath::parse("/l").unwrap(),
-            format,
-            names_max: 250_000,
-        };
+        let order = list_order("/l", format, 250_000);
         write_list_order(directory, &served.ca_pem, &order);
         let arguments = ["--egress", text(directory), "--extra-roots", "--", HOST];
         let (lines, peak_kib) = printed_and_peak_kib(&arguments).await;
         let events = parse(&lines);
-        let whole = |event: &Event| {
-            matches!(
-                event,
-                Event::Listed {
-                    outcome: ListOutcome::Complete,
-                    ..
-                }
-            )
+        let whole = |event: &Event| match event {
+            Event::Listed { outcome, .. } => *outcome == ListOutcome::Complete,
+            _ => false,
         };
         assert!(events.iter().any(whole), "{format:?}: {:?}", events.last());
         println!("{format:?}: {number} records, peak {peak_kib} KiB");

@@ -35,8 +35,17 @@ async fn check(world: World, expect: Event) {
     assert_eq!(*outcome.finding(), expect, "{:?}", outcome.requests);
 }
 
+fn dead_with(reason: DeadReason) -> Event {
+    dead(reason, None, None)
+}
+
+/// A Mastodon that answers this path so.
+fn mastodon(path: &str, reply: Reply) -> World {
+    World::of("mastodon").with(path, reply)
+}
+
 fn robots(reply: Reply) -> World {
-    World::of("mastodon").with("/robots.txt", reply)
+    mastodon("/robots.txt", reply)
 }
 
 fn text(status: &str, body: &str) -> Reply {
@@ -54,14 +63,10 @@ fn alive(software: &str, private: Private) -> Event {
 async fn a_sound_instance_is_alive() {
     let outcome = World::of("Mastodon").check().await;
     assert_eq!(*outcome.finding(), alive("mastodon", Private::No));
-    assert_eq!(
-        outcome.requests[..3],
-        ["/robots.txt", WELL_KNOWN, "/nodeinfo/2.0"]
-    );
-    let agent = format!(
-        "user-agent: Fedicensus/{} (+https://census.example)\r\n",
-        env!("CARGO_PKG_VERSION")
-    );
+    let requests = ["/robots.txt", WELL_KNOWN, "/nodeinfo/2.0"];
+    assert_eq!(outcome.requests[..3], requests);
+    let version = env!("CARGO_PKG_VERSION");
+    let agent = format!("user-agent: Fedicensus/{version} (+https://census.example)\r\n");
     assert!(outcome.heads.contains(&agent), "{}", outcome.heads);
     let accept = "accept: application/json, application/jrd+json;q=0.9, */*;q=0.1\r\n";
     assert!(outcome.heads.contains(accept));
@@ -108,38 +113,30 @@ async fn the_next_best_link_is_tried_where_the_best_is_missing() {
         ok(&format!(r#"{{"links":[{}]}}"#, links.join(",")))
     };
     let pointer = links(&[("2.0", "/nodeinfo/2.0"), ("2.1", "/nodeinfo/2.1")]);
-    let outcome = World::of("mastodon")
-        .with(WELL_KNOWN, pointer)
-        .check()
-        .await;
+    let outcome = mastodon(WELL_KNOWN, pointer).check().await;
     assert_eq!(*outcome.finding(), alive("mastodon", Private::No));
     let asked = [WELL_KNOWN, "/nodeinfo/2.1", "/nodeinfo/2.0"];
     assert_eq!(outcome.requests[1..4], asked);
 
     // Only a missing document is skipped, and no address is requested twice.
     let pointer = links(&[("2.0", "/nodeinfo/2.0"), ("2.1", "/broken")]);
-    let broken = World::of("mastodon")
-        .with(WELL_KNOWN, pointer)
-        .with("/broken", answer("500 Oh", &[], b""));
+    let broken = mastodon(WELL_KNOWN, pointer).with("/broken", answer("500 Oh", &[], b""));
     check(broken, dead(DeadReason::Status, Some(500), None)).await;
     let pointer = links(&[("2.0", "/no"), ("2.1", "/no"), ("1.0", "/nor")]);
-    let outcome = World::of("mastodon")
-        .with(WELL_KNOWN, pointer)
-        .check()
-        .await;
+    let outcome = mastodon(WELL_KNOWN, pointer).check().await;
     let none = dead(DeadReason::NoNodeinfo, Some(404), None);
     assert_eq!(*outcome.finding(), none);
     assert_eq!(outcome.requests[1..], [WELL_KNOWN, "/no", "/nor"]);
     let pointer = links(&[("2.0", "https://b.example/n"), ("2.1", "/no")]);
-    let elsewhere = World::of("mastodon").with(WELL_KNOWN, pointer);
+    let elsewhere = mastodon(WELL_KNOWN, pointer);
     let expect = dead(DeadReason::NodeinfoElsewhere, None, Some("b.example"));
     check(elsewhere, expect).await;
 }
 
 #[tokio::test]
 async fn statuses_of_nodeinfo_are_told_apart() {
-    let world = |reply: Reply| World::of("mastodon").with(WELL_KNOWN, reply);
-    let document = |reply: Reply| World::of("mastodon").with("/nodeinfo/2.0", reply);
+    let world = |reply: Reply| mastodon(WELL_KNOWN, reply);
+    let document = |reply: Reply| mastodon("/nodeinfo/2.0", reply);
     check(world(answer("410 Gone", &[], b"")), Event::Gone {}).await;
     let status = |status| dead(DeadReason::Status, Some(status), None);
     check(document(answer("410 Gone", &[], b"")), status(410)).await;
@@ -175,8 +172,7 @@ async fn statuses_of_nodeinfo_are_told_apart() {
 
 #[tokio::test]
 async fn redirects_are_followed_only_here() {
-    let world =
-        |status: &str, to: &str| World::of("mastodon").with(WELL_KNOWN, redirect(status, to));
+    let world = |status: &str, to: &str| mastodon(WELL_KNOWN, redirect(status, to));
     let moved = || Event::Moved {
         to: Host::parse("b.example").unwrap(),
     };
@@ -192,20 +188,13 @@ async fn redirects_are_followed_only_here() {
         "https://10.0.0.1/",
         "https://localhost/",
     ] {
-        check(
-            world("301 M", to),
-            dead(DeadReason::BadRedirect, None, Some(to)),
-        )
-        .await;
+        let expect = dead(DeadReason::BadRedirect, None, Some(to));
+        check(world("301 M", to), expect).await;
     }
     let missing = World::empty().with(WELL_KNOWN, answer("301 M", &[], b""));
-    check(missing, dead(DeadReason::BadRedirect, None, None)).await;
+    check(missing, dead_with(DeadReason::BadRedirect)).await;
     for to in [WELL_KNOWN, "http://A.example.:443/.well-known/nodeinfo"] {
-        check(
-            world("301 M", to),
-            dead(DeadReason::RedirectToSelf, None, None),
-        )
-        .await;
+        check(world("301 M", to), dead_with(DeadReason::RedirectToSelf)).await;
     }
     let here = world("301 M", "http://a.example/n?x=1").with("/n?x=1", ok(POINTER));
     check(here, alive("mastodon", Private::No)).await;
@@ -218,19 +207,14 @@ async fn loops_of_redirects_end() {
     let round = World::empty()
         .with(WELL_KNOWN, redirect("302 F", "/b"))
         .with("/b", redirect("302 F", WELL_KNOWN));
-    check(round, dead(DeadReason::RedirectLoop, None, None)).await;
+    check(round, dead_with(DeadReason::RedirectLoop)).await;
     let mut long = World::empty().with(WELL_KNOWN, redirect("302 F", "/0"));
     for hop in 0..20 {
-        long = long.with(
-            &format!("/{hop}"),
-            redirect("302 F", &format!("/{}", hop + 1)),
-        );
+        let next = redirect("302 F", &format!("/{}", hop + 1));
+        long = long.with(&format!("/{hop}"), next);
     }
     let outcome = long.check().await;
-    assert_eq!(
-        *outcome.finding(),
-        dead(DeadReason::RedirectLoop, None, None)
-    );
+    assert_eq!(*outcome.finding(), dead_with(DeadReason::RedirectLoop));
     assert_eq!(outcome.requests.len(), 2 + 5);
 }
 
@@ -249,7 +233,7 @@ async fn broken_tls_ends_the_first_request_with_its_reason() {
         (Certificate::Cut, DeadReason::TlsClosed),
     ] {
         let world = World::of("mastodon").certificate(certificate);
-        check(world, dead(reason, None, None)).await;
+        check(world, dead_with(reason)).await;
     }
 }
 
@@ -275,30 +259,32 @@ async fn what_nodeinfo_says_of_registrations_is_told() {
 async fn flags_of_opting_out_are_read() {
     let world = |software, path, body| World::of(software).with(path, ok(body));
     let statusnet = "/api/statusnet/config.json";
-    check(
-        world("friendica", statusnet, r#"{"site":{"private":true}}"#),
-        alive("friendica", Private::Yes),
-    )
-    .await;
-    check(
-        world(
-            "hubzilla",
-            "/siteinfo.json",
-            r#"{"hide_in_statistics":"1"}"#,
+    let siteinfo = "/siteinfo.json";
+    for (software, path, body, expect) in [
+        (
+            "friendica",
+            statusnet,
+            r#"{"site":{"private":true}}"#,
+            Private::Yes,
         ),
-        alive("hubzilla", Private::Yes),
-    )
-    .await;
-    check(
-        world("hubzilla", "/siteinfo.json", r#"{"hide_in_statistics":0}"#),
-        alive("hubzilla", Private::No),
-    )
-    .await;
+        (
+            "hubzilla",
+            siteinfo,
+            r#"{"hide_in_statistics":"1"}"#,
+            Private::Yes,
+        ),
+        (
+            "hubzilla",
+            siteinfo,
+            r#"{"hide_in_statistics":0}"#,
+            Private::No,
+        ),
+    ] {
+        check(world(software, path, body), alive(software, expect)).await;
+    }
     check(World::of("hubzilla"), alive("hubzilla", Private::Unknown)).await;
-    let forbidden = world("hubzilla", "/siteinfo.json", "{}").with(
-        "/robots.txt",
-        text("200 OK", "User-agent: *\nDisallow: /siteinfo.json"),
-    );
+    let rules = text("200 OK", "User-agent: *\nDisallow: /siteinfo.json");
+    let forbidden = world("hubzilla", siteinfo, "{}").with("/robots.txt", rules);
     check(forbidden, alive("hubzilla", Private::Unknown)).await;
     let private = r#"{"software":{"name":"pleroma","version":"1.0"},"metadata":{"private":true}}"#;
     let world = World::of("").with("/nodeinfo/2.0", ok(private));

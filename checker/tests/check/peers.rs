@@ -22,15 +22,13 @@ async fn check(world: World, names: &str, expect: PeersOutcome) -> Outcome {
     outcome
 }
 
+fn mastodon(peers: Reply) -> World {
+    World::of("mastodon").with(FLAT, peers)
+}
+
 #[tokio::test]
 async fn flat_lists_are_read() {
-    for software in [
-        "mastodon",
-        "akkoma",
-        "misskey",
-        "friendica",
-        "something-new",
-    ] {
+    for software in "mastodon akkoma misskey friendica something-new".split(' ') {
         let world = World::of(software).with(FLAT, ok(r#"["b.example","c.example"]"#));
         let outcome = check(world, "b.example c.example", PeersOutcome::Complete).await;
         assert_eq!(outcome.requests.last().unwrap(), FLAT);
@@ -71,30 +69,23 @@ async fn a_relays_peers_are_read_from_its_nodeinfo() {
 #[tokio::test]
 async fn junk_is_dropped_and_counted() {
     let list = r#"["https://B.example/","@x@c.example","b.example:80","localhost",null,"a.example","\"; DROP TABLE hosts","\n{\"alive\":{}}",{"domain":"d.example"}]"#;
-    let outcome = World::of("mastodon").with(FLAT, ok(list)).check().await;
-    check_outcome(
-        &outcome,
-        "b.example c.example d.example",
-        PeersOutcome::Complete,
-        5,
-    );
+    let outcome = mastodon(ok(list)).check().await;
+    let names = "b.example c.example d.example";
+    check_outcome(&outcome, names, PeersOutcome::Complete, 5);
 }
 
 #[tokio::test]
 async fn a_list_that_is_kept_back_is_refused() {
     for status in ["401 No", "403 No", "404 No", "406 No"] {
-        let world = World::of("mastodon").with(FLAT, answer(status, &[], b"{}"));
+        let world = mastodon(answer(status, &[], b"{}"));
         check(world, "", PeersOutcome::Refused).await;
     }
-    let robots = answer(
-        "200 OK",
-        &[],
-        b"User-agent: *\nDisallow: /api/\nCrawl-delay: 500",
-    );
+    let rules = b"User-agent: *\nDisallow: /api/\nCrawl-delay: 500";
+    let robots = answer("200 OK", &[], rules);
     let world = World::of("gotosocial").with("/robots.txt", robots);
     let outcome = check(world, "", PeersOutcome::Refused).await;
     assert_eq!(outcome.requests.len(), 3);
-    let world = World::of("mastodon").with(FLAT, redirect("302 F", "https://b.example/"));
+    let world = mastodon(redirect("302 F", "https://b.example/"));
     check(world, "", PeersOutcome::Refused).await;
 }
 
@@ -106,39 +97,28 @@ async fn what_is_no_list_has_failed() {
         answer("500 Oh", &[], b""),
         ok(&"[".repeat(1000)),
     ] {
-        check(
-            World::of("mastodon").with(FLAT, reply),
-            "",
-            PeersOutcome::Failed,
-        )
-        .await;
+        check(mastodon(reply), "", PeersOutcome::Failed).await;
     }
     let broken = b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n[\"b.example\",".to_vec();
-    let world = World::of("mastodon").with(FLAT, Reply::Raw(broken));
-    check(world, "b.example", PeersOutcome::Failed).await;
+    check(
+        mastodon(Reply::Raw(broken)),
+        "b.example",
+        PeersOutcome::Failed,
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn bounds_truncate_a_list_and_keep_what_was_read() {
     let list = r#"["b.example","c.example","d.example"]"#;
-    let world = World::of("mastodon").with(FLAT, ok(list));
-    check(
-        world.limits(|limits| limits.peers = 2),
-        "b.example c.example",
-        PeersOutcome::Truncated,
-    )
-    .await;
-    let world = World::of("mastodon").with(FLAT, ok(list));
-    check(
-        world.limits(|limits| limits.peers_bytes = 26),
-        "b.example c.example",
-        PeersOutcome::Truncated,
-    )
-    .await;
+    let names = "b.example c.example";
+    let few = mastodon(ok(list)).limits(|limits| limits.peers = 2);
+    check(few, names, PeersOutcome::Truncated).await;
+    let short = mastodon(ok(list)).limits(|limits| limits.peers_bytes = 26);
+    check(short, names, PeersOutcome::Truncated).await;
     let bomb = gzip(&vec![b' '; 64 * 1024 * 1024]);
     let reply = answer("200 OK", &["content-encoding: gzip"], &bomb);
-    let world = World::of("mastodon").with(FLAT, reply);
-    check(world, "", PeersOutcome::Truncated).await;
+    check(mastodon(reply), "", PeersOutcome::Truncated).await;
 }
 
 /// Paused time would not advance while the parser waits on its thread. So the wait is real, and
@@ -147,13 +127,8 @@ async fn bounds_truncate_a_list_and_keep_what_was_read() {
 async fn the_deadline_truncates_a_list_that_drips() {
     let head = b"HTTP/1.1 200 OK\r\n\r\n[\"b.example\"".to_vec();
     let drip = Reply::Drip(head, b" ".to_vec(), Duration::from_millis(20));
-    let world = World::of("mastodon").with(FLAT, drip);
-    check(
-        world.limits(|limits| limits.whole = Duration::from_secs(5)),
-        "b.example",
-        PeersOutcome::Truncated,
-    )
-    .await;
+    let world = mastodon(drip).limits(|limits| limits.whole = Duration::from_secs(5));
+    check(world, "b.example", PeersOutcome::Truncated).await;
 }
 
 #[tokio::test]
@@ -166,23 +141,16 @@ async fn misskey_falls_back_to_pages() {
     };
     let post = "POST /api/federation/instances";
     let world = World::of("sharkey").with(post, ok(&page(0, 3)));
-    let outcome = check(
-        world,
-        "h0.example h1.example h2.example",
-        PeersOutcome::Complete,
-    )
-    .await;
+    let names = "h0.example h1.example h2.example";
+    let outcome = check(world, names, PeersOutcome::Complete).await;
     let body = r#"{"limit":100,"offset":0,"sort":"+firstRetrievedAt"}"#;
     assert_eq!(*outcome.requests.last().unwrap(), format!("{post} {body}"));
     // A host that always gives a full page gets as many requests as a check may make.
     let world = World::of("sharkey").with(post, ok(&page(0, 100)));
     let outcome = world.check().await;
-    assert!(matches!(
-        outcome.peers().1,
-        Event::PeersEnd {
-            outcome: PeersOutcome::Truncated,
-            ..
-        }
-    ));
+    let Event::PeersEnd { outcome: end, .. } = outcome.peers().1 else {
+        panic!("{:?}", outcome.events);
+    };
+    assert_eq!(end, PeersOutcome::Truncated);
     assert_eq!(outcome.requests.len(), 40);
 }

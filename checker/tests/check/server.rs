@@ -42,23 +42,25 @@ pub(crate) enum Reply {
 
 /// An answer with a status, header lines and a body.
 pub(crate) fn answer(status: &str, head: &[&str], body: &[u8]) -> Reply {
-    let mut raw = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n", body.len());
-    for line in head {
-        raw.push_str(line);
-        raw.push_str("\r\n");
-    }
-    raw.push_str("connection: close\r\n\r\n");
-    let mut raw = raw.into_bytes();
-    raw.extend_from_slice(body);
-    Reply::Raw(raw)
+    let head = [head, &["connection: close"]].concat();
+    Reply::Raw(response(status, &head, body))
+}
+
+/// As [`answer`], over a connection that stays open for further requests.
+pub(crate) fn kept(status: &str, head: &[&str], body: &str) -> Reply {
+    Reply::Keep(response(status, head, body.as_bytes()))
+}
+
+fn response(status: &str, head: &[&str], body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let head: String = head.iter().map(|line| format!("{line}\r\n")).collect();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n{head}\r\n");
+    [head.as_bytes(), body].concat()
 }
 
 pub(crate) fn ok(body: &str) -> Reply {
-    answer(
-        "200 OK",
-        &["content-type: application/json"],
-        body.as_bytes(),
-    )
+    let kind = "content-type: application/json";
+    answer("200 OK", &[kind], body.as_bytes())
 }
 
 pub(crate) fn redirect(status: &str, location: &str) -> Reply {
@@ -124,14 +126,12 @@ impl World {
     }
 
     pub(crate) fn of(software: &str) -> Self {
+        let document = format!(
+            r#"{{"software":{{"name":"{software}","version":"1.0"}},"protocols":["activitypub"],"metadata":{{}}}}"#
+        );
         Self::empty()
             .with("/.well-known/nodeinfo", ok(POINTER))
-            .with(
-                "/nodeinfo/2.0",
-                ok(&format!(
-                    r#"{{"software":{{"name":"{software}","version":"1.0"}},"protocols":["activitypub"],"metadata":{{}}}}"#
-                )),
-            )
+            .with("/nodeinfo/2.0", ok(&document))
     }
 
     /// Adds or replaces an answer. The key is a path with its query, or without one for all
@@ -153,34 +153,28 @@ impl World {
 
     pub(crate) async fn check(self) -> Outcome {
         let (served, mut fetcher, emitter, kept) = self.begin();
-        check::run(&mut fetcher, emitter, AskPeers::Ask)
-            .await
-            .unwrap();
-        let events = parse(&kept.0.lock().unwrap());
-        served.outcome(events)
+        let ended = check::run(&mut fetcher, emitter, AskPeers::Ask).await;
+        ended.unwrap();
+        served.outcome(kept.events())
     }
 
     pub(crate) async fn list(self, order: &ListOrder) -> Outcome {
         let (served, mut fetcher, emitter, kept) = self.begin();
         list::run(&mut fetcher, emitter, order).await.unwrap();
-        let events = parse(&kept.0.lock().unwrap());
-        served.outcome(events)
+        served.outcome(kept.events())
     }
 
     pub(crate) async fn walk(self, seed: u64) -> Outcome {
         let (served, mut fetcher, emitter, kept) = self.begin();
-        walk::run(&mut fetcher, emitter, WalkOrder { seed })
-            .await
-            .unwrap();
-        let events = parse(&kept.0.lock().unwrap());
-        served.outcome(events)
+        let ended = walk::run(&mut fetcher, emitter, WalkOrder { seed }).await;
+        ended.unwrap();
+        served.outcome(kept.events())
     }
 
     pub(crate) async fn deliver(self, order: &DeliveryOrder) -> Outcome {
         let (served, mut fetcher, emitter, kept) = self.begin();
         delivery::run(&mut fetcher, emitter, order).await.unwrap();
-        let events = parse(&kept.0.lock().unwrap());
-        served.outcome(events)
+        served.outcome(kept.events())
     }
 
     fn begin(self) -> (Served, Fetcher, Emitter, Kept) {
@@ -252,6 +246,12 @@ impl Outcome {
 
 #[derive(Debug, Clone, Default)]
 struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Kept {
+    fn events(&self) -> Vec<Event> {
+        parse(&self.0.lock().unwrap())
+    }
+}
 
 impl std::io::Write for Kept {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

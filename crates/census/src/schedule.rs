@@ -117,11 +117,9 @@ mod tests {
             last_checked: Some(NOW),
             ..Record::discovered(host, NOW, NOW)
         };
-        assert_eq!(
-            due_when_taken(&record, NOW, JITTER, Calendar::REAL),
-            expect_hours.map(|hours| NOW.plus(HOUR * hours)),
-            "{record:?}"
-        );
+        let due = due_when_taken(&record, NOW, JITTER, Calendar::REAL);
+        let expect = expect_hours.map(|hours| NOW.plus(HOUR * hours));
+        assert_eq!(due, expect, "{record:?}");
     }
 
     #[test]
@@ -135,30 +133,21 @@ mod tests {
 
     #[test]
     fn what_may_come_back_is_asked_daily_and_the_rest_weekly() {
-        let target = Host::parse("b.example").unwrap();
-        let before = Before::Alive;
-        check(State::Discovered, 0, Some(31));
-        check(State::Alive, 0, Some(31));
-        let (count, gone, gone_last) = (3, false, false);
-        check(
-            State::Dying {
-                before,
-                count,
-                gone,
-                gone_last,
-            },
-            0,
-            Some(31),
-        );
-        check(
-            State::Moving {
-                before,
-                count: 3,
-                target: target.clone(),
-            },
-            0,
-            Some(31),
-        );
+        let (before, count) = (Before::Alive, 3);
+        let dying = State::Dying {
+            before,
+            count,
+            gone: false,
+            gone_last: false,
+        };
+        let moving = State::Moving {
+            before,
+            count,
+            target: Host::parse("b.example").unwrap(),
+        };
+        for state in [State::Discovered, State::Alive, dying, moving] {
+            check(state, 0, Some(31));
+        }
     }
 
     #[test]
@@ -167,39 +156,18 @@ mod tests {
         // 178.5 h: the helper uses whole hours, so only the doubled intervals test it.
         check(State::Dead, 1, Some(357));
         check(State::Dead, 2, Some(714));
-        check(
-            State::OptedOut {
-                by: OptedOutBy::Robots,
-            },
-            1,
-            Some(357),
-        );
-        let moved = ordinary_interval(
-            &State::Moved { target },
-            2,
-            Which::Later,
-            JITTER,
-            Calendar::REAL,
-        );
+        let by = OptedOutBy::Robots;
+        check(State::OptedOut { by }, 1, Some(357));
+        let moved = State::Moved { target };
+        let moved = ordinary_interval(&moved, 2, Which::Later, JITTER, Calendar::REAL);
         assert_eq!(moved, Some(Calendar::REAL.week(JITTER)));
     }
 
     #[test]
     fn who_opted_out_by_word_of_mouth_or_is_parked_is_never_due() {
-        check(
-            State::OptedOut {
-                by: OptedOutBy::Owner,
-            },
-            0,
-            None,
-        );
-        check(
-            State::OptedOut {
-                by: OptedOutBy::Moderator,
-            },
-            0,
-            None,
-        );
+        for by in [OptedOutBy::Owner, OptedOutBy::Moderator] {
+            check(State::OptedOut { by }, 0, None);
+        }
         check(State::Parked, 0, None);
         let due = due_after_interruption(1, None, NOW, JITTER, Calendar::REAL);
         assert_eq!(due, None);
@@ -214,8 +182,8 @@ mod tests {
             (3, ordinary),
             (u32::MAX, ordinary),
         ] {
-            let due =
-                due_after_interruption(interruptions, Some(ordinary), NOW, JITTER, Calendar::REAL);
+            let usual = Some(ordinary);
+            let due = due_after_interruption(interruptions, usual, NOW, JITTER, Calendar::REAL);
             assert_eq!(due, Some(expect), "{interruptions}");
         }
     }
@@ -242,17 +210,15 @@ mod tests {
     fn peers_are_asked_for_at_the_first_alive_and_every_third_after() {
         let host = Host::parse("a.example").unwrap();
         let mut record = Record::discovered(host, NOW, NOW);
-        let asked = |record: &mut Record, every| {
-            (0..7)
-                .map(|alive_count| {
-                    record.alive_count = alive_count;
-                    asks_peers(record, every)
-                })
-                .collect::<Vec<_>>()
+        let mut asked = |every| {
+            [0, 1, 2, 3, 4, 5, 6].map(|alive_count| {
+                record.alive_count = alive_count;
+                asks_peers(&record, every)
+            })
         };
         let (yes, no) = (true, false);
-        assert_eq!(asked(&mut record, 3), [yes, no, no, yes, no, no, yes]);
-        assert_eq!(asked(&mut record, 1), [yes; 7]);
-        assert_eq!(asked(&mut record, 0), [no; 7]);
+        assert_eq!(asked(3), [yes, no, no, yes, no, no, yes]);
+        assert_eq!(asked(1), [yes; 7]);
+        assert_eq!(asked(0), [no; 7]);
     }
 }

@@ -24,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 
 use self::relay::{Broken, Ledger, relay};
 use crate::net::client_hello;
-use crate::net::dial::Dialler;
 use crate::state::Shared;
 use crate::wire::control::{Account, Budget, FailedSide};
 
@@ -224,12 +223,7 @@ impl Destination {
         {
             return Some(stream);
         }
-        let dialler = Dialler {
-            pace: &self.shared.pace,
-            routes: self.shared.routes.as_ref(),
-            settings: &self.shared.settings,
-            dials_total: &self.shared.dials_total,
-        };
+        let dialler = self.shared.dialler();
         dialler.dial_again(self.pinned).await.ok()
     }
 }

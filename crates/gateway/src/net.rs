@@ -5,6 +5,7 @@ pub mod address;
 pub mod client_hello;
 pub mod dial;
 pub mod family;
+pub mod ledger;
 pub mod names_file;
 pub mod pace;
 pub mod resolve;

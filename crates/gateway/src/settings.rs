@@ -42,6 +42,11 @@ pub struct Settings {
     pub deny_addresses: Vec<IpNet>,
     /// The least time between visits.
     pub paces: Paces,
+    /// Path of the socket at which a second gateway asks for its turns. Default none.
+    pub ledger_socket: Option<PathBuf>,
+    /// The `ledger_socket` of the gateway that grants this gateway's turns. Default none: it keeps
+    /// the paces itself.
+    pub other_ledger: Option<PathBuf>,
     /// Lab: divides every pace. Default 1; 0 is rejected. A large value means no pacing at all.
     pub pace_divisor: u32,
     /// Lab: addresses come from this file instead of DNS; see [`crate::net::names_file`]. Default
@@ -104,6 +109,8 @@ impl Default for Settings {
             open_max: 64,
             deny_addresses: Vec::new(),
             paces: Paces::default(),
+            ledger_socket: None,
+            other_ledger: None,
             pace_divisor: 1,
             names_file: None,
             allow_private: false,

@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 
 use crate::egress::directory::Root;
+use crate::net::dial::Dialler;
 use crate::net::family::{self, Horizon, Routes};
-use crate::net::pace::Pace;
+use crate::net::ledger::PaceLedger;
 use crate::net::resolve::Resolver;
 use crate::service::error::GatewayError;
 use crate::service::log_once::LogOnce;
@@ -19,7 +20,7 @@ use crate::wire::control::{Family, Status};
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) resolver: Resolver,
-    pub(crate) pace: Mutex<Pace>,
+    pub(crate) paces: PaceLedger,
     pub(crate) routes: Box<dyn Routes>,
     pub(crate) egresses: Arc<Root>,
     pub(crate) dials_total: AtomicU64,
@@ -57,7 +58,7 @@ impl Shared {
             families: Mutex::new(family::families(routes.as_ref(), horizon)),
             no_egress: Mutex::default(),
             resolver: Resolver::new(&settings)?,
-            pace: Mutex::new(Pace::new(settings.paces, settings.pace_divisor)),
+            paces: PaceLedger::new(&settings),
             routes,
             egresses,
             dials_total: AtomicU64::new(0),
@@ -71,6 +72,15 @@ impl Shared {
 
     pub(crate) fn horizon(&self) -> Horizon {
         Horizon::of(&self.settings)
+    }
+
+    pub(crate) fn dialler(&self) -> Dialler<'_> {
+        Dialler {
+            paces: &self.paces,
+            routes: self.routes.as_ref(),
+            settings: &self.settings,
+            dials_total: &self.dials_total,
+        }
     }
 
     /// The families with a route now.
@@ -115,7 +125,8 @@ impl Shared {
         }
     }
 
-    pub(crate) fn status(&self) -> Status {
+    pub(crate) async fn status(&self) -> Status {
+        let no_ledger = self.paces.trouble().await;
         let free = u32::try_from(self.slots.available_permits()).unwrap_or(u32::MAX);
         Status {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -124,7 +135,7 @@ impl Shared {
             opens_total: self.opens_total.load(Ordering::Relaxed),
             dials_total: self.dials_total.load(Ordering::Relaxed),
             lab: self.settings.is_lab(),
-            trouble: self.resolver.trouble(),
+            trouble: no_ledger.or_else(|| self.resolver.trouble()),
         }
     }
 }

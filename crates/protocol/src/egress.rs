@@ -12,6 +12,36 @@ use serde::{Deserialize, Serialize};
 /// If a farm has more names than fit in a day, its last ones have to ask again.
 pub const PROMISED_WITHIN: Duration = Duration::from_hours(29);
 
+/// A way out: a gateway, and the network that it leaves through (docs/second-way-out.md).
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    #[default]
+    First,
+    Second,
+}
+
+impl Way {
+    pub const ALL: [Self; 2] = [Self::First, Self::Second];
+
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::First => Self::Second,
+            Self::Second => Self::First,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Second => "second",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Family {
@@ -41,6 +71,9 @@ pub struct Wish {
     pub family: Option<Family>,
     /// Whether the name is looked up in DNS even if the answer is cached.
     pub fresh: bool,
+    /// The way out to take: which gateway is asked.
+    #[serde(skip)]
+    pub way: Way,
 }
 
 impl Wish {

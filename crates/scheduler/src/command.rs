@@ -8,7 +8,7 @@ use census::class::{Class, PerClass};
 use census::state::{Record, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use protocol::Host;
-use protocol::egress::{Deferral, Family, Wish};
+use protocol::egress::{Deferral, Family, Way, Wish};
 use protocol::order::AskPeers;
 
 use crate::blame::blackout::{NoSuccess, Over};
@@ -52,8 +52,15 @@ pub enum Command {
     },
     /// Release a host without a verdict. Answered by [`crate::Event::Written`].
     Release(Release),
+    /// Note by which of two ways out a host has just responded.
+    RememberWay {
+        host: Host,
+        by: Way,
+        /// Whether it had failed by the other one.
+        alone: bool,
+    },
     /// Ask gateway, launcher, engine and store whether they work. Answered by
-    /// [`crate::Event::PartStatus`].
+    /// [`crate::Event::PartStatus`] and, if there are two gateways, [`crate::Event::WayStatus`].
     AskParts,
     /// Publish. Answered by [`crate::Event::Published`].
     Publish {
@@ -192,6 +199,15 @@ pub enum Notice {
     /// No check has succeeded for a while.
     BlackoutBegan(NoSuccess),
     BlackoutOver(Over),
+    /// One of two ways out does not work; checks take the other one.
+    WayIll {
+        way: Way,
+        what: String,
+    },
+    WayWell {
+        way: Way,
+        lasted: Duration,
+    },
     CanaryAsked {
         host: Host,
         /// The address family that it should show to work, if one.

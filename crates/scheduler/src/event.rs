@@ -6,7 +6,7 @@ use census::class::{Class, PerClass};
 use census::state::{Record, Verdict};
 use census::time::Timestamp;
 use protocol::Host;
-use protocol::egress::{Deferral, Wish};
+use protocol::egress::{Deferral, Way, Wish};
 
 use crate::blame::doubt::{Doubt, Witness};
 use crate::blame::faults::CheckFault;
@@ -83,6 +83,12 @@ pub enum Event {
     },
     /// Answers [`crate::Command::AskParts`].
     PartStatus(Result<(), String>),
+    /// Answers [`crate::Command::AskParts`] for each gateway, if there are two; then
+    /// [`Self::PartStatus`] does not include them.
+    WayStatus {
+        way: Way,
+        status: Result<(), String>,
+    },
     /// A part that every check needs does not work.
     PartFailed {
         what: String,

@@ -18,4 +18,4 @@ pub mod slots;
 pub use command::Command;
 pub use event::Event;
 pub use publication::LastList;
-pub use scheduler::{Limit, Scheduler, Settings, Snapshot};
+pub use scheduler::{Limit, Scheduler, Settings, Snapshot, WayState};

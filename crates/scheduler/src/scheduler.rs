@@ -3,6 +3,7 @@
 mod ended;
 mod recovery;
 mod start_due;
+mod ways;
 
 #[cfg(test)]
 mod tests;
@@ -15,10 +16,10 @@ use census::class::Class;
 use census::state::{Record, Verdict};
 use census::time::{Calendar, Timestamp};
 use protocol::Host;
+use protocol::egress::{Way, Wish};
 
-use crate::blame::blackout::{Blackout, NoSuccess};
+use crate::blame::blackout::{NoSuccess, Scope};
 use crate::blame::canaries::Canaries;
-use crate::blame::doubt::Doubts;
 use crate::blame::faults::{Faulters, Lately};
 use crate::blame::outage::Outage;
 use crate::command::{Command, Notice, Release, Released, Wait};
@@ -30,6 +31,8 @@ use crate::slots::concurrency::Bounds;
 use crate::slots::{Patience, Slots, Throttle};
 
 use start_due::Demand;
+pub use ways::WayState;
+use ways::Ways;
 
 /// Longest time between taking a host in the store and its report: a transaction waits for the disk
 /// and for earlier transactions.
@@ -45,6 +48,8 @@ pub struct Settings {
     /// Checks that may start per second, whatever the load.
     pub starts_per_second: u32,
     pub canaries: Vec<Host>,
+    /// Whether there are two gateways.
+    pub has_second_way: bool,
     /// The first success and every n-th one after it request the peers.
     pub peers_every: u32,
     pub calendar: Calendar,
@@ -81,9 +86,8 @@ pub struct Scheduler {
     opted_out: Vec<(Host, Timestamp)>,
     /// Hosts whose row the store could not write. They are released when it works again.
     unwritten: Vec<Host>,
-    doubts: Doubts<Failure>,
+    ways: Ways,
     faulters: Faulters,
-    blackout: Blackout,
     outage: Outage,
     /// When the parts answered last whether they work.
     parts_answered: Timestamp,
@@ -100,6 +104,7 @@ struct Check {
     class: Class,
     faults: u32,
     began: Timestamp,
+    way: Way,
     stage: Stage,
 }
 
@@ -150,6 +155,8 @@ pub struct Snapshot {
     pub outage: Option<(String, Timestamp)>,
     /// The current blackout: no check has succeeded for a while, most likely because of us.
     pub blackout: Option<NoSuccess>,
+    /// Both ways out; empty if there is only one.
+    pub ways: Vec<WayState>,
 }
 
 impl Scheduler {
@@ -170,9 +177,8 @@ impl Scheduler {
             in_flight: HashMap::new(),
             opted_out: Vec::new(),
             unwritten: Vec::new(),
-            doubts: Doubts::new(now, settings.name_key),
+            ways: Ways::new(settings.has_second_way, now, settings.name_key),
             faulters: Faulters::default(),
-            blackout: Blackout::default(),
             outage: Outage::default(),
             parts_answered: now,
             asks_parts: false,
@@ -219,6 +225,7 @@ impl Scheduler {
             Event::CheckEnded { check, outcome } => self.check_ended(check, outcome, now),
             Event::Written { host, outcome } => self.written(host, outcome, now),
             Event::PartStatus(status) => self.part_status(status, now),
+            Event::WayStatus { way, status } => self.way_status(way, status, now),
             Event::PartFailed { what } => self.stop(what, now),
             Event::OptedOut { host } => self.opted_out(&host, now),
             Event::Withdrawn => self.publication.withdrawn(now),
@@ -254,7 +261,8 @@ impl Scheduler {
         if self.wants_to_count() {
             wakes_at = wakes_at.min(self.demand.count_at());
         }
-        let something_waits = self.doubts.waiting() > 0
+        let something_waits = self.ways.waiting() > 0
+            || self.ways.is_any_ill()
             || self.outage.is_any()
             || self.slots.are_waited_for()
             || self.publication.is_in_progress();
@@ -281,7 +289,7 @@ impl Scheduler {
         let counts = self.in_progress.counts();
         Snapshot {
             in_flight: self.in_flight.len(),
-            waiting: self.doubts.waiting(),
+            waiting: self.ways.waiting(),
             containers_allowed: self.slots.allowed(),
             containers: self.slots.bounds(),
             containers_running: self.slots.taken(),
@@ -296,26 +304,37 @@ impl Scheduler {
                 .map(|class| (class.as_str(), *counts.of(class)))
                 .collect(),
             outage: self.outage.describe(),
-            blackout: self.blackout.describe(),
+            blackout: self.ways.blackout(),
+            ways: self.ways.states(),
         }
     }
 
     fn tick(&mut self, now: Timestamp) {
         self.opted_out
             .retain(|(_, at)| now.since(*at) < TAKE_MAX && *at <= now);
-        for failure in self.doubts.expire(now) {
-            self.drop_unconfirmed(failure, now);
+        for way in self.ways.all() {
+            for failure in self.ways.side(way).doubts.expire(now) {
+                self.drop_unconfirmed(failure, way, now);
+            }
+            let (side, other) = self.ways.pair(way);
+            let is_escaped =
+                |no_success: &NoSuccess| no_success.scope == Scope::Anywhere && other.is_some();
+            if let Some(no_success) = side.blackout.look(now)
+                && !is_escaped(&no_success)
+            {
+                self.report(Notice::BlackoutBegan(no_success));
+            }
         }
-        if let Some(no_success) = self.blackout.look(now) {
-            self.report(Notice::BlackoutBegan(no_success));
-        }
+        self.report_ways(now);
         for holder in self.slots.expire(now) {
             self.commands.push(Command::TurnAway(holder));
         }
         self.look_at_parts(now);
         if !self.outage.is_on() {
-            for wish in self.doubts.wants_canaries(now) {
-                self.ask_canary(wish, self.canaries.count(), now);
+            for way in self.ways.all() {
+                for wish in self.ways.side(way).doubts.wants_canaries(now) {
+                    self.ask_canary(Wish { way, ..wish }, self.canaries.count(), now);
+                }
             }
         }
         let publication = self.publication.due(now);
@@ -331,7 +350,7 @@ impl Scheduler {
     fn clock_was_set(&mut self, now: Timestamp) {
         self.publication.clock_was_set(now);
         self.demand.clock_was_set(now);
-        self.doubts.clock_was_set(now);
+        self.ways.clock_was_set(now);
         self.slots.clock_was_set(now);
         self.parts_answered = now;
     }

@@ -22,7 +22,7 @@ export function outcome(status, answer, act) {
   const { words, state, detail } = answer !== null && typeof answer === "object" ? answer : {};
   if (status >= 200 && status < 300) {
     if (typeof words !== "string") return { state, text: "Done." };
-    return { state, text: act === "look" ? words : `Done: ${words}.` };
+    return { state, text: act === "look" ? words.replace(/(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\dZ/g, "$1 $2 UTC") : `Done: ${words}.` };
   }
   const why = typeof detail === "string" ? detail.replace(/\.$/, "") : `the server answered with status ${status}`;
   return { text: `Not done: ${why}.` };

@@ -13,7 +13,8 @@ use crate::queries::{counts, due, each, host, host_answers, listed, review};
 use crate::soundness;
 use crate::tables::hosts::{add, commit, opt_out, proof, recovery, take};
 use crate::tables::{
-    admitted, day_versions, days, dumps, groups, history, host_decisions, row, sources, walks,
+    admitted, day_versions, days, dumps, groups, history, host_decisions, one_way, row, sources,
+    walks,
 };
 
 /// `path => [plan]`, or `path => [plan] because "reason"` for a statement that reads a whole table
@@ -320,6 +321,16 @@ statements! {
     soundness::GROUPS_OVER => ["SCAN groups", "SEARCH grouping USING INTEGER PRIMARY KEY (rowid=?)"] because "`fedicensus db check`",
     soundness::LONG_HISTORY => ["SCAN history", "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)"] because "`fedicensus db check`",
     soundness::SINGLE_ROWS => ["SCAN forgotten_key", "SCAN admission_state", "SCAN grouping"] because "`fedicensus db check`; one row each",
+    one_way::PUT => ["SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)"],
+    one_way::CLEAR => [
+        "SEARCH one_way USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)",
+    ],
+    one_way::FIND => [
+        "SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)",
+        "SEARCH one_way USING INTEGER PRIMARY KEY (rowid=?)",
+    ],
+    one_way::COUNT => ["SCAN one_way"] because "metrics now and then; few hosts answer by one way only",
     sources::PUT => [],
     sources::ALL => ["SCAN sources"] because "as many rows as the operator has lists",
     sources::FORGET => ["SEARCH sources USING INDEX sqlite_autoindex_sources_1 (name=?)"],

@@ -8,6 +8,7 @@ pub(crate) mod groups;
 pub(crate) mod history;
 pub(crate) mod host_decisions;
 pub(crate) mod hosts;
+pub(crate) mod one_way;
 pub(crate) mod row;
 pub(crate) mod sources;
 pub(crate) mod walks;

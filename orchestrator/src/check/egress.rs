@@ -23,7 +23,7 @@ pub enum Opening {
 pub async fn open(check: &Check, services: &Services) -> Result<Opening, Fault> {
     let group = services.gate.names().registered_domain(&check.host);
     let opened = services
-        .gateway
+        .gateway_of(check.wish.way)
         .open(
             check.id.clone(),
             check.host.clone(),
@@ -45,7 +45,13 @@ pub async fn open(check: &Check, services: &Services) -> Result<Opening, Fault> 
             fresh,
         } => {
             count_look_up(fresh, services);
-            check.step(|| format!("gateway: unreachable, {}: {detail}", reason.as_str()));
+            check.step(|| {
+                format!(
+                    "{}: unreachable, {}: {detail}",
+                    check.gateway(),
+                    reason.as_str()
+                )
+            });
             let verdict = Verdict::Dead {
                 reason,
                 status: None,
@@ -63,14 +69,15 @@ pub async fn open(check: &Check, services: &Services) -> Result<Opening, Fault> 
         Opened::Deferred { why, retry_after } => {
             check.step(|| {
                 format!(
-                    "gateway: not now, because {why} ({} ms)",
+                    "{}: not now, because {why} ({} ms)",
+                    check.gateway(),
                     retry_after.as_millis()
                 )
             });
             Opening::Closed(CheckOutcome::Deferred { why, retry_after })
         }
         Opened::Offline => {
-            check.step(|| "gateway: this machine has no network".to_owned());
+            check.step(|| format!("{}: this machine has no network", check.gateway()));
             Opening::Closed(CheckOutcome::Offline)
         }
     })

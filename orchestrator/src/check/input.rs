@@ -1,7 +1,7 @@
 //! The input of one check.
 
 use census::time::Timestamp;
-use protocol::egress::Wish;
+use protocol::egress::{Way, Wish};
 use protocol::{CheckId, CheckOrder, Host};
 use scheduler::command::Start;
 use scheduler::event::CheckNumber;
@@ -30,12 +30,20 @@ impl Check {
     pub fn new(start: Start, services: &Services, watcher: Option<mpsc::Sender<String>>) -> Self {
         Self {
             number: start.check,
-            id: services.random.check_id(),
+            id: services.random.check_id().by(start.wish.way),
             order: CheckOrder::check(&*services.contact, services.asks_peers(&start)),
             host: start.host,
             wish: start.wish,
             began: services.now(),
             watcher,
+        }
+    }
+
+    /// The gateway that it takes, in the steps' words.
+    pub(super) fn gateway(&self) -> &'static str {
+        match self.wish.way {
+            Way::First => "gateway",
+            Way::Second => "second gateway",
         }
     }
 

@@ -11,6 +11,7 @@ use census::time::{Calendar, Timestamp};
 use gateway::GatewayClient;
 use launcher::LauncherClient;
 use protocol::Host;
+use protocol::egress::Way;
 use protocol::order::AskPeers;
 use scheduler::command::Start;
 use scheduler::event::Trigger;
@@ -28,8 +29,10 @@ pub const PEERS_EVERY: u32 = 3;
 /// The services of a check. Cheap to clone: everything in it is shared.
 #[derive(Debug, Clone)]
 pub struct Services {
-    /// The only way to the network for a check.
+    /// The only way to the network for a check, unless there is a second.
     pub gateway: GatewayClient,
+    /// The gateway of the second way out, if there is one. Only checks take it.
+    pub second_gateway: Option<GatewayClient>,
     /// The only way to a container.
     pub launcher: LauncherClient,
     /// The only writer of the database.
@@ -52,6 +55,14 @@ pub struct Services {
 impl Services {
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// The gateway of a way out.
+    pub fn gateway_of(&self, way: Way) -> &GatewayClient {
+        let second = self.second_gateway.as_ref();
+        second
+            .filter(|_| way == Way::Second)
+            .unwrap_or(&self.gateway)
     }
 
     /// A moment within the hour, at which a host without a verdict is due again.

@@ -85,6 +85,7 @@ impl Rig {
         Self {
             services: Services {
                 gateway: GatewayClient::new(gateway),
+                second_gateway: None,
                 launcher: LauncherClient::socket("/nonexistent"),
                 writer: store.writer(),
                 gate: crate::admit::gate::tests::fresh(&store),

@@ -455,7 +455,7 @@ async fn settle_alone(
 /// The daemon, or the database if no daemon runs.
 enum Backend<'config> {
     Daemon(&'config Config),
-    Alone(Box<store::Store>, Handler),
+    Alone(Box<store::Store>, Box<Handler>),
 }
 
 impl<'config> Backend<'config> {
@@ -469,7 +469,7 @@ impl<'config> Backend<'config> {
         let store = store::open(&config.database())?;
         let gate = crate::roles::gate(config, &store).await?;
         let handler = Handler::alone(store.writer(), gate, Arc::new(SystemClock), config.calendar);
-        Ok(Self::Alone(Box::new(store), handler))
+        Ok(Self::Alone(Box::new(store), Box::new(handler)))
     }
 
     async fn ask(&mut self, request: Request) -> anyhow::Result<Answer> {
@@ -478,7 +478,7 @@ impl<'config> Backend<'config> {
                 let conversation = control::ask(&config.control_socket(), &request).await?;
                 conversation.context("the daemon ended")?.next().await
             }
-            Self::Alone(_, handler) => Ok(control::serve_alone(handler.clone(), request).await),
+            Self::Alone(_, handler) => Ok(control::serve_alone(*handler.clone(), request).await),
         }
     }
 

@@ -60,7 +60,8 @@ pub(super) async fn status(config: &Config, json: bool) -> anyhow::Result<u8> {
     status.daemon = live(config).await.ok();
     let gateway = GatewayClient::new(config.gateway_socket.clone());
     let launcher = LauncherClient::socket(config.launcher_socket.clone());
-    status.ask_parts(&gateway, &launcher).await;
+    let second = config.second_gateway.clone().map(GatewayClient::new);
+    status.ask_parts(&gateway, second.as_ref(), &launcher).await;
     say(&if json {
         serde_json::to_string(&status.json()?)?
     } else if std::io::stdout().is_terminal() {
@@ -204,11 +205,8 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
             Ok(live) => worst(&live),
             Err(error) => Some(format!("daemon: {}", told_once(&error))),
         },
-        Part::Gateway => GatewayClient::new(config.gateway_socket.clone())
-            .status()
-            .await
-            .err()
-            .map(|error| format!("gateway: {error}")),
+        Part::Gateway => gateway_trouble(&config.gateway_settings).await,
+        Part::SecondGateway => gateway_trouble(&config.second_gateway_settings).await,
         Part::Launcher => match LauncherClient::socket(config.launcher_socket.clone())
             .status()
             .await
@@ -216,14 +214,8 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
             Ok(status) => status.trouble.map(|trouble| format!("launcher: {trouble}")),
             Err(error) => Some(format!("launcher: {error}")),
         },
-        Part::Intake => local_socket::http::health(&config.intake_settings.socket)
-            .await
-            .err()
-            .map(|error| format!("intake: {error}")),
-        Part::Console => local_socket::http::health(&config.console_settings.socket)
-            .await
-            .err()
-            .map(|error| format!("console: {error}")),
+        Part::Intake => http_trouble("intake", &config.intake_settings.socket).await,
+        Part::Console => http_trouble("console", &config.console_settings.socket).await,
         Part::Push => push_trouble(config, Node::Push).await,
         Part::PushEndpoint => push_trouble(config, Node::Endpoint).await,
     };
@@ -236,9 +228,19 @@ pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
     })
 }
 
+async fn gateway_trouble(settings: &gateway::Settings) -> Option<String> {
+    let client = GatewayClient::new(settings.control_socket.clone());
+    let status = client.status().await;
+    status.err().map(|error| format!("gateway: {error}"))
+}
+
 async fn push_trouble(config: &Config, node: Node) -> Option<String> {
-    let health = local_socket::http::health(config.push_settings.socket_of(node)).await;
-    health.err().map(|error| format!("push service: {error}"))
+    http_trouble("push service", config.push_settings.socket_of(node)).await
+}
+
+async fn http_trouble(name: &str, socket: &Path) -> Option<String> {
+    let health = local_socket::http::health(socket).await;
+    health.err().map(|error| format!("{name}: {error}"))
 }
 
 fn worst(live: &LiveState) -> Option<String> {

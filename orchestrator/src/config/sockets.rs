@@ -39,6 +39,15 @@ impl Sockets {
         self.run_dir.join("gateway/gateway.sock")
     }
 
+    pub(super) fn second_gateway(&self) -> PathBuf {
+        self.run_dir.join("second-gateway/gateway.sock")
+    }
+
+    /// At this socket, the second gateway asks the first one for its turns.
+    pub(super) fn ledger(&self) -> PathBuf {
+        self.run_dir.join("ledger/ledger.sock")
+    }
+
     pub(super) fn launcher(&self) -> PathBuf {
         self.run_dir.join("launcher/launcher.sock")
     }

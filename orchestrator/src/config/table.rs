@@ -40,12 +40,12 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "checks_max",
         "",
-        "Most containers at once, 1 to 64; empty: one for each 64 MiB of the machine's memory above 768 MiB, at least 4 and at most 32. The census finds out how many of them the machine sustains (docs/operating.md): at least two, so that one slow host does not stop all others. At most four times as many hosts are checked or wait for a container (run, gateway, launcher).",
+        "Most containers at once, 1 to 64; empty: one for each 64 MiB of the machine's memory above 768 MiB, at least 4 and at most 32. The census finds out how many of them the machine sustains: at least two, so that one slow host does not stop all others. At most four times as many hosts are checked or wait for a container (run, gateway, launcher).",
     ),
     setting(
         "data_dir",
         "/data",
-        "Directory of the database `census.db` and of `control.sock`; for the console, of moderators' accounts, `accounts.db`, and for the push service, of its database, `push.db`: each in a volume that no other part mounts. A file `public_suffix_list.dat` in it replaces the built-in list of public suffixes. A file `fixes.toml` in it replaces the built-in list of security fixes (docs/site.md).",
+        "Directory of `census.db` and `control.sock`, of the console's accounts, `accounts.db`, or of the push service's `push.db`: each in a volume that no other part mounts. In it, a file `public_suffix_list.dat` replaces the built-in list of public suffixes, and `fixes.toml` that of security fixes (docs/site.md).",
     ),
     setting(
         "public_dir",
@@ -60,7 +60,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "site_title",
         "Fedicensus",
-        "Name of this census, in the pages' header, the feeds' titles and the console's login: one line of at most 60 characters.",
+        "Name of this census, in the pages' header, the feeds' titles and the console: one line of at most 60 characters.",
     ),
     setting(
         "operator_name",
@@ -70,7 +70,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "data_licence",
         "CC0-1.0",
-        "Licence of the published data, as an SPDX identifier or expression, named on the pages, in `index.json` and in the feeds. The default lets anybody reuse the data.",
+        "Licence of the published data, as an SPDX identifier or expression. The default lets anybody reuse the data.",
     ),
     setting(
         "sources",
@@ -80,7 +80,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "admission_rules",
         "",
-        "File of rules on new names a day, read again by `fedicensus admission reload` and SIGHUP; empty: `public default 20`, twenty of each registered domain.",
+        "File of rules on new names a day (docs/admission-rules.md); empty: `public default 20`, twenty of each registered domain.",
     ),
     setting(
         "deny_list",
@@ -105,27 +105,32 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "admissions_limit",
         "50000",
-        "New names a day in all, 0 to 2147483647: two days' worth of checks at the ordinary paces. At most a fiftieth may be below one suffix whose owner gives names away, such as `github.io`, so that one such suffix leaves room for the others.",
+        "New names a day in all, 0 to 2147483647: two days' worth of checks at the ordinary paces. At most a fiftieth may be below one suffix whose owner gives names away, such as `github.io`.",
     ),
     setting(
         "group_threshold",
         "10",
-        "Hosts below one registered domain, 1 to 1000000, above which hosts that have not responded yet are held back until a decision (`fedicensus groups`). Few owners run more instances than that, and owners who give names away are in the public suffix list or in `hosters`.",
+        "Hosts below one registered domain, 1 to 1000000, above which hosts that have not responded yet are held back (docs/admission.md). Few owners run more instances than that, and owners who give names away are in the public suffix list or in `hosters`.",
     ),
     setting(
         "walks_per_hour",
         "0",
-        "Walks through public conversations an hour at most, 0 to 60; 0: none. A walk reads the newest public posts of a responding host, their threads and who favourited them, in at most 40 requests, and keeps the names of other hosts only. It finds servers whose names no peers list has: docs/walks.md.",
+        "Walks through public conversations an hour at most, 0 to 60; 0: none. A walk reads public posts of one host in at most 40 requests, and keeps the names of other hosts only (docs/walks.md).",
     ),
     setting(
         "run_dir",
         "/run",
-        "Directory of the sockets between the parts. Each socket has its own folder, so that only its users share it: `gateway/gateway.sock`, `launcher/launcher.sock`, `texts/texts.sock`, `intake/intake.sock`, `intake-http/http.sock`, `metrics/metrics.sock`, `console/console.sock`, `console-http/http.sock`, `push/push.sock`, `push-http/http.sock`, `push-endpoint-http/http.sock`, `push-nodes/connect.sock`, and `egress`, with a folder for each check.",
+        "Directory of the sockets between the parts. Each socket has a folder of its own, so that only its users share it, and each check has one in `egress`.",
     ),
     setting(
         "optional_sockets",
         "",
         "Which optional sockets to open, comma-separated. `texts`: the gateway looks up TXT records of owners' domains for the intake. `intake`: the daemon takes submissions and opt-outs from the intake. `metrics`: the daemon serves Prometheus (docs/metrics.md). Empty: none (run, gateway).",
+    ),
+    setting(
+        "second_gateway",
+        "",
+        "Socket of a second gateway, through which checks leave by another network, such as `/run/second-gateway/gateway.sock`. The gateway then keeps the paces of both, at `ledger/ledger.sock` below `run_dir`; empty: none (run, gateway).",
     ),
     setting(
         "egress_volume",
@@ -145,7 +150,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "seccomp_path",
         "",
-        "Absolute path, on the engine's machine, of a file with the output of `fedicensus seccomp-profile`. Podman reads the list of system calls that a check may make only from a file; Docker receives it from the launcher (launcher only).",
+        "Absolute path, on the engine's machine, of a file with the output of `fedicensus seccomp-profile`, which Podman needs; Docker receives the list of system calls from the launcher (launcher only).",
     ),
     setting(
         "instance",
@@ -160,7 +165,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "deny_addresses",
         "",
-        "Networks that are never dialled, in CIDR notation, comma-separated. Addresses that are not globally reachable are never dialled in any case (gateway only).",
+        "Networks that are never dialled, in CIDR notation, comma-separated, besides addresses that are not globally reachable (gateway only).",
     ),
     setting(
         "dials_per_second",
@@ -175,7 +180,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "console_socket",
         "false",
-        "Whether the daemon opens `console/console.sock` below `run_dir`, for the moderators' console (run only; docs/console.md).",
+        "Whether the daemon opens the socket of the moderators' console (run only; docs/console.md).",
     ),
     setting(
         "console_log_addresses",
@@ -185,7 +190,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "push_socket",
         "false",
-        "Whether the daemon opens `push/push.sock` below `run_dir`, at which the push service has messages to other push services sent, and the pages offer notifications (run only; docs/push.md).",
+        "Whether the daemon opens the socket of the push service, and the pages offer notifications (run only; docs/push.md).",
     ),
     setting(
         "push_address",
@@ -195,7 +200,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "push_delivery",
         "",
-        "How delivery differs from autopush's, and limits, comma-separated. `batch`: a stored message is removed when all of its batch of ten are acknowledged, as in autopush, and not when it is itself (`ack-each`, the default). `one-at-a-time`: while a client has unacknowledged messages, all others are stored first, as autopush's documentation says; one that is never acknowledged then blocks the client until it connects again. `store-first`: every message with a TTL is stored before it is sent, so that a killed process loses none. The last two exclude each other. Limits of clients' connections as `name=number`: `hello`, seconds until a client has said hello (5); `ping`, seconds between two pings (300, which is the most); `pong`, seconds for the answer (4); `waiting`, messages that may wait for a client before it says hello, or it is reset (1000, which is the most) (push only).",
+        "How delivery differs from autopush's, and limits, comma-separated. `batch`: a stored message is removed when all of its batch of ten are acknowledged, as in autopush, and not when it is itself (`ack-each`, the default). `one-at-a-time`: while a client has unacknowledged messages, all others are stored first; one that is never acknowledged then blocks the client until it connects again. `store-first`: every message with a TTL is stored before it is sent, so that a killed process loses none. The last two exclude each other. Limits as `name=number`: `hello`, seconds until a client has said hello (5); `ping`, seconds between two pings (300, which is the most); `pong`, seconds for the answer (4); `waiting`, messages that may wait for a client before it says hello, or it is reset (1000, which is the most) (push only).",
     ),
     setting(
         "push_services",
@@ -280,42 +285,32 @@ pub fn flag_name(key: &str) -> String {
     key.replace('_', "-")
 }
 
-/// The tables as Markdown, for `docs/settings.md`.
+/// The settings as Markdown, for `docs/settings.md`.
 pub fn markdown() -> String {
     let mut page = String::from(
-        "# Settings\n\nA flag wins over the environment, the environment over the file (`--config FILE`, `FEDICENSUS_CONFIG`; TOML, keys as below), the file over the default. \
-         `fedicensus settings` prints what is in force and where it comes from.\n\n| key | flag | environment | default | what it is |\n|---|---|---|---|---|\n",
+        "# Settings\n\nEach setting is a key of the settings file (TOML, `--config FILE` or `FEDICENSUS_CONFIG`), a flag and an environment variable: `checks_max`, `--checks-max`, `FEDICENSUS_CHECKS_MAX`. \
+         A flag wins over the environment, the environment over the file, the file over the default, which is in parentheses below. \
+         `fedicensus settings` prints what is in force and where it comes from.\n\n",
     );
     for setting in SETTINGS {
-        page.push_str(&format!(
-            "| `{}` | `--{}` | `{}` | {} | {} |\n",
-            setting.key,
-            flag_name(setting.key),
-            environment_name(setting.key),
-            default_cell(setting),
-            setting.help
-        ));
+        page.push_str(&line(setting.key, setting));
     }
     page.push_str(
-        "\n## The lab\n\nThese have neither a flag nor an environment variable. They are keys of the table `[lab]` in the settings file, and only the lab mounts a file with that table \
-         (`lab/fedicensus.toml`). A census of the real Fediverse has none of them.\n\n| key | default | what it is |\n|---|---|---|\n",
+        "\n## The lab\n\nThese are keys of the table `[lab]` in the settings file, and have neither a flag nor an environment variable. Only the lab mounts a file with that table \
+         (`lab/fedicensus.toml`). A census of the real Fediverse has none of them.\n\n",
     );
     for setting in LAB_SETTINGS {
-        page.push_str(&format!(
-            "| `{}` | {} | {} |\n",
-            setting.key.trim_start_matches(LAB_PREFIX),
-            default_cell(setting),
-            setting.help
-        ));
+        page.push_str(&line(setting.key.trim_start_matches(LAB_PREFIX), setting));
     }
     page
 }
 
-fn default_cell(setting: &Setting) -> String {
-    match setting.default {
-        "" => "(empty)".to_owned(),
+fn line(key: &str, setting: &Setting) -> String {
+    let default = match setting.default {
+        "" => "empty".to_owned(),
         text => format!("`{text}`"),
-    }
+    };
+    format!("- `{key}` ({default}): {}\n", setting.help)
 }
 
 #[cfg(test)]
@@ -323,7 +318,7 @@ mod tests {
     use super::*;
 
     /// A further setting must replace or derive one of these.
-    const SETTINGS_MAX: usize = 38;
+    const SETTINGS_MAX: usize = 39;
 
     /// The marks of a list in a compose file.
     const LIST: &str = "# Tests write this list. A setting that is not set has its default.\n";

@@ -151,6 +151,15 @@ fn checks_trust_further_roots_in_the_lab_only() {
     assert!(trusted("[lab]\nextra_ca = \"/lab/ca.pem\"\n"));
 }
 
+#[test]
+fn gateway_grants_turns_only_with_a_second_one() {
+    for (second, expect) in [("", None), ("/s", Some("/r/ledger/ledger.sock"))] {
+        let config = config(&[("run_dir", "/r"), ("second_gateway", second)]).unwrap();
+        let granting = config.gateway_settings.ledger_socket;
+        assert_eq!(granting.as_deref(), expect.map(Path::new));
+    }
+}
+
 /// A variable left over in an environment must not open a census to private networks.
 #[test]
 fn neither_flags_nor_the_environment_set_anything_of_the_lab() {

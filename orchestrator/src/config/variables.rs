@@ -13,7 +13,7 @@ const LAB: &str = "FEDICENSUS_LAB_";
 
 /// What else the command line, the Compose files, the units and `deploy/` read. One file may hold
 /// all variables, so each role sees those of others.
-const OTHERS: [&str; 13] = [
+const OTHERS: [&str; 14] = [
     "BASE_NGINX",
     "BASE_RUST",
     "BRIDGE",
@@ -26,6 +26,7 @@ const OTHERS: [&str; 13] = [
     "PROFILE",
     "PUSH_CLIENTS",
     "PUSH_PORT",
+    "SECOND_RESOLVERS",
     "TAG",
 ];
 

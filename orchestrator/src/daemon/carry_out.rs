@@ -5,6 +5,7 @@ mod notice;
 
 use census::state::Verdict;
 use census::time::Timestamp;
+use protocol::egress::Way;
 use protocol::{DeadReason, Host};
 use scheduler::command::{Command, Release, Released};
 use scheduler::event::{Event, WriteOutcome};
@@ -42,6 +43,7 @@ impl Daemon {
                 });
             }
             Command::Release(release) => self.release(release, now),
+            Command::RememberWay { host, by, alone } => self.remember_way(host, by, alone, now),
             Command::AskParts => self.ask_parts(),
             Command::Publish { extent, force } => self.publish(extent, force),
             Command::Report(notice) => notice::log(&notice),
@@ -69,6 +71,17 @@ impl Daemon {
                 .writer
                 .release(&of, due, Some(why.to_string()))
                 .await
+        });
+    }
+
+    /// A failure to store it is harmless: the next check notes it again.
+    fn remember_way(&mut self, host: Host, by: Way, alone: bool, now: Timestamp) {
+        let writer = self.services.writer.clone();
+        self.work.spawn(async move {
+            if let Err(error) = writer.remember_way(&host, by, alone, now).await {
+                tracing::debug!(%host, %error, "by which way it responds could not be written");
+            }
+            Ok(Event::Tick)
         });
     }
 

@@ -101,6 +101,7 @@ impl Daemon {
         let duration_ms = duration.as_millis();
         let meters = &self.services.meters;
         meters.check(ended_as(ended), duration);
+        meters.way(check.wish.way, ended_as(ended));
         match ended {
             Ok(CheckOutcome::Verdict { verdict, .. }) => {
                 let reason = verdict.detail();
@@ -132,7 +133,7 @@ impl Daemon {
                     .step(|| format!("our own fault, so nothing counts against the host: {fault}"));
                 match fault.scope() {
                     // The outage is logged, not each check that failed because of it.
-                    FaultScope::Global => {}
+                    FaultScope::Global | FaultScope::Way => {}
                     FaultScope::Transient | FaultScope::HostSuspected => {
                         tracing::warn!(%host, check.id = %check.id, %fault, "a check failed through our own fault; nothing counts against its host");
                     }

@@ -80,6 +80,9 @@ pub struct LiveState {
     pub outage: Option<(String, i64)>,
     /// Set while failures accumulate and no check succeeds: most likely the cause is ours.
     pub blackout: Option<NoSuccess>,
+    /// Which of two ways out does not work, what is wrong, and since when in ms since 1970.
+    #[serde(default)]
+    pub ill_ways: Vec<(String, String, i64)>,
     /// Whether a list or pages are being published.
     pub is_publishing: bool,
     /// When the last list was published, in ms since 1970.
@@ -228,6 +231,11 @@ impl Live {
         state.waiting = u64::try_from(scheduler.waiting).unwrap_or(u64::MAX);
         state.outage = scheduler.outage.map(|(what, since)| (what, since.0));
         state.blackout = scheduler.blackout;
+        let ill = scheduler.ways.into_iter().filter_map(|state| {
+            let (what, since) = state.ill?;
+            Some((state.way.as_str().to_owned(), what, since.0))
+        });
+        state.ill_ways = ill.collect();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {

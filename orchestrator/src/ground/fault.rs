@@ -34,9 +34,8 @@ impl Fault {
     pub fn scope(&self) -> FaultScope {
         use protocol::container::FaultKind;
         match self {
-            Self::Gateway(_) | Self::GatewayLost | Self::Launcher(_) | Self::Store(_) => {
-                FaultScope::Global
-            }
+            Self::Gateway(_) | Self::GatewayLost => FaultScope::Way,
+            Self::Launcher(_) | Self::Store(_) => FaultScope::Global,
             Self::Launch(fault) => match fault.kind {
                 FaultKind::EngineDown | FaultKind::ImageMissing | FaultKind::NotConfined => {
                     FaultScope::Global

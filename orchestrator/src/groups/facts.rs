@@ -47,15 +47,15 @@ pub fn facts(stored: &StoredGroup, members: &Members, now: Timestamp) -> GroupFa
     names.sort_by_key(|member| member.state != alive);
     let names = names.iter().take(NAMES_MAX);
     let (listed, held_back) = (members.listed, stored.held_back);
-    let named_by = match sources.since {
-        None => "no independent source".to_owned(),
-        Some(since) => format!(
-            "{} independent sources, the first {} days ago, {} of them for a week",
-            sources.sources,
-            days(since, now),
-            sources.long
-        ),
+    let named = match sources.sources {
+        0 => "no independent source".to_owned(),
+        1 => "1 independent source".to_owned(),
+        many => format!("{many} independent sources"),
     };
+    let named_by = sources.since.map_or(named.clone(), |since| {
+        let (days, long) = (days(since, now), sources.long);
+        format!("{named}, the first {days} days ago, {long} of them for a week")
+    });
     let lines = [
         (
             "hosts",
@@ -65,11 +65,7 @@ pub fn facts(stored: &StoredGroup, members: &Members, now: Timestamp) -> GroupFa
         ("share", share.clone()),
         ("named by", named_by),
     ];
-    let reason = format!(
-        "{}, {up} responding, {} independent sources, {share}",
-        count(known),
-        sources.sources
-    );
+    let reason = format!("{}, {up} responding, {named}, {share}", count(known));
     GroupFacts {
         lines: lines.map(labelled).into(),
         names: names.map(|member| member.name.clone()).collect(),

@@ -66,6 +66,8 @@ pub struct Explanation {
     pub peers: Option<String>,
     /// The last walk through its public conversations.
     pub walk: Option<String>,
+    /// The only way out by which it responds, if there are two and it fails by the other.
+    pub only_way: Option<String>,
     /// The last event on our side that gave no verdict.
     pub note: Option<String>,
     /// The last verdicts, newest first.
@@ -131,6 +133,13 @@ pub fn look_up(
     Ok(Explanation {
         peers: reader.peers_outcome(host)?,
         walk: reader.last_walk(host)?.map(walk_in_words),
+        only_way: reader.only_way(host)?.map(|(way, since)| {
+            let since = rfc3339(since);
+            format!(
+                "it answers only by our {} way out, since {since}",
+                way.as_str()
+            )
+        }),
         evidence: reader
             .evidence(host, now, calendar)?
             .map(|evidence| groups::evidence_words(&evidence)),
@@ -168,6 +177,9 @@ impl Explanation {
             let found = past_in_words(&last.verdict, last.reason.as_deref());
             sentences.push(format!("The last check was at {at}: {found}"));
         }
+        sentences.extend(self.only_way.as_ref().map(|only| {
+            format!("From where we look, {only}: something between its network and ours lets only some of the Internet through.")
+        }));
         if let Some(at) = &self.next_check {
             sentences.push(format!("The next one is due at {at}."));
         }
@@ -207,7 +219,7 @@ impl Explanation {
         let sign_up = self.open_registrations.map(registrations);
         line("sign-up", sign_up.map(str::to_owned).as_ref());
         line("last up", self.last_alive.as_ref());
-        line("last asked", self.last_checked.as_ref());
+        line("last check", self.last_checked.as_ref());
         let next = if self.in_flight {
             "being checked, or waiting for confirmation".to_owned()
         } else {
@@ -218,6 +230,7 @@ impl Explanation {
         line("next check", Some(&next));
         line("peers list", self.peers.as_ref());
         line("walk", self.walk.as_ref());
+        line("network", self.only_way.as_ref());
         line("note", self.note.as_ref());
         lines
     }
@@ -348,6 +361,7 @@ fn bare(host: &Host, state: &str) -> Explanation {
         in_flight: false,
         peers: None,
         walk: None,
+        only_way: None,
         note: None,
         history: Vec::new(),
     }

@@ -50,6 +50,8 @@ pub struct Status {
     pub daemon: Option<LiveState>,
     /// The gateway's state, or why there is none.
     pub gateway: Option<PartStatus<gateway::control::Status>>,
+    /// The same of the second one, if there is one.
+    pub second_gateway: Option<PartStatus<gateway::control::Status>>,
     /// The launcher's state, or why there is none.
     pub launcher: Option<PartStatus<launcher::wire::Status>>,
 }
@@ -150,6 +152,7 @@ pub fn read(reader: &Reader, now: Timestamp) -> Result<Status, StoreError> {
             .map(|dump| (rfc3339(dump.at), dump.names)),
         daemon: None,
         gateway: None,
+        second_gateway: None,
         launcher: None,
     })
 }
@@ -158,10 +161,12 @@ impl Status {
     /// Parts that do not answer.
     pub fn missing(&self) -> Vec<&'static str> {
         let gateway = matches!(self.gateway, Some(PartStatus::Closed(_)));
+        let second_gateway = matches!(self.second_gateway, Some(PartStatus::Closed(_)));
         let launcher = matches!(self.launcher, Some(PartStatus::Closed(_)));
         [
             (self.daemon.is_none(), "daemon"),
             (gateway, "gateway"),
+            (second_gateway, "second gateway"),
             (launcher, "launcher"),
         ]
         .into_iter()
@@ -186,6 +191,11 @@ impl Status {
             let outage = outage
                 .map(|(what, since)| json!({"what": what, "since": rfc3339(Timestamp(*since))}));
             daemon.insert("outage".to_owned(), outage.into());
+            let ways = self.daemon.iter().flat_map(|daemon| &daemon.ill_ways);
+            let ways = ways.map(|(way, what, since)| {
+                json!({"way": way, "what": what, "since": rfc3339(Timestamp(*since))})
+            });
+            daemon.insert("ill_ways".to_owned(), ways.collect());
         }
         if let Some(status) = json.as_object_mut() {
             let dump = self.last_dump.as_ref();
@@ -195,10 +205,24 @@ impl Status {
         Ok(json)
     }
 
-    /// Asks gateway and launcher for their status.
-    pub async fn ask_parts(&mut self, gateway: &GatewayClient, launcher: &LauncherClient) {
-        let (gateway, launcher) = tokio::join!(ask_at(gateway.status()), ask_at(launcher.status()));
-        (self.gateway, self.launcher) = (Some(gateway), Some(launcher));
+    /// Asks the gateways and the launcher for their status.
+    pub async fn ask_parts(
+        &mut self,
+        gateway: &GatewayClient,
+        second_gateway: Option<&GatewayClient>,
+        launcher: &LauncherClient,
+    ) {
+        let second = async {
+            match second_gateway {
+                Some(gateway) => Some(ask_at(gateway.status()).await),
+                None => None,
+            }
+        };
+        let (gateway, second, launcher) =
+            tokio::join!(ask_at(gateway.status()), second, ask_at(launcher.status()));
+        self.gateway = Some(gateway);
+        self.second_gateway = second;
+        self.launcher = Some(launcher);
     }
 }
 
@@ -284,6 +308,7 @@ mod tests {
                 blackout: silence.describe(),
                 ..LiveState::default()
             }),
+            second_gateway: None,
             gateway: Some(PartStatus::Open(gateway::control::Status {
                 version: "0.1.0".to_owned(),
                 families: vec![Family::V6],

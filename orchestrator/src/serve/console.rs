@@ -87,8 +87,11 @@ impl ConsoleHandler {
     async fn status(&self) -> Result<Answer, String> {
         let now = self.services.now();
         let mut status = read(&self.reader, move |reader| status::read(reader, now)).await?;
-        let (gateway, launcher) = (&self.services.gateway, &self.services.launcher);
-        status.ask_parts(gateway, launcher).await;
+        let services = &self.services;
+        let second = services.second_gateway.as_ref();
+        status
+            .ask_parts(&services.gateway, second, &services.launcher)
+            .await;
         let live = self.handler.live()?;
         let publication_trouble = live.dump_trouble.clone();
         let names_waiting = live.admission.as_ref().map_or(0, |shown| shown.waiting);

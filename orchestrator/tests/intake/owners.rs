@@ -60,13 +60,8 @@ async fn the_loop_is_told_to_leave_the_host_alone() {
         let values = Values::gather(|_| None, |_| None, None).unwrap();
         let config = Config::new(&values).unwrap();
         let clock: Arc<dyn Clock> = Arc::new(Standing);
-        let services = config.services(
-            store.writer(),
-            gate,
-            clock.clone(),
-            Random::from_os(),
-            SlotQueue::unlimited(),
-        );
+        let (random, slots) = (Random::from_os(), SlotQueue::unlimited());
+        let services = config.services(store.writer(), gate, clock.clone(), random, slots);
         let live = Live::new(clock.now(), services.meters.clone());
         Handler::with_daemon(&services, orders, Arc::new(live))
     })
@@ -170,11 +165,7 @@ async fn a_key_at_a_public_suffix_decides_for_no_host_below_it() {
             let header = token(purpose, suffix, name);
             let body = format!(r#"{{"host":"{name}","undo":{undo}}}"#);
             let reply = stage.post("/opt-out", &header, &body).await;
-            assert_eq!(
-                (reply.status, &reply.json["code"]),
-                (403, &"not_the_owner".into()),
-                "{suffix} {name}: {reply:?}"
-            );
+            reply.has_code_for(&format!("{suffix} {name}"), 403, "not_the_owner");
         }
         assert_eq!(stage.lookups(), 0, "DNS is not asked");
         assert_eq!(stage.listed(), [name]);
@@ -209,11 +200,7 @@ async fn parents_key_does_not_decide_for_a_host_with_a_record() {
     for record in [key.as_str(), "fedicensus-proof=submit"] {
         stage.publish(own, records(&["v=spf1 -all", record]));
         let reply = stage.post("/opt-out", &opt_out(), SOCIAL).await;
-        assert_eq!(
-            (reply.status, &reply.json["code"]),
-            (403, &"not_the_owner".into()),
-            "{record}: {reply:?}"
-        );
+        reply.has_code_for(record, 403, "not_the_owner");
     }
     stage.publish(own, Answer::Txt(Texts::ServerFailed {}));
     let unknown = stage.post("/opt-out", &opt_out(), SOCIAL).await;
@@ -247,11 +234,8 @@ async fn a_record_that_opts_in_undoes_no_opt_out() {
         let told = reply.json["detail"].as_str().unwrap();
         assert!(told.contains("only a token"), "{told}");
         assert_eq!(stage.lookups(), asked);
-        assert_eq!(
-            stage.state(name.as_str()),
-            Some(State::OptedOut { by }),
-            "spoken: {spoken}"
-        );
+        let state = stage.state(name.as_str());
+        assert_eq!(state, Some(State::OptedOut { by }), "spoken: {spoken}");
         writer.opt_in(&name, by, now).await.unwrap();
     }
     assert_eq!(stage.visited(), [""; 0]);
@@ -280,11 +264,7 @@ async fn host_without_a_token_needs_one_clear_dns_record() {
     let place = "_fedicensus.social.a.example";
     let says_no = async |why: &str| {
         let reply = stage.post("/opt-out", "", SOCIAL).await;
-        assert_eq!(
-            (reply.status, &reply.json["code"]),
-            (403, &"no_proof".into()),
-            "{why}"
-        );
+        reply.has_code_for(why, 403, "no_proof");
         assert_eq!(stage.listed(), ["social.a.example"], "{why}");
     };
     says_no("nothing is published").await;

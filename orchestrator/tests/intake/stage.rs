@@ -105,10 +105,8 @@ pub(crate) fn token(purpose: Purpose, domain: &str, of: &str) -> String {
 
 pub(crate) fn sigsum_token(domain: &str) -> String {
     let log_key = LogKey::from_hex(LOG_KEY.as_bytes()).unwrap();
-    format!(
-        "Sigsum-Token: {}\r\n",
-        SigsumToken::sign(host(domain), log_key, &key())
-    )
+    let token = SigsumToken::sign(host(domain), log_key, &key());
+    format!("Sigsum-Token: {token}\r\n")
 }
 
 pub(crate) fn records(records: &[&str]) -> Answer {
@@ -131,8 +129,14 @@ fn alone(store: &Store, gate: NameGate) -> Handler {
 impl Reply {
     #[track_caller]
     pub(crate) fn has_code(&self, status: u16, code: &str) {
+        self.has_code_for("", status, code);
+    }
+
+    /// As [`has_code`](Self::has_code), with words about the case.
+    #[track_caller]
+    pub(crate) fn has_code_for(&self, case: &str, status: u16, code: &str) {
         let found = (self.status, &self.json["code"]);
-        assert_eq!(found, (status, &code.into()), "{self:?}");
+        assert_eq!(found, (status, &code.into()), "{case}: {self:?}");
     }
 
     #[track_caller]
@@ -227,8 +231,9 @@ impl Stage {
         let server = IntakeServer::open(&at("intake.sock"), answers).unwrap();
         tokio::spawn(server.serve(end.clone()));
         let (zone, asked) = (Zone::default(), Arc::default());
+        let listener = UnixListener::bind(at("texts.sock")).unwrap();
         tokio::spawn(play_gateway(
-            UnixListener::bind(at("texts.sock")).unwrap(),
+            listener,
             Arc::clone(&zone),
             Arc::clone(&asked),
         ));
@@ -336,10 +341,8 @@ impl Stage {
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {
-        self.raw(format!(
-            "GET {path} HTTP/1.1\r\nhost: census.example\r\nx-real-ip: 192.0.2.1\r\n\r\n"
-        ))
-        .await
+        let head = "host: census.example\r\nx-real-ip: 192.0.2.1\r\n";
+        self.raw(format!("GET {path} HTTP/1.1\r\n{head}\r\n")).await
     }
 
     pub(crate) async fn raw(&self, request: impl AsRef<[u8]>) -> Reply {
@@ -358,11 +361,9 @@ impl Stage {
     pub(crate) async fn bring_in_that_is(&self, private: Private, name: &str) {
         let (writer, now) = (self.store.writer(), Standing.now());
         writer.add_now(vec![host(name)], now).await.unwrap();
-        let taken = writer
-            .take_one(&host(name), now, Jitter(0), Calendar::REAL)
-            .await
-            .unwrap()
-            .unwrap();
+        let host = host(name);
+        let taken = writer.take_one(&host, now, Jitter(0), Calendar::REAL).await;
+        let taken = taken.unwrap().unwrap();
         let alive = kit::alive_with(private);
         let change = transition(&taken.record, &alive, now, Jitter(0), Calendar::REAL);
         writer.commit(change).await.unwrap();

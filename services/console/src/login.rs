@@ -57,6 +57,8 @@ pub(crate) enum LoginError {
 }
 
 pub(crate) struct Logins {
+    /// The census's name.
+    pub(crate) title: String,
     limiter: Arc<LoginLimiter<Accounts>>,
     log_addresses: LogAddresses,
     now: Now,
@@ -79,6 +81,8 @@ pub(crate) enum Attempted {
 }
 
 pub(crate) struct Visitor {
+    /// The census's name, which every page shows.
+    pub(crate) census: String,
     pub(crate) session: Session,
     pub(crate) token: Token,
     /// The token in this session's forms.
@@ -106,6 +110,7 @@ impl Logins {
         );
         let login = LoginLimits::default();
         Ok(Self {
+            title: settings.title.clone(),
             limiter: Arc::new(LoginLimiter::new(
                 strangers,
                 known_browsers,
@@ -241,6 +246,7 @@ impl Logins {
         self.with(|accounts| {
             let session = accounts.session(&token, &browser, now)?;
             Ok(session.map(|session| Visitor {
+                census: self.title.clone(),
                 session,
                 form_token: accounts.form_token(&token),
                 token,

@@ -41,8 +41,6 @@ use crate::wire::{self, Answer, Census, Outcome};
 const PAGE_BYTES_MAX: usize = 512;
 
 pub(crate) struct Shared {
-    /// The census's name.
-    pub(crate) title: String,
     pub(crate) logins: Logins,
     pub(crate) census: Census,
     /// Logins in progress of browsers in which no moderator has logged in.
@@ -129,8 +127,9 @@ impl Shared {
         }
     }
 
+    /// The daemon's answer, or a page with the reason if that is [`Answer::Failed`].
     async fn ask(&self, visitor: &Visitor, request: &wire::Request) -> Result<Answer, Early> {
-        match self.ask_freely(visitor, request).await? {
+        match self.send(visitor, request).await? {
             Answer::Failed(why) => {
                 let status = StatusCode::BAD_REQUEST;
                 Err(pages::of_visitor(visitor, "Not possible", &why, status).into())
@@ -139,12 +138,8 @@ impl Shared {
         }
     }
 
-    /// The daemon's answer, which may be a refusal.
-    async fn ask_freely(
-        &self,
-        visitor: &Visitor,
-        request: &wire::Request,
-    ) -> Result<Answer, Early> {
+    /// Sends a request to the daemon, whose answer may be [`Answer::Failed`].
+    async fn send(&self, visitor: &Visitor, request: &wire::Request) -> Result<Answer, Early> {
         match self.census.ask(request).await {
             Ok(answer) => Ok(answer),
             Err(error @ WireError::NotUnderstood(_)) => Err(out_of_turn(visitor, &error)),

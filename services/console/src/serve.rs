@@ -55,7 +55,6 @@ pub async fn serve(
     let census = Census::new(settings.census_socket.clone());
     let logins = Logins::open(&settings, now)?;
     let router = router(Arc::new(Shared {
-        title: settings.title,
         logins,
         census,
         strangers: Semaphore::new(STRANGERS_MAX),

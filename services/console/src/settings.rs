@@ -9,7 +9,7 @@ pub const HASHES_MAX: usize = 4;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The census's name, for the login.
+    /// The census's name.
     pub title: String,
     pub socket: PathBuf,
     pub census_socket: PathBuf,

@@ -298,7 +298,7 @@ pub struct HostPage {
     pub verdict: String,
     /// The site's sentence.
     pub says: String,
-    /// The site's advice to the owner. Empty if there is nothing to do.
+    /// The site's advice to the owner. Empty if there is none, or only to write to the moderators.
     pub advice: String,
     /// What moderators may read in addition.
     pub facts: Vec<Labelled>,

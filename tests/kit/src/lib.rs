@@ -12,7 +12,7 @@ mod needs;
 use census::state::{Record, State, Verdict};
 use census::time::Timestamp;
 use protocol::container::End;
-use protocol::egress::{Account, FailedSide};
+use protocol::egress::{Account, Budget, FailedSide};
 use protocol::{DeadReason, Host, Instance, Private};
 
 pub use self::needs::{Need, are_there, output, skip};
@@ -96,6 +96,38 @@ pub fn account() -> Account {
         failed: FailedSide::None,
         budget_hit: None,
         up: true,
+    }
+}
+
+/// The account of a check whose container opened no connection.
+pub fn unconnected() -> Account {
+    Account {
+        connections: 0,
+        ..account()
+    }
+}
+
+/// The account of a check whose container asked for another host.
+pub fn astray() -> Account {
+    Account {
+        sni_refused: 1,
+        ..account()
+    }
+}
+
+/// The account of a check whose bytes ran out.
+pub fn over_budget() -> Account {
+    Account {
+        budget_hit: Some(Budget::Bytes),
+        ..account()
+    }
+}
+
+/// The account of a check during which our own network was down.
+pub fn offline() -> Account {
+    Account {
+        up: false,
+        ..account()
     }
 }
 

@@ -5,15 +5,12 @@
 //
 // KEY is the second factor's, in base32. AXE is the file of axe-core, or nothing.
 import { createHmac } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { open } from "../published/site/chromium.mjs";
 
 const [chromium, address, profile, pictures, axe, password, key, ...hosts] = process.argv.slice(2);
 const page = await open(chromium, profile, address);
-const { look, go, screen, scheme } = page;
-const accessibility = {};
-const widths = {};
+const { look, go, screen } = page;
 const refused = {};
 
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
@@ -65,33 +62,21 @@ async function listed() {
   return found;
 }
 
-async function examine(path) {
-  const name = path.replaceAll(/[^a-z]/g, "") || "overview";
-  await screen(320, 640);
-  for (const colours of ["light", "dark"]) {
-    await scheme(colours);
-    await go(path);
-    await page.picture(`${pictures}/phone-${colours}-${name}.png`);
-    if (axe !== "") {
-      await look(readFileSync(axe, "utf8"));
-      accessibility[`${path} in ${colours}`] = await look(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations, passes }) => ({
-        violations: violations.map(({ id, help, nodes }) => ({ id, help, at: nodes.map(({ html, failureSummary }) => [html, failureSummary]) })),
-        rulesPassed: passes.length,
-      }))`);
-    }
-  }
-  widths[path] = await look(`document.documentElement.scrollWidth`);
-  await screen(1280, 900);
-  await scheme("light");
+const examine = (name) => page.examine(name, pictures, axe);
+
+/** Opens and examines a page. Its closed part may have the terminal's text. */
+async function visit(path) {
   await go(path);
-  await page.picture(`${pictures}/desk-${name}.png`);
+  const odd = await look(`[...document.querySelectorAll("main > :not(details)")].map((part) => part.innerText).join(" ").match(/.*(contact below|\\dT\\d\\d:).*/)?.[0]`);
+  if (odd !== undefined) throw new Error(`not for moderators: ${odd}`);
+  await examine(path.replaceAll(/[^a-z]/g, "") || "overview");
 }
 
 async function decide() {
   await go("/groups");
   // The reason is there: the facts.
   await press('form:has(> input[type="hidden"][value="lab.test"]) button[value="deny"]');
-  await page.picture(`${pictures}/denied.png`);
+  await examine("denied");
   const said = await look(`document.querySelector("main").textContent`);
   if (!said.includes("lab.test: denied")) throw new Error(`not denied: ${said}`);
 }
@@ -100,6 +85,7 @@ async function undo() {
   await go("/decisions");
   await look(`document.querySelector('input[name="decision"]').click()`);
   await press("main form button");
+  await examine("undone");
   const said = await look(`document.querySelector("main").textContent`);
   if (!said.includes("lab.test: undone")) throw new Error(`not undone: ${said}`);
 }
@@ -120,17 +106,17 @@ async function fetchStatus(path, { method = "GET", body = undefined, cookies = u
 
 try {
   await screen(1280, 900);
-  await examine("/login");
   await logIn("000000");
+  await examine("login");
   refused.wrongCode = await where();
   await logIn(code());
   if ((await title()) !== "Overview") throw new Error(`not logged in: ${await title()}`);
-  for (const path of ["/", "/groups", "/group?domain=lab.test", "/waiting", "/sources", "/list", `/host?host=${hosts[0]}`, "/logins"]) await examine(path);
+  for (const path of ["/", "/groups", "/group?domain=lab.test", "/waiting", "/sources", "/list", "/host?host=1", "/host?host=unknown.test", `/host?host=${hosts[0]}`]) await visit(path);
 
   await decide();
   await order("publish");
   const denied = await listed();
-  await examine("/decisions");
+  for (const path of ["/groups?which=decided", "/decisions"]) await visit(path);
   refused.forged = await forged();
   refused.stolen = await fetchStatus("/", { agent: "another browser" });
   await undo();
@@ -140,6 +126,7 @@ try {
   await order("kill");
   await go("/");
   const afterKill = await title();
+  await visit("/logins");
 
   const session = await page.cookies();
   await press(".visitor button");
@@ -149,7 +136,7 @@ try {
   await order("idle");
   await go("/");
   refused.idle = await where();
-  const result = { denied, undone, refused, afterKill, accessibility, widths, troubles: page.troubles };
+  const result = { denied, undone, refused, afterKill, examined: page.examined, troubles: page.troubles };
   process.stdout.write(`${JSON.stringify(result)}\n`);
 } finally {
   await page.close();

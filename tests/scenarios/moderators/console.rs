@@ -7,7 +7,9 @@ use std::process::{ChildStdin, Command, Stdio};
 use anyhow::{Context as _, bail, ensure};
 use census::state::StateName;
 use serde_json::Value;
-use tests::{Need, Options, PATIENCE, Role, Web, World};
+use tests::{Options, PATIENCE, Role, Web, World};
+
+use crate::published::site::{assert_examined, axe};
 
 /// Two responding hosts of one registered domain, which a moderator denies.
 const DENIED: [&str; 2] = ["mastodon.lab.test", "pleroma.lab.test"];
@@ -19,23 +21,15 @@ fn script(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The file of axe-core. Without it, the examination of the pages counts as a skipped test.
-fn axe() -> PathBuf {
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("axe.js");
-    if file.exists() {
-        return file;
-    }
-    let why = format!(
-        "no accessibility checker: python3 tests/scenarios/published/site/fetch_axe.py {}",
-        file.display()
-    );
-    tests::skip(Need::Programs, &why);
-    PathBuf::new()
-}
-
-/// A census whose list has both hosts, and with a group that is held.
+/// A census whose list has both hosts, with a group that is held and names that wait.
 async fn census() -> anyhow::Result<World> {
     let mut options = Options::new(&DENIED);
+    let rules = Path::new(env!("CARGO_TARGET_TMPDIR")).join("console-rules");
+    std::fs::write(&rules, "domain lab-junk.test 1\ndomain test 1000\n")?;
+    options
+        .settings
+        .push(("admission_rules", rules.display().to_string()));
+    options.seeds.push("junk.lab.test".to_owned());
     options.crowd = 2;
     options.seeds.extend(lab::crowd::Crowd::new(2, 1).names());
     options.settings.push(("console_socket", "true".to_owned()));
@@ -48,6 +42,11 @@ async fn census() -> anyhow::Result<World> {
             })
             .await?;
     }
+    world
+        .until("names wait", PATIENCE, |world| {
+            Ok(!world.reader()?.waiting_names("", 1)?.is_empty())
+        })
+        .await?;
     // Hosts that were alive stay listed, and the group waits for a decision.
     world.stop(Role::Run).await?;
     world.set("group_threshold", "1");
@@ -163,14 +162,20 @@ async fn obey(world: &mut World, accounts: &Path, order: &str) -> anyhow::Result
 }
 
 /// Runs the browser's script, and returns what it found.
-async fn play(world: &mut World, web: &Web, accounts: &Path, key: &str) -> anyhow::Result<Value> {
+async fn play(
+    world: &mut World,
+    web: &Web,
+    accounts: &Path,
+    key: &str,
+    axe: &Path,
+) -> anyhow::Result<Value> {
     let pictures = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pictures/console");
     std::fs::create_dir_all(&pictures)?;
     let profile = tempfile::tempdir()?;
     let mut browser = Command::new("node")
         .arg(script("console.mjs"))
         .args(["chromium", web.console_address()])
-        .args([profile.path(), &pictures, &axe()])
+        .args([profile.path(), &pictures, axe])
         .args([PASSWORD, key])
         .args(DENIED)
         .stdin(Stdio::piped())
@@ -217,7 +222,8 @@ async fn moderator_denies_a_group_and_undoes_it_thieves_do_not() -> anyhow::Resu
         assert!(world.nodes()?.contains(&host.to_owned()), "{host}");
     }
 
-    let found = play(&mut world, &web, accounts.path(), &key).await?;
+    let axe = axe();
+    let found = play(&mut world, &web, accounts.path(), &key, &axe).await?;
 
     let listed = |step: &str| found[step].as_array().map(Vec::len);
     assert_eq!(listed("denied"), Some(0), "{found}");
@@ -231,13 +237,7 @@ async fn moderator_denies_a_group_and_undoes_it_thieves_do_not() -> anyhow::Resu
         "the session survives SIGKILL: {found}"
     );
     assert_eq!(found["troubles"], serde_json::json!([]));
-    for (page, said) in found["accessibility"].as_object().context("by page")? {
-        assert_eq!(said["violations"], serde_json::json!([]), "{page}");
-        assert!(said["rulesPassed"].as_u64() > Some(5), "{page}: {said}");
-    }
-    for (page, width) in found["widths"].as_object().context("sizes")? {
-        assert!(width.as_u64() <= Some(320), "{page} is {width} wide");
-    }
+    assert_examined(&found, &axe, 15 * 4)?;
     let log = world
         .reader()?
         .decisions(None, 10)?

@@ -85,11 +85,8 @@ fn said(folder: &Path, program: &str, arguments: &[&str], input: &[u8]) -> anyho
         .with_context(|| program.to_owned())?;
     child.stdin.take().context("a pipe")?.write_all(input)?;
     let output = child.wait_with_output()?;
-    ensure!(
-        output.status.success(),
-        "{program} {arguments:?}: {}",
-        output.status
-    );
+    let status = output.status;
+    ensure!(status.success(), "{program} {arguments:?}: {status}");
     Ok(output.stdout)
 }
 
@@ -114,10 +111,8 @@ fn jq_reads_every_json_file() -> anyhow::Result<()> {
     let names: Vec<_> = expected().iter().map(|row| row["host"].clone()).collect();
     assert_eq!(parsed(&jq(&[".", "nodes.json"])?)?, names);
     assert_eq!(parsed(&jq(&[".", "../nodes.json"])?)?, names);
-    let counted = jq(&[
-        "([.software[].instances] | add) + .other_software.instances",
-        "software.json",
-    ])?;
+    let sum = "([.software[].instances] | add) + .other_software.instances";
+    let counted = jq(&[sum, "software.json"])?;
     assert_eq!(String::from_utf8(counted)?.trim(), names.len().to_string());
     Ok(())
 }
@@ -128,12 +123,8 @@ fn sha256sum_finds_every_file_as_the_index_says() -> anyhow::Result<()> {
     let Some(folder) = published(&["jq", "sha256sum"])? else {
         return Ok(());
     };
-    let sums = said(
-        folder.path(),
-        "jq",
-        &["-r", ".files[] | \"\\(.sha256)  \\(.name)\"", "index.json"],
-        b"",
-    )?;
+    let lines = ["-r", ".files[] | \"\\(.sha256)  \\(.name)\"", "index.json"];
+    let sums = said(folder.path(), "jq", &lines, b"")?;
     let checked = said(folder.path(), "sha256sum", &["--check", "--strict"], &sums)?;
     let by_software = std::fs::read_dir(folder.path().join("current/data/software"))?.count();
     let count = String::from_utf8(checked)?.lines().count();
@@ -169,12 +160,8 @@ fn sqlite3_reads_the_table_and_finds_nothing_wrong_with_it() -> anyhow::Result<(
         return Ok(());
     };
     let ask = |sql: &str| {
-        said(
-            folder.path(),
-            "sqlite3",
-            &["-readonly", "instances.sqlite", sql],
-            b"",
-        )
+        let arguments = ["-readonly", "instances.sqlite", sql];
+        said(folder.path(), "sqlite3", &arguments, b"")
     };
     let truth =
         "json(CASE open_registrations WHEN 1 THEN 'true' WHEN 0 THEN 'false' ELSE 'null' END)";
@@ -186,24 +173,16 @@ fn sqlite3_reads_the_table_and_finds_nothing_wrong_with_it() -> anyhow::Result<(
         "SELECT json_group_array(json({columns})) FROM (SELECT * FROM instances ORDER BY host)"
     ))?;
     assert_eq!(parsed(&found)?, expected());
-    assert_eq!(
-        String::from_utf8(ask("PRAGMA integrity_check")?)?.trim(),
-        "ok"
-    );
+    let integrity = ask("PRAGMA integrity_check")?;
+    assert_eq!(String::from_utf8(integrity)?.trim(), "ok");
     let tables = ask("SELECT group_concat(name) FROM sqlite_schema WHERE type = 'table'")?;
     assert_eq!(String::from_utf8(tables)?.trim(), "instances");
     let plan = ask("EXPLAIN QUERY PLAN SELECT host FROM instances WHERE software = 'mastodon'")?;
     assert!(String::from_utf8(plan)?.contains("instances_software"));
-    let left: Vec<_> = std::fs::read_dir(folder.path().join("current/data"))?
-        .filter_map(Result::ok)
-        .map(|entry| entry.file_name())
-        .collect();
-    assert!(
-        !left
-            .iter()
-            .any(|name| name.to_string_lossy().contains("sqlite-")),
-        "{left:?}"
-    );
+    for entry in std::fs::read_dir(folder.path().join("current/data"))?.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        assert!(!name.contains("sqlite-"), "{name}");
+    }
     Ok(())
 }
 

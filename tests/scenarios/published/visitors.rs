@@ -107,28 +107,21 @@ async fn a_visitor_is_an_ipv4_address_or_an_ipv6_network_however_it_is_written()
         ("three, and the gap is short", "2001:db8:2:0:1::"),
         ("four", "2001:db8:1:1::"),
     ] {
-        assert!(
-            is_slowed(&web, |number| format!("{of_one}{number:x}"))?,
-            "{one}"
-        );
+        let is_one = is_slowed(&web, |number| format!("{of_one}{number:x}"))?;
+        assert!(is_one, "{one}");
     }
     assert!(is_slowed(&web, |_| "198.51.100.1".to_owned())?);
     // Each of them is another visitor.
-    let bytes = |number: u32| (number / 250, number % 250);
-    assert!(!is_slowed(&web, |number| format!(
-        "2001:db8:a{number:03x}::5"
-    ))?);
-    assert!(!is_slowed(&web, |number| format!(
-        "2001:db8:f:{number:x}::"
-    ))?);
-    assert!(!is_slowed(&web, |number| {
-        let (third, fourth) = bytes(number);
-        format!("192.0.{third}.{fourth}")
-    })?);
-    assert!(!is_slowed(&web, |number| {
-        let (third, fourth) = bytes(number);
-        format!("::ffff:198.18.{third}.{fourth}")
-    })?);
+    let bytes = |number: u32| format!("{}.{}", number / 250, number % 250);
+    let others: [fn(u32, String) -> String; 4] = [
+        |number, _| format!("2001:db8:a{number:03x}::5"),
+        |number, _| format!("2001:db8:f:{number:x}::"),
+        |_, bytes| format!("192.0.{bytes}"),
+        |_, bytes| format!("::ffff:198.18.{bytes}"),
+    ];
+    for other in others {
+        assert!(!is_slowed(&web, |number| other(number, bytes(number)))?);
+    }
     Ok(())
 }
 
@@ -221,24 +214,13 @@ async fn pages_are_found_without_their_ending_and_errors_are_not_kept() -> anyho
     let Some((folder, web)) = served().await? else {
         return Ok(());
     };
-    for name in ["data.html", "why.html", "software.html", "owners.html"] {
-        std::fs::write(folder.path().join("public/current").join(name), "x")?;
+    let current = folder.path().join("public/current");
+    std::fs::create_dir(current.join("software"))?;
+    for name in ["data", "why", "software", "owners", "software/lemmy"] {
+        std::fs::write(current.join(format!("{name}.html")), "x")?;
     }
-    std::fs::create_dir(folder.path().join("public/current/software"))?;
-    std::fs::write(
-        folder.path().join("public/current/software/lemmy.html"),
-        "x",
-    )?;
-    for path in [
-        "/data",
-        "/data/",
-        "/why",
-        "/why/",
-        "/software",
-        "/software/",
-        "/software/lemmy",
-        "/owners",
-    ] {
+    let paths = "/data /data/ /why /why/ /software /software/ /software/lemmy /owners";
+    for path in paths.split(' ') {
         let head = head_of(&web, &format!("GET {path}"))?;
         assert!(head.starts_with("http/1.1 200 "), "{path}: {head}");
         assert!(head.contains("content-type: text/html"), "{path}: {head}");
@@ -325,9 +307,8 @@ async fn unread_bytes_in_all_sockets_fit_into_the_web_servers_memory() -> anyhow
         let request =
             format!("GET /large HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.{address}\r\n\r\n");
         stream.set_nonblocking(true)?;
-        stream
-            .write_all(request.repeat(OF_ONE_ADDRESS).as_bytes())
-            .ok();
+        let requests = request.repeat(OF_ONE_ADDRESS);
+        stream.write_all(requests.as_bytes()).ok();
     }
     // nginx handles requests in order, so it has filled all sockets before it answers this one.
     assert_eq!(asked(&web, SOMEBODY, "GET /data/index.json")?, 200);
@@ -351,12 +332,10 @@ async fn the_log_says_what_was_asked_for_and_not_by_whom_or_about_whom() -> anyh
     let Some((_folder, web)) = served().await? else {
         return Ok(());
     };
+    let with_query = "GET /data/index.json?mine=alice.example";
     let stories = [
         ("GET /", Some("GET /index.html 200")),
-        (
-            "GET /data/index.json?mine=alice.example",
-            Some("GET /data/index.json 200"),
-        ),
+        (with_query, Some("GET /data/index.json 200")),
         ("GET /why/0a/0.json", Some("GET /why/ 200")),
         ("GET //why/./0a/0.json", Some("GET /why/ 200")),
         ("GET /health", None),
@@ -386,14 +365,8 @@ async fn the_log_says_what_was_asked_for_and_not_by_whom_or_about_whom() -> anyh
     lines.sort();
     wanted.sort_unstable();
     assert_eq!(lines, wanted);
-    for nobodys in [
-        SOMEBODY,
-        "127.0.0.1",
-        "alice",
-        "ALICE",
-        "teapot",
-        "elsewhere",
-    ] {
+    let words = ["127.0.0.1", "alice", "ALICE", "teapot", "elsewhere"];
+    for nobodys in words.into_iter().chain([SOMEBODY]) {
         assert!(!log.contains(nobodys), "{nobodys} is in\n{log}");
     }
     Ok(())

@@ -49,13 +49,8 @@ pub(super) fn run(context: &Context<'_>) -> anyhow::Result<Outcome> {
     let mut up = script("lab/up");
     up.args(["--keep-images", "--port", PORT]);
     if context.is_full() {
-        up.args([
-            "--intake",
-            "--console",
-            "--push",
-            PUSH_PORT,
-            "--push-endpoint",
-        ]);
+        up.args(["--intake", "--console"]);
+        up.args(["--push", PUSH_PORT, "--push-endpoint"]);
     } else {
         let personas = sample(context, &engine)?;
         up.args(["--crowd", CROWD, "--personas", &personas]);
@@ -86,26 +81,15 @@ fn look(context: &Context<'_>, engine: &Engine) -> anyhow::Result<()> {
 fn sample(context: &Context<'_>, engine: &Engine) -> anyhow::Result<String> {
     let image = format!("localhost/fedicensus-lab:{IMAGE_TAG}");
     let label = format!("org.fedicensus=fedicensus-{NAME}");
-    let arguments = [
-        "run",
-        "--rm",
-        "--label",
-        &label,
-        "--network",
-        "none",
-        &image,
-        "expect",
-        "--json",
-    ];
-    let table: Value = serde_json::from_str(&output(engine.command().args(arguments))?)?;
+    let mut run = engine.command();
+    run.args(["run", "--rm", "--label", &label, "--network", "none"]);
+    run.args([&image, "expect", "--json"]);
+    let table: Value = serde_json::from_str(&output(&mut run)?)?;
     let names = named_by_the_seed(&table)?;
     let seed = usize::try_from(seed_of_commit(context.root))?;
     let chosen = drawn(&names, seed);
-    say(&format!(
-        "{} of {} personas, drawn from seed {seed}",
-        chosen.len(),
-        names.len()
-    ))?;
+    let (some, all) = (chosen.len(), names.len());
+    say(&format!("{some} of {all} personas, drawn from seed {seed}"))?;
     Ok(chosen.join(","))
 }
 
@@ -114,35 +98,22 @@ fn named_by_the_seed(table: &Value) -> anyhow::Result<Vec<&str>> {
     let personas = table["personas"].as_array().context("no personas")?;
     let named = personas.iter().filter(|persona| persona["via"] == "seed");
     let names: Option<Vec<_>> = named.map(|persona| persona["host"].as_str()).collect();
-    names
-        .filter(|names| !names.is_empty())
-        .context("no names of personas")
+    let names = names.filter(|names| !names.is_empty());
+    names.context("no names of personas")
 }
 
 fn drawn<'names>(names: &[&'names str], seed: usize) -> Vec<&'names str> {
     let every = names.len().div_ceil(PERSONAS).max(1);
-    names
-        .iter()
-        .copied()
-        .skip(seed % every)
-        .step_by(every)
-        .collect()
+    let from_first = names.iter().copied().skip(seed % every);
+    from_first.step_by(every).collect()
 }
 
 /// Invariant I1's other half: the parts that hold the database, the engine's socket and strangers'
 /// requests have no network, and no part can write or gain anything. Both the engine and the kernel
 /// are asked about each part's first process: the engine may not have done what was requested.
 fn parts_are_confined(engine: &Engine, without_network: &[&str]) -> anyhow::Result<()> {
-    let label = format!("label=org.fedicensus=fedicensus-{NAME}");
     let format = "{{.Name}} {{.HostConfig.NetworkMode}} {{.HostConfig.ReadonlyRootfs}} {{.HostConfig.CapDrop}} {{.HostConfig.SecurityOpt}} {{.State.Pid}}";
-    let ids = output(engine.command().args([
-        "ps",
-        "-q",
-        "--filter",
-        &label,
-        "--filter",
-        "label=com.docker.compose.service",
-    ]))?;
+    let ids = containers(engine, "label=com.docker.compose.service")?;
     let mut found = 0;
     for id in ids.lines() {
         let line = output(engine.command().args(["inspect", "--format", format, id]))?;
@@ -163,9 +134,8 @@ fn parts_are_confined(engine: &Engine, without_network: &[&str]) -> anyhow::Resu
         }
         // Compose's names end with the service and its number.
         let is = |part: &&str| {
-            ["_", "-"]
-                .iter()
-                .any(|by| line.contains(&format!("{by}{part}{by}1 ")))
+            let mut joints = ["_", "-"].iter();
+            joints.any(|by| line.contains(&format!("{by}{part}{by}1 ")))
         };
         let inner = without_network.iter().any(is);
         if inner && !line.contains(" none ") {
@@ -184,11 +154,8 @@ fn parts_are_confined(engine: &Engine, without_network: &[&str]) -> anyhow::Resu
 fn metrics_are_apart(engine: &Engine) -> anyhow::Result<()> {
     let place = published(engine, METRICS_PORT)?;
     let page = answered(&format!("http://{place}/metrics"))?;
-    for wanted in [
-        "fedicensus_build_info{",
-        "fedicensus_launcher_up 1\n",
-        "\n200",
-    ] {
+    let launcher_is_up = "fedicensus_launcher_up 1\n";
+    for wanted in ["fedicensus_build_info{", launcher_is_up, "\n200"] {
         if !page.contains(wanted) {
             bail!("the metrics at {place} have no `{}`: {page}", wanted.trim());
         }
@@ -203,9 +170,9 @@ fn metrics_are_apart(engine: &Engine) -> anyhow::Result<()> {
             bail!("{url} must not be answered");
         }
     }
+    let lines = page.lines().count();
     say(&format!(
-        "metrics: {} lines at {place}, none at the public port",
-        page.lines().count()
+        "metrics: {lines} lines at {place}, none at the public port"
     ))
 }
 
@@ -219,10 +186,8 @@ fn console_answers(engine: &Engine) -> anyhow::Result<()> {
             bail!("{url} must be answered with {status}: {page}");
         }
     }
-    let metrics = format!(
-        "http://{}/console/metrics",
-        published(engine, METRICS_PORT)?
-    );
+    let metrics = published(engine, METRICS_PORT)?;
+    let metrics = format!("http://{metrics}/console/metrics");
     if !answered(&metrics)?.contains("limiter_compute_successes ") {
         bail!("{metrics} has no metrics of the login limiter");
     }
@@ -236,18 +201,14 @@ fn console_answers(engine: &Engine) -> anyhow::Result<()> {
 fn push_answers(engine: &Engine) -> anyhow::Result<()> {
     let address = format!("http://127.0.0.1:{PUSH_PORT}");
     let list = format!("http://127.0.0.1:{PORT}");
-    let metrics = published(engine, METRICS_PORT)?;
+    let metrics = format!("http://{}", published(engine, METRICS_PORT)?);
+    let connections = "fedicensus_push_connections 0\n";
+    let database = "fedicensus_push_database_bytes ";
     for (url, wanted) in [
         (format!("{address}/status"), "\"status\":\"OK\""),
         (format!("{list}/subscribe"), "{\"key\":"),
-        (
-            format!("http://{metrics}/push/metrics"),
-            "fedicensus_push_connections 0\n",
-        ),
-        (
-            format!("http://{metrics}/push-endpoint/metrics"),
-            "fedicensus_push_database_bytes ",
-        ),
+        (format!("{metrics}/push/metrics"), connections),
+        (format!("{metrics}/push-endpoint/metrics"), database),
         (format!("{address}/metrics"), "\n404"),
         (format!("{address}/subscribe"), "\n404"),
         (format!("{address}/notif/{}", "0".repeat(32)), "\n404"),
@@ -260,17 +221,16 @@ fn push_answers(engine: &Engine) -> anyhow::Result<()> {
     say(&format!("push: the service is at {address}"))
 }
 
+/// The ids of the lab's containers that a filter selects, a line each.
+fn containers(engine: &Engine, filter: &str) -> anyhow::Result<String> {
+    let label = format!("label=org.fedicensus=fedicensus-{NAME}");
+    let filters = ["--filter", &label, "--filter", filter];
+    output(engine.command().args(["ps", "-q"]).args(filters))
+}
+
 /// The address at which a port of the web server's container is published, on this machine only.
 fn published(engine: &Engine, port: &str) -> anyhow::Result<String> {
-    let label = format!("label=org.fedicensus=fedicensus-{NAME}");
-    let web = output(engine.command().args([
-        "ps",
-        "-q",
-        "--filter",
-        &label,
-        "--filter",
-        "label=com.docker.compose.service=web",
-    ]))?;
+    let web = containers(engine, "label=com.docker.compose.service=web")?;
     let places = output(engine.command().args(["port", web.trim(), port]))?;
     let place = places.lines().next().unwrap_or_default();
     if !place.starts_with("127.0.0.1:") {
@@ -287,16 +247,8 @@ fn answered(url: &str) -> anyhow::Result<String> {
 /// Through the web server, which mounts the volume of the intake's socket read-only.
 fn intake_answers() -> anyhow::Result<()> {
     let url = format!("http://127.0.0.1:{PORT}/submit/nobody.example.com");
-    let status = output(Command::new("curl").args([
-        "-sS",
-        "--max-time",
-        "30",
-        "-o",
-        "/dev/null",
-        "-w",
-        "%{http_code}",
-        &url,
-    ]))?;
+    let answer = answered(&url)?;
+    let status = answer.lines().next_back().unwrap_or_default();
     // Without the intake, nginx answers 502 or 503.
     if status.starts_with('5') {
         bail!("the intake does not answer {url}: {status}");

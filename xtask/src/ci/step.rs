@@ -258,12 +258,8 @@ impl<'root> Course<'root> {
             say(&format!("{took:>8.1} s  {}: {}", one.name, one.end.word()))?;
         }
         say(&format!("{:>8.1} s  in all", began.elapsed().as_secs_f64()))?;
-        let failed: Vec<_> = self
-            .ended
-            .iter()
-            .filter(|one| one.end.is_failure())
-            .map(|one| one.name)
-            .collect();
+        let failed = self.ended.iter().filter(|one| one.end.is_failure());
+        let failed: Vec<_> = failed.map(|one| one.name).collect();
         if failed.is_empty() {
             // Only root can run some tests, and not every forge's CI is root.
             let is_root = super::programs::is_root()?;
@@ -280,11 +276,8 @@ impl<'root> Course<'root> {
     fn start(&self, step: &Step) -> anyhow::Result<Running> {
         let log = self.logs.join(format!("{}.log", step.name));
         let file = File::create(&log).with_context(|| log.display().to_string())?;
-        let nice = if self.concurrent.is_empty() {
-            "0"
-        } else {
-            NICE
-        };
+        let is_alone = self.concurrent.is_empty();
+        let nice = if is_alone { "0" } else { NICE };
         let mut command = limited(&format!("{}m", self.context.minutes_max()));
         command.args(["nice", "-n", nice]);
         // Not by its path: a step that compiles may replace the program there.
@@ -339,9 +332,8 @@ impl<'root> Course<'root> {
     }
 
     fn did_not_pass(&self, name: &str) -> bool {
-        self.ended
-            .iter()
-            .any(|one| one.name == name && one.end.is_failure())
+        let mut ended = self.ended.iter();
+        ended.any(|one| one.name == name && one.end.is_failure())
     }
 }
 
@@ -443,24 +435,21 @@ mod tests {
         let broken = "echo 'xtask: no disk' >&2; exit 1";
         course.concurrent.push(running(&folder, broken));
         course.step(NEEDY).unwrap();
-        course
-            .record("leftovers", || bail!("left behind: volume z"))
-            .unwrap();
+        let leftovers = || bail!("left behind: volume z");
+        course.record("leftovers", leftovers).unwrap();
         course.record("good", || Ok(())).unwrap();
         let mut endless = running(&folder, "");
         endless.child = limited("0.1s").args(["sleep", "60"]).spawn().unwrap();
         course.end(endless).unwrap();
         let words: Vec<_> = course.ended.iter().map(|one| one.end.word()).collect();
-        assert_eq!(
-            words,
-            [
-                "FAILED: no disk",
-                "NOT RUN, x did not pass",
-                "FAILED: left behind: volume z",
-                "ok",
-                "FAILED: it did not end within 30 minutes"
-            ]
-        );
+        let expect = [
+            "FAILED: no disk",
+            "NOT RUN, x did not pass",
+            "FAILED: left behind: volume z",
+            "ok",
+            "FAILED: it did not end within 30 minutes",
+        ];
+        assert_eq!(words, expect);
         let error = course.conclude(Instant::now()).unwrap_err().to_string();
         assert!(error.starts_with("failed: x, y, leftovers, x;"), "{error}");
         std::fs::remove_dir_all(folder).unwrap();
@@ -471,9 +460,7 @@ mod tests {
         let log = "a\nin part: no engine\n";
         assert_eq!(End::of(true, log), End::Partly("no engine".to_owned()));
         assert_eq!(End::of(true, "in part: x\nb"), End::Passed);
-        assert_eq!(
-            End::of(false, "a"),
-            End::Failed("see its output".to_owned())
-        );
+        let failed = End::Failed("see its output".to_owned());
+        assert_eq!(End::of(false, "a"), failed);
     }
 }

@@ -52,12 +52,8 @@ fn check(format: ListFormat, text: &str, names: &str, dropped: u64) {
 fn lines_hold_a_name_and_comments() {
     let list = "\u{feff}# all\n\na.example\r\n  B.example.  # big\n// c\nhttps://c.example/\td // x\nhttps://d.example/#x\n\
                 e.example//x\nno name\nlocalhost\nx:\nb\u{fc}cher.example";
-    check(
-        ListFormat::Lines,
-        list,
-        "a.example b.example d.example e.example xn--bcher-kva.example",
-        4,
-    );
+    let names = "a.example b.example d.example e.example xn--bcher-kva.example";
+    check(ListFormat::Lines, list, names, 4);
     check(ListFormat::Lines, "", "", 0);
     check(ListFormat::Lines, "<html>\n<p>a.example</p>\n", "", 2);
 }
@@ -65,32 +61,17 @@ fn lines_hold_a_name_and_comments() {
 #[test]
 fn json_lists_are_taken_at_the_top_and_in_objects() {
     let check = |text, names, dropped| check(ListFormat::Json, text, names, dropped);
-    check(
-        r#"["a.example",7,null,{"x":1},["b.example"],"https://c.example/"]"#,
-        "a.example c.example",
-        4,
-    );
-    check(
-        r#"{"total":2,"instances":[{"name":"a.example"},{"name":"b.example"}]}"#,
-        "a.example b.example",
-        0,
-    );
-    check(
-        r#"{"data":{"nodes":[{"domain":"a.example"}]},"blocked":["x.example"]}"#,
-        "a.example",
-        0,
-    );
+    let text = r#"["a.example",7,null,{"x":1},["b.example"],"https://c.example/"]"#;
+    check(text, "a.example c.example", 4);
+    let text = r#"{"total":2,"instances":[{"name":"a.example"},{"name":"b.example"}]}"#;
+    check(text, "a.example b.example", 0);
+    let text = r#"{"data":{"nodes":[{"domain":"a.example"}]},"blocked":["x.example"]}"#;
+    check(text, "a.example", 0);
     // In pods.json, `name` is a title.
-    check(
-        r#"{"pods":[{"id":7,"name":"x.example","host":"a.example"},{"host":"b.example","name":"My pod"}]}"#,
-        "a.example b.example",
-        0,
-    );
-    check(
-        r#"{"podcount":1,"pods":[{"domain":"a.example","host":null,"status":1}]}"#,
-        "a.example",
-        0,
-    );
+    let text = r#"{"pods":[{"id":7,"name":"x.example","host":"a.example"},{"host":"b.example","name":"My pod"}]}"#;
+    check(text, "a.example b.example", 0);
+    let text = r#"{"podcount":1,"pods":[{"domain":"a.example","host":null,"status":1}]}"#;
+    check(text, "a.example", 0);
     check("[]", "", 0);
 }
 
@@ -108,10 +89,8 @@ fn what_holds_no_list_is_none() {
         let (_, _, is_list) = read_pieces(ListFormat::Json, &cut_at(text.as_bytes(), 1));
         assert!(!is_list, "{text}");
     }
-    let (names, _, is_list) = read_pieces(
-        ListFormat::Json,
-        &cut_at(format!("[\"a.example\",{}", "[".repeat(99)).as_bytes(), 50),
-    );
+    let deep = format!("[\"a.example\",{}", "[".repeat(99));
+    let (names, _, is_list) = read_pieces(ListFormat::Json, &cut_at(deep.as_bytes(), 50));
     assert!(!is_list && names == ["a.example"]);
 }
 
@@ -121,12 +100,8 @@ fn ndjson_holds_a_value_a_line() {
     let list = format!(
         "\"a.example\"\n\n{{\"host\":\"b.example\",\"name\":\"B\"}}\r\n{{\"host\":\n[\"x.example\"]\n{deep}\n\"c.example\" 1\n{{\"domain\":\"d.example\"}}"
     );
-    check(
-        ListFormat::Ndjson,
-        &list,
-        "a.example b.example d.example",
-        4,
-    );
+    let names = "a.example b.example d.example";
+    check(ListFormat::Ndjson, &list, names, 4);
     let mut broken = b"\"a.example\"\n\"\xff\"\n{\"x\":\"\xff\",\"host\":\"x.example\"}\n".to_vec();
     broken.extend_from_slice(&vec![b'1'; LINE_BYTES_MAX + 1]);
     broken.extend_from_slice(b"\n\"b.example\"\n");
@@ -138,16 +113,10 @@ fn ndjson_holds_a_value_a_line() {
 #[test]
 fn csv_is_read_by_its_header_or_from_its_first_column() {
     let check = |text, names, dropped| check(ListFormat::Csv, text, names, dropped);
-    check(
-        "\u{feff}id,Host,\"users, all\"\n1,a.example,7\n2,\"b.example\",\"x\ny\"\r\n\n3\n",
-        "a.example b.example",
-        1,
-    );
-    check(
-        "name,domain\nMine,a.example\nYours,\"b.example\"",
-        "a.example b.example",
-        0,
-    );
+    let text = "\u{feff}id,Host,\"users, all\"\n1,a.example,7\n2,\"b.example\",\"x\ny\"\r\n\n3\n";
+    check(text, "a.example b.example", 1);
+    let text = "name,domain\nMine,a.example\nYours,\"b.example\"";
+    check(text, "a.example b.example", 0);
     check("#domain,#severity\na.example,x\n", "a.example", 0);
     check("a.example,1\nb.example,2\n", "a.example b.example", 0);
     check("url,n\nhttps://a.example/,1\n", "a.example", 1);
@@ -155,10 +124,8 @@ fn csv_is_read_by_its_header_or_from_its_first_column() {
     check("", "", 0);
     // Only one byte order mark is skipped. A second one is no part of a header.
     check("\u{feff}\u{feff}domain\na.example\n", "a.example", 1);
-    let long = format!(
-        "n,domain\n{0},a.example\n1,{0}\n2,b.example\n",
-        "x".repeat(5000)
-    );
+    let field = "x".repeat(5000);
+    let long = format!("n,domain\n{field},a.example\n1,{field}\n2,b.example\n");
     let read = read_pieces(ListFormat::Csv, &cut_at(long.as_bytes(), 4000));
     let names = ["a.example", "b.example"].map(str::to_owned).to_vec();
     assert_eq!(read, (names, 1, true));
@@ -180,12 +147,8 @@ fn half_a_name_is_no_name_where_the_body_was_cut() {
 }
 
 fn any_format() -> impl Strategy<Value = ListFormat> {
-    prop::sample::select(vec![
-        ListFormat::Lines,
-        ListFormat::Json,
-        ListFormat::Ndjson,
-        ListFormat::Csv,
-    ])
+    use ListFormat::{Csv, Json, Lines, Ndjson};
+    prop::sample::select(vec![Lines, Json, Ndjson, Csv])
 }
 
 proptest! {

@@ -10,10 +10,8 @@ fn limit(number: u32) -> Limit {
 /// Charges `item` at each time in turn and compares which charges were admitted.
 #[track_caller]
 fn check(counters: &mut Counters, number: u32, times: &[u64], expect: &[bool]) {
-    let admitted: Vec<_> = times
-        .iter()
-        .map(|&now| is_admitted(counters, "a", number, now))
-        .collect();
+    let admitted = |&now| is_admitted(counters, "a", number, now);
+    let admitted: Vec<_> = times.iter().map(admitted).collect();
     assert_eq!(admitted, expect);
 }
 
@@ -31,12 +29,9 @@ fn receipt(counters: &mut Counters, item: &str, number: u32, now_s: u64) -> Opti
 #[test]
 fn a_window_begins_with_the_first_use_and_ends_exactly_a_day_later() {
     let mut counters = Counters::new(KEY);
-    check(
-        &mut counters,
-        2,
-        &[1000, 1000, 1000, 1000 + DAY - 1, 1000 + DAY, 1000 + DAY],
-        &[true, true, false, false, true, true],
-    );
+    let times = [1000, 1000, 1000, 1000 + DAY - 1, 1000 + DAY, 1000 + DAY];
+    let expect = [true, true, false, false, true, true];
+    check(&mut counters, 2, &times, &expect);
     // All counters share the window: one that is first used shortly before its end is reset at
     // once.
     assert!(is_admitted(&mut counters, "b", 1, 1000 + 2 * DAY - 1));
@@ -51,37 +46,21 @@ fn after_idle_days_the_window_is_the_one_that_holds_the_time() {
     check(&mut counters, 1, &[later - 1, later - 1], &[true, false]);
     assert_eq!(counters.window_start_s(), Some(later - DAY));
     assert_eq!(counters.window_end_s(), Some(later));
-    check(
-        &mut counters,
-        1,
-        &[later, later + 1, later + DAY - 1],
-        &[true, false, false],
-    );
+    let times = [later, later + 1, later + DAY - 1];
+    check(&mut counters, 1, &times, &[true, false, false]);
 }
 
 #[test]
 fn a_clock_that_goes_backwards_lets_nothing_more_through() {
     let mut counters = Counters::new(KEY);
-    check(
-        &mut counters,
-        1,
-        &[10 * DAY, 10 * DAY - 1, 0, 9 * DAY],
-        &[true, false, false, false],
-    );
+    let times = [10 * DAY, 10 * DAY - 1, 0, 9 * DAY];
+    check(&mut counters, 1, &times, &[true, false, false, false]);
     // A clock that was ahead for a while does not either.
-    check(
-        &mut counters,
-        1,
-        &[12 * DAY, 10 * DAY, 11 * DAY],
-        &[true, false, false],
-    );
+    let times = [12 * DAY, 10 * DAY, 11 * DAY];
+    check(&mut counters, 1, &times, &[true, false, false]);
     check(&mut counters, 1, &[13 * DAY], &[true]);
-    check(
-        &mut counters,
-        1,
-        &[u64::MAX, u64::MAX, 0],
-        &[true, false, false],
-    );
+    let times = [u64::MAX, u64::MAX, 0];
+    check(&mut counters, 1, &times, &[true, false, false]);
 }
 
 #[test]
@@ -150,21 +129,18 @@ fn a_row_that_was_never_kept_is_refused() {
     assert_eq!(counters.put(row), Err(RowError::Twice { id: row.id }));
     let id = row.id + 1;
     assert_eq!(counters.put(Row { id, ..row }), Err(RowError::Id { id }));
+    let id = row.id;
     for count in [0, Limit::MAX.get() + 1] {
-        let id = row.id;
-        assert_eq!(
-            counters.put(Row { count, ..row }),
-            Err(RowError::Count { id, count })
-        );
+        let refused = counters.put(Row { count, ..row });
+        assert_eq!(refused, Err(RowError::Count { id, count }));
     }
     // A row of an earlier window that was not deleted yet.
-    counters
-        .put(Row {
-            id: 1,
-            window_start_s: 4,
-            ..row
-        })
-        .unwrap();
+    let earlier = Row {
+        id: 1,
+        window_start_s: 4,
+        ..row
+    };
+    counters.put(earlier).unwrap();
     assert_eq!(counters.rows().collect::<Vec<_>>(), [row]);
     // A row of a later window: that window had begun, even if it is not recorded elsewhere.
     let later = Row {

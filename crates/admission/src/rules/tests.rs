@@ -13,18 +13,10 @@ fn parse(bytes: &[u8]) -> Result<Rules, RulesError> {
 
 /// The rules as text: keys by their first byte.
 fn lines(rules: &Rules) -> Vec<String> {
-    let keys = rules
-        .keys
-        .iter()
-        .map(|(key, limit)| format!("key {:x} {limit}", key.0[0]));
-    let domains = rules
-        .domains
-        .iter()
-        .map(|(domain, limit)| format!("domain {domain} {limit}"));
-    let public = rules
-        .public
-        .iter()
-        .map(|public| format!("public {} {}", public.list, public.limit));
+    let (keys, domains, public) = (rules.keys.iter(), rules.domains.iter(), rules.public.iter());
+    let keys = keys.map(|(key, limit)| format!("key {:x} {limit}", key.0[0]));
+    let domains = domains.map(|(domain, limit)| format!("domain {domain} {limit}"));
+    let public = public.map(|public| format!("public {} {}", public.list, public.limit));
     keys.chain(domains).chain(public).collect()
 }
 
@@ -60,16 +52,14 @@ fn the_three_lines_are_read_in_any_order_and_any_white_space() {
         "\t public   suffixes.dat\t50  \nkey {KEY} 0\n\n domain Räka.Example. 007\ndomain social 1\nkey {} 20",
         OTHER_KEY.to_uppercase()
     );
-    check(
-        text,
-        &[
-            "key aa 0",
-            "key bb 20",
-            "domain social 1",
-            "domain xn--rka-qla.example 7",
-            "public suffixes.dat 50",
-        ],
-    );
+    let expect = [
+        "key aa 0",
+        "key bb 20",
+        "domain social 1",
+        "domain xn--rka-qla.example 7",
+        "public suffixes.dat 50",
+    ];
+    check(text, &expect);
     check("", &[]);
     check("\n\n \n", &[]);
 }
@@ -106,10 +96,8 @@ fn line_ends_and_a_byte_order_mark_are_free() {
     }
     assert!(parse(b"domain a.example 1\r\r\n").is_err());
     // In the middle of a file the byte order mark is an ordinary character.
-    for text in [
-        "\n\u{feff}domain a.example 1",
-        "\u{feff}\u{feff}domain a.example 1",
-    ] {
+    for before in ["\n\u{feff}", "\u{feff}\u{feff}"] {
+        let text = format!("{before}domain a.example 1");
         assert!(parse(text.as_bytes()).is_err(), "{text:?}");
     }
 }
@@ -135,20 +123,12 @@ fn a_domain_that_no_name_could_match_is_an_error() {
     for item in [".example", "*.example", "*.a.example", "*.", ".a..example"] {
         check_wrong(format!("domain {item} 1"), Problem::AllBelow);
     }
-    for item in [
-        "a..example",
-        "a.example..",
-        "*",
-        "*a.example",
-        "a.*.example",
-        "a_b.example",
-    ] {
+    for item in "a..example a.example.. * *a.example a.*.example a_b.example".split(' ') {
         let why = DomainNameError::Label;
         check_wrong(format!("domain {item} 1"), Problem::Domain(why));
     }
-    let why = DomainNameError::Unseen {
-        character: '\u{200b}',
-    };
+    let character = '\u{200b}';
+    let why = DomainNameError::Unseen { character };
     check_wrong("domain a\u{200b}.example 1", Problem::Domain(why));
     for (item, why) in [
         (".", HostError::Empty),
@@ -177,25 +157,18 @@ fn a_second_line_for_the_same_item_is_an_error_however_it_is_written() {
     };
     let same = Problem::Twice { first: 2 };
     let upper = KEY.to_uppercase();
-    assert_eq!(
-        twice(&format!("key {KEY} 1"), &format!("key {upper} 2")),
-        same
-    );
-    assert_eq!(
-        twice("domain räka.example 1", "domain XN--RKA-QLA.example. 1"),
-        same
-    );
-    assert_eq!(
-        twice("public a 0", "public b 0"),
-        Problem::SecondPublic { first: 2 }
-    );
+    let keys = twice(&format!("key {KEY} 1"), &format!("key {upper} 2"));
+    assert_eq!(keys, same);
+    let domains = twice("domain räka.example 1", "domain XN--RKA-QLA.example. 1");
+    assert_eq!(domains, same);
+    let public = twice("public a 0", "public b 0");
+    assert_eq!(public, Problem::SecondPublic { first: 2 });
 }
 
 #[test]
 fn every_wrong_line_of_a_file_is_told() {
-    let error =
-        parse(b"domain a.example\ndomain b.example 1\n# x\ndomain b.example 2\nhost c 3\r\n")
-            .unwrap_err();
+    let text = b"domain a.example\ndomain b.example 1\n# x\ndomain b.example 2\nhost c 3\r\n";
+    let error = parse(text).unwrap_err();
     assert_eq!(
         error.to_string(),
         "rules:1: it has 2 field(s) instead of three: `key HEX LIMIT`, `domain NAME LIMIT` or `public FILE LIMIT`: \"domain a.example\"\n\
@@ -209,38 +182,31 @@ fn an_errors_text_can_do_a_terminal_no_harm_and_is_short() {
     let error = parse(b"\x1b[2J\"\xe2\x80\xae a b").unwrap_err().to_string();
     assert!(error.ends_with(r#": "\u{1b}[2J\"\u{202e} a b""#), "{error}");
     // Cut in the middle of a letter.
-    let error = parse(format!("x{}", "ä".repeat(5000)).as_bytes())
-        .unwrap_err()
-        .to_string();
+    let long = format!("x{}", "ä".repeat(5000));
+    let error = parse(long.as_bytes()).unwrap_err().to_string();
     assert!(error.len() < 300 && error.ends_with("ä…\""), "{error}");
 }
 
 #[test]
 fn what_is_too_big_is_refused_before_it_is_parsed() {
-    assert!(
-        parse("x\n".repeat(LINES_MAX).trim_end().as_bytes()).is_err_and(
-            |error| matches!(error, RulesError::Malformed { lines, .. } if lines.len() == LINES_MAX)
-        )
-    );
+    let wrong = parse("x\n".repeat(LINES_MAX).trim_end().as_bytes());
+    let Err(RulesError::Malformed { lines, .. }) = wrong else {
+        panic!("{wrong:?}");
+    };
+    assert_eq!(lines.len(), LINES_MAX);
     assert!(parse("\n".repeat(LINES_MAX).as_bytes()).is_ok());
-    assert!(matches!(
-        parse("\n".repeat(LINES_MAX + 1).as_bytes()),
-        Err(RulesError::TooManyLines { .. })
-    ));
+    let many = parse("\n".repeat(LINES_MAX + 1).as_bytes());
+    assert!(matches!(many, Err(RulesError::TooManyLines { .. })));
     assert!(parse(&vec![b' '; FILE_BYTES_MAX]).is_ok());
-    assert!(matches!(
-        parse(&vec![b' '; FILE_BYTES_MAX + 1]),
-        Err(RulesError::TooLarge { .. })
-    ));
+    let large = parse(&vec![b' '; FILE_BYTES_MAX + 1]);
+    assert!(matches!(large, Err(RulesError::TooLarge { .. })));
 }
 
 #[test]
 fn a_public_line_that_is_off_names_no_file_to_open() {
     let file = |text: &str| {
-        parse(text.as_bytes())
-            .unwrap()
-            .list_file()
-            .map(Path::to_owned)
+        let rules = parse(text.as_bytes()).unwrap();
+        rules.list_file().map(Path::to_owned)
     };
     assert_eq!(file("public /x/list.dat 1"), Some("/x/list.dat".into()));
     assert_eq!(file("public ./default 1"), Some("./default".into()));

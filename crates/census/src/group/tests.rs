@@ -68,16 +68,15 @@ fn to_live_does_not_free_a_host_that_is_held_back() {
 
 #[test]
 fn a_decision_lifts_what_was_held_and_a_group_that_shrank_is_free_by_itself() {
-    for group in [
-        Group {
-            decision: Decision::Allow,
-            ..held(99)
-        },
-        Group {
-            is_over: false,
-            ..held(3)
-        },
-    ] {
+    let allowed = Group {
+        decision: Decision::Allow,
+        ..held(99)
+    };
+    let shrunk = Group {
+        is_over: false,
+        ..held(3)
+    };
+    for group in [allowed, shrunk] {
         assert!(group.lists(Place::HeldBack), "{group:?}");
         let new = record(State::Discovered, None);
         let turn = group.turn(&new, Place::HeldBack, NOW, Jitter(0), REAL);
@@ -117,13 +116,8 @@ fn a_clock_that_was_set_back_does_not_stop_a_group() {
     };
     let new = record(State::Discovered, None);
     let turn = group.turn(&new, Place::HeldBack, NOW, Jitter(0), REAL);
-    assert_eq!(
-        turn,
-        Turn::Counted {
-            since: NOW,
-            asked: 1
-        }
-    );
+    let (since, asked) = (NOW, 1);
+    assert_eq!(turn, Turn::Counted { since, asked });
 }
 
 fn decisions() -> impl Strategy<Value = Decision> {
@@ -183,13 +177,8 @@ proptest! {
         jitter in any::<u32>(),
         held_back in any::<bool>(),
     ) {
-        let group = Group {
-            hosts,
-            is_over: true,
-            decision,
-            asked_since: Some(Timestamp(NOW.0 - ago_ms)),
-            asked,
-        };
+        let asked_since = Some(Timestamp(NOW.0 - ago_ms));
+        let group = Group { decision, asked_since, asked, ..held(hosts) };
         let place = if held_back { Place::HeldBack } else { Place::Own };
         let new = record(State::Discovered, None);
         if let Turn::PutOff { until } = group.turn(&new, place, NOW, Jitter(jitter), REAL) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use proptest::option;
 use proptest::prelude::*;
 
 use super::*;
@@ -19,12 +20,8 @@ fn any_host() -> impl Strategy<Value = Host> {
 }
 
 fn any_before() -> impl Strategy<Value = Before> {
-    prop_oneof![
-        Just(Before::Discovered),
-        Just(Before::Alive),
-        Just(Before::Dead),
-        Just(Before::Moved),
-    ]
+    use Before::{Alive, Dead, Discovered, Moved};
+    proptest::sample::select(&[Discovered, Alive, Dead, Moved][..])
 }
 
 fn any_state() -> impl Strategy<Value = State> {
@@ -48,40 +45,25 @@ fn any_state() -> impl Strategy<Value = State> {
             }
         }),
         any_host().prop_map(|target| State::Moved { target }),
-        Just(State::OptedOut {
-            by: OptedOutBy::Robots
-        }),
-        Just(State::OptedOut {
-            by: OptedOutBy::Owner
-        }),
-        Just(State::OptedOut {
-            by: OptedOutBy::Moderator
-        }),
+        any_opted_out_by().prop_map(|by| State::OptedOut { by }),
         Just(State::Parked),
     ]
 }
 
+fn any_opted_out_by() -> impl Strategy<Value = OptedOutBy> {
+    use OptedOutBy::{Moderator, Owner, Robots};
+    proptest::sample::select(&[Robots, Owner, Moderator][..])
+}
+
 pub(crate) fn any_record() -> impl Strategy<Value = Record> {
     let at = || any::<i64>().prop_map(Timestamp);
-    let marks = (
-        any::<bool>(),
-        any::<bool>(),
-        any_instance(),
-        any::<u8>(),
-        any::<u32>(),
-    );
-    let times = (
-        at(),
-        at(),
-        proptest::option::of(at()),
-        proptest::option::of(at()),
-    );
-    (any_state(), marks, times).prop_map(
-        |(
-            state,
-            (hidden, refuses, instance, doublings, alive_count),
-            (since, first_seen, last_alive, due),
-        )| Record {
+    let times = (at(), at(), option::of(at()), option::of(at()));
+    let counts = (any::<u8>(), any::<u32>());
+    let others = (any_state(), any_instance(), any::<[bool; 2]>());
+    (times, counts, others).prop_map(|(times, counts, (state, instance, [hidden, refuses]))| {
+        let (since, first_seen, last_alive, due) = times;
+        let (doublings, alive_count) = counts;
+        Record {
             state,
             since,
             hidden,
@@ -92,8 +74,8 @@ pub(crate) fn any_record() -> impl Strategy<Value = Record> {
             alive_count,
             due,
             ..Record::discovered(Host::parse("a.example").unwrap(), first_seen, START)
-        },
-    )
+        }
+    })
 }
 
 fn any_instance() -> impl Strategy<Value = Instance> {
@@ -107,11 +89,7 @@ fn any_instance() -> impl Strategy<Value = Instance> {
 }
 
 fn any_verdict() -> impl Strategy<Value = Verdict> {
-    let private = prop_oneof![
-        Just(Private::Yes),
-        Just(Private::No),
-        Just(Private::Unknown)
-    ];
+    let private = proptest::sample::select(&[Private::Yes, Private::No, Private::Unknown][..]);
     prop_oneof![
         1 => (private, any_instance()).prop_map(|(private, instance)| {
             Verdict::Alive(Instance { private, ..instance })
@@ -123,8 +101,8 @@ fn any_verdict() -> impl Strategy<Value = Verdict> {
 
 /// Any verdict that is neither alive nor an opt-out.
 fn any_silence() -> impl Strategy<Value = Verdict> {
-    let retry = proptest::option::of(any::<u64>());
-    let to = proptest::option::of("[a-d]\\.example|\\PC{0,9}");
+    let retry = option::of(any::<u64>());
+    let to = option::of("[a-d]\\.example|\\PC{0,9}");
     prop_oneof![
         4 => to.prop_map(|to| Verdict::Dead {
             reason: DeadReason::TemporaryRedirect,
@@ -233,7 +211,7 @@ proptest! {
     #[test]
     fn silence_never_undoes_an_opt_out(
         silences in proptest::collection::vec((any_silence(), 0..900_u64), 1..60),
-        by in prop_oneof![Just(OptedOutBy::Robots), Just(OptedOutBy::Owner), Just(OptedOutBy::Moderator)],
+        by in any_opted_out_by(),
         record in any_record(),
     ) {
         let mut now = START;

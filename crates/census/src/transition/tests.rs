@@ -33,8 +33,16 @@ fn lived() -> Record {
 
 /// As [`lived`], but it has failed or redirected for only six days.
 fn lately() -> Record {
+    lived_since(NOW.minus(days(6)))
+}
+
+fn lived_since(since: Timestamp) -> Record {
+    Record { since, ..lived() }
+}
+
+fn last_alive(at: Option<Timestamp>) -> Record {
     Record {
-        since: NOW.minus(days(6)),
+        last_alive: at,
         ..lived()
     }
 }
@@ -139,6 +147,12 @@ fn read(text: &str, base: &Record) -> Record {
         "moved" => Before::Moved,
         other => panic!("{other}"),
     };
+    let opted_out_by = |word| match word {
+        "robots" => OptedOutBy::Robots,
+        "owner" => OptedOutBy::Owner,
+        "moderator" => OptedOutBy::Moderator,
+        other => panic!("{other}"),
+    };
     let state = match (name, carried.as_slice()) {
         ("Discovered", _) => State::Discovered,
         ("Alive", _) => State::Alive,
@@ -157,14 +171,8 @@ fn read(text: &str, base: &Record) -> Record {
         ("Moved", [target]) => State::Moved {
             target: host(target),
         },
-        ("OptedOut", ["robots"]) => State::OptedOut {
-            by: OptedOutBy::Robots,
-        },
-        ("OptedOut", ["owner"]) => State::OptedOut {
-            by: OptedOutBy::Owner,
-        },
-        ("OptedOut", ["moderator"]) => State::OptedOut {
-            by: OptedOutBy::Moderator,
+        ("OptedOut", [by]) => State::OptedOut {
+            by: opted_out_by(*by),
         },
         ("Parked", [""]) => State::Parked,
         other => panic!("{other:?}"),
@@ -203,11 +211,8 @@ fn check(base: &Record, verdict: &Verdict, table: &str) -> Vec<StateName> {
             "4 weeks" => Some(REAL.weeks(2, JITTER)),
             other => panic!("{other}"),
         };
-        assert_eq!(
-            next.due,
-            expect_due.map(|interval| NOW.plus(interval)),
-            "{line}"
-        );
+        let expect_due = expect_due.map(|interval| NOW.plus(interval));
+        assert_eq!(next.due, expect_due, "{line}");
         assert_eq!(next.last_checked, Some(NOW), "{line}");
         assert!(!change.forget, "{line}");
         seen.push(record.state.name());
@@ -225,10 +230,7 @@ fn check_all(base: &Record, verdict: &Verdict, table: &str) {
 
 #[test]
 fn alive_from_any_state_but_an_opt_out_by_word_of_mouth_is_alive() {
-    check_all(
-        &lived(),
-        &alive(),
-        "
+    let table = "
         Discovered             | Alive                | now  | day
         Alive                  | Alive                | kept | day
         Dying(alive 6)         | Alive                | now  | day
@@ -243,16 +245,13 @@ fn alive_from_any_state_but_an_opt_out_by_word_of_mouth_is_alive() {
         OptedOut(owner)        | OptedOut(owner)      | kept | never
         OptedOut(moderator)    | OptedOut(moderator)  | kept | never
         Parked                 | Parked               | kept | never
-    ",
-    );
+    ";
+    check_all(&lived(), &alive(), table);
 }
 
 #[test]
 fn dead_from_any_state_of_a_host_that_lived() {
-    check_all(
-        &lived(),
-        &dead(),
-        "
+    let table = "
         Discovered             | Dying(discovered 1)    | now  | day
         Alive                  | Dying(alive 1)         | now  | day
         Dying(alive 1)         | Dying(alive 2)         | kept | day
@@ -275,42 +274,27 @@ fn dead_from_any_state_of_a_host_that_lived() {
         OptedOut(owner)        | OptedOut(owner)        | kept | never
         OptedOut(moderator)    | OptedOut(moderator)    | kept | never
         Parked                 | Parked                 | kept | never
-    ",
-    );
+    ";
+    check_all(&lived(), &dead(), table);
 }
 
 #[test]
 fn seventh_failure_within_a_week_stays_dying() {
-    check(
-        &lately(),
-        &dead(),
-        "
+    let table = "
         Dying(alive 6)         | Dying(alive 7)   | kept | day
         Dying(alive 99)        | Dying(alive 100) | kept | day
-    ",
-    );
-    let on_the_day = Record {
-        since: NOW.minus(days(7)),
-        ..lived()
-    };
-    check(
-        &on_the_day,
-        &dead(),
-        "Dying(alive 6) | Dying(alive 7) | kept | day",
-    );
-    let just_over = Record {
-        since: Timestamp(NOW.minus(days(7)).0 - 1),
-        ..lived()
-    };
+    ";
+    check(&lately(), &dead(), table);
+    let on_the_day = lived_since(NOW.minus(days(7)));
+    let stays = "Dying(alive 6) | Dying(alive 7) | kept | day";
+    check(&on_the_day, &dead(), stays);
+    let just_over = lived_since(Timestamp(NOW.minus(days(7)).0 - 1));
     check(&just_over, &dead(), "Dying(alive 6) | Dead | now | 1 week");
 }
 
 #[test]
 fn a_host_that_never_lived_is_dead_at_the_third_failure() {
-    check_all(
-        &never_lived(),
-        &dead(),
-        "
+    let table = "
         Discovered             | Dying(discovered 1)  | now  | day
         Dying(discovered 1)    | Dying(discovered 2)  | kept | day
         Dying(discovered 2)    | Dead                 | now  | 1 week
@@ -321,25 +305,19 @@ fn a_host_that_never_lived_is_dead_at_the_third_failure() {
         Moved(b)               | Dying(moved 1)       | now  | day
         OptedOut(robots)       | OptedOut(robots) x1  | kept | 2 weeks
         Parked                 | Parked               | kept | never
-    ",
-    );
+    ";
+    check_all(&never_lived(), &dead(), table);
     let an_hour_ago = Record {
         since: NOW.minus(days(1) / 24),
         ..never_lived()
     };
-    check(
-        &an_hour_ago,
-        &dead(),
-        "Dying(discovered 2) | Dead | now | 1 week",
-    );
+    let dies = "Dying(discovered 2) | Dead | now | 1 week";
+    check(&an_hour_ago, &dead(), dies);
 }
 
 #[test]
 fn gone_from_any_state_but_opted_out_is_dying_and_the_second_in_a_row_dead() {
-    check_all(
-        &lived(),
-        &Verdict::Gone,
-        "
+    let table = "
         Discovered              | Dying(discovered 1 gone) | now  | day
         Alive                   | Dying(alive 1 gone)    | now  | day
         Dying(alive 3)          | Dying(alive 4 gone)    | kept | day
@@ -354,27 +332,21 @@ fn gone_from_any_state_but_opted_out_is_dying_and_the_second_in_a_row_dead() {
         OptedOut(owner)         | OptedOut(owner)        | kept | never
         OptedOut(moderator)     | OptedOut(moderator)    | kept | never
         Parked                  | Parked                 | kept | never
-    ",
-    );
+    ";
+    check_all(&lived(), &Verdict::Gone, table);
 }
 
 #[test]
 fn a_410_after_another_failure_is_not_the_second_in_a_row() {
-    check(
-        &lived(),
-        &Verdict::Gone,
-        "
+    let table = "
         Dying(alive 2 was-gone) | Dying(alive 3 gone)    | kept | day
-    ",
-    );
+    ";
+    check(&lived(), &Verdict::Gone, table);
     // A refusal in between also ends the row.
-    check(
-        &lived(),
-        &refused(None),
-        "
+    let table = "
         Dying(alive 1 gone)     | Dying(alive 1 was-gone) | kept | day
-    ",
-    );
+    ";
+    check(&lived(), &refused(None), table);
 }
 
 #[test]
@@ -399,10 +371,7 @@ fn a_host_marked_gone_stays_off_the_list_through_other_failures_until_it_lives()
 
 #[test]
 fn a_refusal_changes_nothing_but_marks() {
-    check_all(
-        &lived(),
-        &refused(None),
-        "
+    let table = "
         Discovered             | Discovered           | kept | day
         Alive                  | Alive                | kept | day
         Dying(alive 3)         | Dying(alive 3)       | kept | day
@@ -415,17 +384,18 @@ fn a_refusal_changes_nothing_but_marks() {
         OptedOut(owner)        | OptedOut(owner)      | kept | never
         OptedOut(moderator)    | OptedOut(moderator)  | kept | never
         Parked                 | Parked               | kept | never
-    ",
-    );
+    ";
+    check_all(&lived(), &refused(None), table);
     let marked = run(&read("Alive", &lived()), &refused(None)).record;
     assert!(marked.refuses);
-    for verdict in [
+    let others = [
         alive(),
         dead(),
         Verdict::Gone,
         moved("b"),
         Verdict::OptedOut,
-    ] {
+    ];
+    for verdict in others {
         assert!(!run(&marked, &verdict).record.refuses, "{verdict:?}");
     }
 }
@@ -445,38 +415,20 @@ fn who_refuses_for_14_days_without_having_lived_is_dead() {
         Parked                 | Parked               | kept | never
     ";
     let long_ago = Some(Timestamp(NOW.minus(days(14)).0 - 1));
-    check_all(
-        &Record {
-            last_alive: long_ago,
-            ..lived()
-        },
-        &refused(None),
-        table,
-    );
-    let never = Record {
-        last_alive: None,
-        ..lived()
-    };
-    check_all(&never, &refused(None), table);
+    check_all(&last_alive(long_ago), &refused(None), table);
+    check_all(&last_alive(None), &refused(None), table);
     // On the day itself, and for a newly added name, it is too early.
-    let on_the_day = Record {
-        last_alive: Some(NOW.minus(days(14))),
-        ..lived()
-    };
+    let on_the_day = last_alive(Some(NOW.minus(days(14))));
     check(&on_the_day, &refused(None), "Alive | Alive | kept | day");
-    check(
-        &never_lived(),
-        &refused(None),
-        "Discovered | Discovered | kept | day",
-    );
+    let stays = "Discovered | Discovered | kept | day";
+    check(&never_lived(), &refused(None), stays);
 }
 
 #[test]
 fn retry_after_is_kept_to_for_a_day_more_than_the_interval() {
     let check = |state: &str, retry_after_s, expect: Duration| {
-        let due = run(&read(state, &lived()), &refused(retry_after_s))
-            .record
-            .due;
+        let change = run(&read(state, &lived()), &refused(retry_after_s));
+        let due = change.record.due;
         assert_eq!(due, Some(NOW.plus(expect)), "{state} {retry_after_s:?}");
     };
     let day = REAL.day(JITTER);
@@ -488,20 +440,14 @@ fn retry_after_is_kept_to_for_a_day_more_than_the_interval() {
     check("Alive", Some(7 * 86400), day + days(1));
     check("Alive", Some(u64::MAX), day + days(1));
     check("Moved(b)", Some(86400), week);
-    check("Dead x2", Some(u64::MAX), REAL.weeks(2, JITTER) + days(1));
-    check(
-        "OptedOut(robots)",
-        Some(u64::MAX),
-        REAL.weeks(1, JITTER) + days(1),
-    );
+    let weeks = |doublings| REAL.weeks(doublings, JITTER) + days(1);
+    check("Dead x2", Some(u64::MAX), weeks(2));
+    check("OptedOut(robots)", Some(u64::MAX), weeks(1));
 }
 
 #[test]
 fn moved_from_any_state() {
-    check_all(
-        &lived(),
-        &moved("b"),
-        "
+    let table = "
         Discovered             | Moving(discovered 1 b) | now  | day
         Alive                  | Moving(alive 1 b)    | now  | day
         Dying(alive 6)         | Moving(alive 1 b)    | now  | day
@@ -518,16 +464,13 @@ fn moved_from_any_state() {
         OptedOut(owner)        | OptedOut(owner)      | kept | never
         OptedOut(moderator)    | OptedOut(moderator)  | kept | never
         Parked                 | Parked               | kept | never
-    ",
-    );
-    check(
-        &lately(),
-        &moved("b"),
-        "
+    ";
+    check_all(&lived(), &moved("b"), table);
+    let table = "
         Moving(alive 6 b)      | Moving(alive 7 b)    | kept | day
         Moving(alive 99 b)     | Moving(alive 100 b)  | kept | day
-    ",
-    );
+    ";
+    check(&lately(), &moved("b"), table);
 }
 
 #[test]
@@ -536,23 +479,12 @@ fn a_target_becomes_a_candidate_when_it_is_new_to_the_host() {
         let change = run(&read(from, &lived()), &moved("b"));
         assert_eq!(change.candidate, expect.map(host), "{from}");
     };
-    for from in [
-        "Discovered",
-        "Alive",
-        "Dying(alive 6)",
-        "Dead",
-        "Moving(alive 6 c)",
-        "Moved(c)",
-    ] {
+    let new = "Discovered, Alive, Dying(alive 6), Dead, Moving(alive 6 c), Moved(c)";
+    for from in new.split(", ") {
         check(from, Some("b"));
     }
-    for from in [
-        "Moving(alive 2 b)",
-        "Moved(b)",
-        "OptedOut(robots)",
-        "OptedOut(owner)",
-        "Parked",
-    ] {
+    let known = "Moving(alive 2 b), Moved(b), OptedOut(robots), OptedOut(owner), Parked";
+    for from in known.split(", ") {
         check(from, None);
     }
 }
@@ -562,19 +494,13 @@ fn a_move_to_itself_counts_as_dead() {
     let change = run(&read("Alive", &lived()), &moved("a"));
     assert_eq!(show(&change.record), "Dying(alive 1)");
     assert_eq!(change.candidate, None);
-    let entry = (
-        change.entry.verdict.as_str(),
-        change.entry.reason.as_deref(),
-    );
-    assert_eq!(entry, ("dead", Some("redirect_to_self")));
+    assert_eq!(change.entry.verdict, "dead");
+    assert_eq!(change.entry.reason.as_deref(), Some("redirect_to_self"));
 }
 
 #[test]
 fn opted_out_from_any_state() {
-    check_all(
-        &lived(),
-        &Verdict::OptedOut,
-        "
+    let table = "
         Discovered             | OptedOut(robots)     | now  | 1 week
         Alive                  | OptedOut(robots)     | now  | 1 week
         Dying(alive 3)         | OptedOut(robots)     | now  | 1 week
@@ -586,6 +512,6 @@ fn opted_out_from_any_state() {
         OptedOut(owner)        | OptedOut(owner)      | kept | never
         OptedOut(moderator)    | OptedOut(moderator)  | kept | never
         Parked                 | OptedOut(robots)     | now  | 1 week
-    ",
-    );
+    ";
+    check_all(&lived(), &Verdict::OptedOut, table);
 }

@@ -56,6 +56,12 @@ fn dying(before: Before, gone: bool) -> State {
     }
 }
 
+fn moved() -> State {
+    State::Moved {
+        target: host("b.example"),
+    }
+}
+
 fn moving(before: Before) -> State {
     State::Moving {
         before,
@@ -86,13 +92,9 @@ fn each_state_has_its_reason() {
     let lately = days_ago(1);
     let long_ago = days_ago(15);
     let target = &host("b.example");
-    let moved = || State::Moved {
-        target: host("b.example"),
-    };
     let never_judged = Reason::NeverJudged { due: Some(NOW) };
-    let stale = Reason::Stale {
-        last_alive: long_ago.unwrap(),
-    };
+    let last_alive = long_ago.unwrap();
+    let stale = Reason::Stale { last_alive };
     let again = |before| Reason::NotAliveAgain { before };
     let was = |state, last_alive, expect| check(&record(state, last_alive), NOTHING, expect);
     was(State::Discovered, None, never_judged);
@@ -182,17 +184,9 @@ fn a_denied_group_is_the_reason_but_for_a_wish_or_a_decision_about_the_host_itse
         place: Place::Own,
         ..NOTHING
     };
-    let moved = State::Moved {
-        target: host("b.example"),
-    };
+    let gone = dying(Before::Alive, true);
     // Repairing a host that stays off anyway is useless advice.
-    for state in [
-        State::Dead,
-        dying(Before::Alive, true),
-        moved,
-        State::Alive,
-        State::Discovered,
-    ] {
+    for state in [State::Dead, gone, moved(), State::Alive, State::Discovered] {
         check(&record(state, days_ago(15)), facts, Reason::GroupDenied);
     }
     check(&imported(), facts, Reason::GroupDenied);
@@ -204,14 +198,11 @@ fn a_denied_group_is_the_reason_but_for_a_wish_or_a_decision_about_the_host_itse
 
 #[test]
 fn the_operators_deny_list_goes_before_all_else() {
-    let owner = opted_out(OptedOutBy::Owner);
+    let by = OptedOutBy::Owner;
+    let owner = opted_out(by);
+    let owner = Subject::Known(&owner, NOTHING);
     for (subject, expect) in [
-        (
-            Subject::Known(&owner, NOTHING),
-            Reason::OptedOut {
-                by: OptedOutBy::Owner,
-            },
-        ),
+        (owner, Reason::OptedOut { by }),
         (Subject::Waiting, Reason::Waiting),
         (Subject::Forgotten, Reason::Forgotten),
         (Subject::Unknown, Reason::Unknown),
@@ -225,37 +216,26 @@ fn the_operators_deny_list_goes_before_all_else() {
 
 #[test]
 fn verdicts_are_read_as_the_database_keeps_them() {
+    let anubis = Found::Refused(Some(Wall::Anubis));
+    let status = Found::Dead(DeadReason::Status);
+    let wall = "wall anubis, status 200, retry after 9 s";
+    let other_wall = "wall of another version, status 403";
     for (verdict, reason, expect) in [
         ("alive", Some("mastodon 4.5.1"), Some(Found::Alive)),
         ("moved", Some("to b.example"), Some(Found::Moved)),
         ("opted_out", None, Some(Found::OptedOut)),
         ("gone", None, Some(Found::Gone)),
         ("refused", Some("status 403"), Some(Found::Refused(None))),
-        (
-            "refused",
-            Some("wall anubis, status 200, retry after 9 s"),
-            Some(Found::Refused(Some(Wall::Anubis))),
-        ),
-        (
-            "refused",
-            Some("wall of another version, status 403"),
-            Some(Found::Refused(None)),
-        ),
+        ("refused", Some(wall), Some(anubis)),
+        ("refused", Some(other_wall), Some(Found::Refused(None))),
         ("dead", Some("tls"), Some(Found::Dead(DeadReason::Tls))),
-        (
-            "dead",
-            Some("status, status 500"),
-            Some(Found::Dead(DeadReason::Status)),
-        ),
+        ("dead", Some("status, status 500"), Some(status)),
         ("dead", Some("no such word"), None),
         ("dead", None, None),
         ("other", None, None),
     ] {
-        assert_eq!(
-            Found::parse(verdict, reason),
-            expect,
-            "{verdict} {reason:?}"
-        );
+        let found = Found::parse(verdict, reason);
+        assert_eq!(found, expect, "{verdict} {reason:?}");
     }
 }
 

@@ -1,3 +1,4 @@
+use feed_rs::model::{Feed, FeedType};
 use feed_rs::parser;
 
 use super::*;
@@ -52,24 +53,33 @@ fn rendered(sections: &[Section]) -> String {
 }
 
 fn story() -> Section {
-    section(
-        1_795_305_600,
-        vec![
-            Change::Appeared(row("a.example", "mastodon", "4.5.0")),
-            Change::Returned(row("b.example", "misskey", "1")),
-            Change::Changed(row("unnamed.example", "misskey", "2")),
-            Change::Died {
-                host: "c.example".to_owned(),
-            },
-            Change::Moved {
-                host: "d.example".to_owned(),
-                to: Some("a.example".to_owned()),
-            },
-            Change::Left {
-                host_sha256: Sha256Hex::of(b"e.example"),
-            },
-        ],
-    )
+    let host = str::to_owned;
+    let changes = vec![
+        Change::Appeared(row("a.example", "mastodon", "4.5.0")),
+        Change::Returned(row("b.example", "misskey", "1")),
+        Change::Changed(row("unnamed.example", "misskey", "2")),
+        Change::Died {
+            host: host("c.example"),
+        },
+        Change::Moved {
+            host: host("d.example"),
+            to: Some(host("a.example")),
+        },
+        Change::Left {
+            host_sha256: Sha256Hex::of(b"e.example"),
+        },
+    ];
+    section(1_795_305_600, changes)
+}
+
+fn parsed(atom: &str) -> Feed {
+    parser::parse(atom.as_bytes()).unwrap()
+}
+
+/// The HTML of an entry.
+fn html(feed: &Feed, number: usize) -> String {
+    let content = feed.entries[number].content.clone();
+    content.unwrap().body.unwrap()
 }
 
 const TITLE: &str = "1 new, 1 back, 1 moved, 1 gone, 1 removed: 12 instances";
@@ -82,26 +92,18 @@ const HTML: &str = "<p>12 instances in the list.</p>\
 
 #[test]
 fn a_parser_that_is_not_ours_reads_the_same() {
-    let feed = parser::parse(rendered(&[story()]).as_bytes()).unwrap();
-    assert_eq!(feed.feed_type, feed_rs::model::FeedType::Atom);
+    let feed = parsed(&rendered(&[story()]));
+    assert_eq!(html(&feed, 0), HTML);
+    assert_eq!(feed.feed_type, FeedType::Atom);
     assert_eq!(feed.title.unwrap().content, "Changes <of> a & b");
     assert_eq!(feed.entries.len(), 1);
     let entry = &feed.entries[0];
     assert_eq!(entry.title.as_ref().unwrap().content, TITLE);
-    let text = entry
-        .content
-        .as_ref()
-        .and_then(|content| content.body.clone())
-        .unwrap();
-    assert_eq!(text, HTML);
     let moment = entry.updated.or(entry.published).unwrap();
     assert_eq!(moment.timestamp(), 1_795_305_600);
     assert!(entry.id.starts_with("urn:uuid:"), "{}", entry.id);
-    let links: Vec<_> = feed.links.iter().map(|link| link.href.clone()).collect();
-    assert!(
-        links.contains(&"https://census.example/a&b/".to_owned()),
-        "{links:?}"
-    );
+    let links: Vec<_> = feed.links.iter().map(|link| &*link.href).collect();
+    assert!(links.contains(&"https://census.example/a&b/"), "{links:?}");
 }
 
 #[test]
@@ -116,10 +118,8 @@ fn ids_are_the_same_for_ever_and_no_two_alike() {
     let ids = [id("a", "feed"), id("a", "x"), id("b", "feed"), id("b", "x")];
     let different: std::collections::BTreeSet<_> = ids.iter().collect();
     assert_eq!(different.len(), 4);
-    assert_eq!(
-        id("a", "feed"),
-        "urn:uuid:fd459971-7f50-8f53-9318-08c6b6e3cfc0"
-    );
+    let known = "urn:uuid:fd459971-7f50-8f53-9318-08c6b6e3cfc0";
+    assert_eq!(id("a", "feed"), known);
     for id in ids {
         let (_, uuid) = id.split_at("urn:uuid:".len());
         let groups: Vec<_> = uuid.split('-').map(str::len).collect();
@@ -132,19 +132,11 @@ fn ids_are_the_same_for_ever_and_no_two_alike() {
 #[test]
 fn whatever_a_server_calls_its_software_stays_text_on_one_line() {
     let hostile = "</content><script>alert(1)</script>]]>&lt;\"'\u{0}\u{1b}\n\r\u{85}\u{2028}\u{202e}\u{fffe}\u{1f600}";
-    let changes = vec![Change::Appeared(row(
-        "a.example",
-        hostile,
-        &"v".repeat(128),
-    ))];
+    let row = row("a.example", hostile, &"v".repeat(128));
+    let changes = vec![Change::Appeared(row)];
     let atom = rendered(&[section(5, changes)]);
     assert!(!atom.contains("<script"), "{atom}");
-    let feed = parser::parse(atom.as_bytes()).unwrap();
-    let text = feed.entries[0]
-        .content
-        .as_ref()
-        .and_then(|content| content.body.clone())
-        .unwrap();
+    let text = html(&parsed(&atom), 0);
     assert_eq!(text.lines().count(), 1, "{text}");
     let escaped = "&lt;/content&gt;&lt;script&gt;alert(1)&lt;/script&gt;]]&gt;&amp;lt;&quot;&#39;";
     assert!(text.contains(escaped), "{text}");
@@ -170,27 +162,19 @@ fn nothing_that_steers_or_can_not_be_seen_is_in_a_feed() {
 
 #[test]
 fn a_feed_has_so_many_entries_with_so_many_names_and_no_more() {
-    let sections: Vec<_> = (1..=i64::try_from(ENTRIES_MAX).unwrap() + 5)
-        .map(|seconds| {
-            let changes = (0..NAMES_MAX + 7)
-                .map(|host| Change::Died {
-                    host: format!("h{host}.example"),
-                })
-                .collect();
-            section(seconds, changes)
-        })
+    let seconds = 1..=i64::try_from(ENTRIES_MAX).unwrap() + 5;
+    let sections: Vec<_> = seconds
+        .map(|seconds| deaths(seconds, NAMES_MAX + 7))
         .collect();
-    let atom = rendered(&sections);
-    let feed = parser::parse(atom.as_bytes()).unwrap();
+    let feed = parsed(&rendered(&sections));
     assert_eq!(feed.entries.len(), ENTRIES_MAX);
-    let moments: Vec<_> = feed
-        .entries
-        .iter()
+    let entries = feed.entries.iter();
+    let moments: Vec<_> = entries
         .map(|entry| entry.updated.unwrap().timestamp())
         .collect();
     assert_eq!(moments.first(), Some(&45));
     assert!(moments.is_sorted_by(|newer, older| newer > older));
-    let text = feed.entries[0].content.clone().unwrap().body.unwrap();
+    let text = html(&feed, 0);
     assert_eq!(text.matches(".example</a>").count(), NAMES_MAX);
     assert!(text.ends_with("<p>Not named: 7.</p>"), "{text}");
 }
@@ -201,7 +185,7 @@ fn a_dump_that_changed_nobodys_place_is_no_news() {
     let mut first = story();
     first.header.since = None;
     let atom = rendered(&[section(5, changed), section(6, Vec::new()), first]);
-    let feed = parser::parse(atom.as_bytes()).unwrap();
+    let feed = parsed(&atom);
     assert_eq!(feed.entries.len(), 0);
     assert_eq!(feed.updated.unwrap().timestamp(), 9);
 }
@@ -210,7 +194,7 @@ fn a_dump_that_changed_nobodys_place_is_no_news() {
 const MONDAY: i64 = 1_795_305_600 - 6 * 86_400;
 const NEXT_MONDAY: i64 = MONDAY + 7 * 86_400;
 
-fn weekly(sections: &[Section], seconds: i64, first_day: &str) -> feed_rs::model::Feed {
+fn weekly(sections: &[Section], seconds: i64, first_day: &str) -> Feed {
     let mut weeks = Weeks::default();
     let mut last = None;
     for mut section in sections.iter().cloned() {
@@ -219,10 +203,10 @@ fn weekly(sections: &[Section], seconds: i64, first_day: &str) -> feed_rs::model
         weeks.add(&section);
     }
     let atom = weeks.render(&about(), at(seconds), first_day);
-    parser::parse(atom.as_bytes()).unwrap()
+    parsed(&atom)
 }
 
-fn titles(feed: &feed_rs::model::Feed) -> Vec<&str> {
+fn titles(feed: &Feed) -> Vec<&str> {
     let titles = feed.entries.iter().flat_map(|entry| &entry.title);
     titles.map(|title| title.content.as_str()).collect()
 }
@@ -243,12 +227,12 @@ fn only_weeks_that_are_over_have_an_entry() {
     assert_eq!(titles(&before), [first]);
     let after = weekly(&sections, NEXT_MONDAY, "2026-01-01");
     assert_eq!(titles(&after), [second, first]);
-    let text = after.entries[0].content.clone().unwrap().body.unwrap();
+    let text = html(&after, 0);
     assert_eq!(text.matches(".example</a>").count(), NAMES_MAX);
     assert!(text.ends_with("<p>Not named: 20.</p>"), "{text}");
     assert!(after.links[0].href.ends_with("/changes/weekly.atom"));
     // No reader confuses the feeds or their entries.
-    let lists = parser::parse(rendered(&[deaths(NEXT_MONDAY, 1)]).as_bytes()).unwrap();
+    let lists = parsed(&rendered(&[deaths(NEXT_MONDAY, 1)]));
     assert_eq!(lists.entries[0].updated, after.entries[0].updated);
     assert_ne!(lists.entries[0].id, after.entries[0].id);
     assert_ne!(lists.id, after.id);
@@ -262,7 +246,7 @@ fn week_that_lost_a_section_has_no_entry() {
         weeks.add(&deaths(seconds, 1));
     }
     let atom = weeks.render(&about(), at(NEXT_MONDAY * 2), "2026-01-01");
-    assert!(parser::parse(atom.as_bytes()).unwrap().entries.is_empty());
+    assert!(parsed(&atom).entries.is_empty());
 }
 
 #[test]

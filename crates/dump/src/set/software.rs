@@ -375,9 +375,8 @@ mod tests {
             (Some("4.5.1"), Some("glitch"), 4),
             (Some("4.5.2"), Some("glitch"), 2),
         ];
-        let rare: Vec<_> = (0..VERSIONS_A_DAY_MAX)
-            .map(|n| format!("z{n:02}"))
-            .collect();
+        let rare = (0..VERSIONS_A_DAY_MAX).map(|n| format!("z{n:02}"));
+        let rare: Vec<_> = rare.collect();
         let rare = rare.iter().map(|version| (Some(version.as_str()), None, 1));
         let all = named.into_iter().chain(rare);
         let all = all.map(|(version, variant, count)| (Some("a"), version, variant, count));
@@ -386,22 +385,18 @@ mod tests {
         let file = serde_json::to_value(file).unwrap();
         let first = &file["software"][1]["versions"][0];
         assert_eq!(first, &json!({"version": "4.5.1", "instances": 7}));
-        let [
-            SoftwareVersions {
-                versions, minors, ..
-            },
-        ] = &versions[..]
-        else {
+        let [of_a] = &versions[..] else {
             panic!("{versions:?}");
         };
-        let pairs = versions.iter();
+        let pairs = of_a.versions.iter();
         let pairs = pairs.map(|of| (of.version.as_deref(), of.variant.as_deref(), of.hosts));
         let pairs: Vec<_> = pairs.collect();
         let expect = [named[3], named[2], named[1], named[4], named[0]];
         assert_eq!(pairs[..5], expect);
         assert_eq!(pairs.len(), VERSIONS_A_DAY_MAX + 1);
         assert_eq!(pairs.last(), Some(&(None, Some("(rest)"), 5)));
-        assert_eq!(minors[..2], [("4.5".to_owned(), 9), ("4.10".to_owned(), 2)]);
+        let minors = &of_a.minors[..2];
+        assert_eq!(minors, [("4.5".to_owned(), 9), ("4.10".to_owned(), 2)]);
     }
 
     #[test]
@@ -436,10 +431,8 @@ mod tests {
     #[test]
     fn what_is_made_up_is_counted_among_the_others() {
         let names: Vec<String> = (0..SOFTWARE_MAX * 3).map(|n| format!("{n:06}")).collect();
-        let mut counts: Vec<_> = names
-            .iter()
-            .map(|name| (Some(name.as_str()), None, 1))
-            .collect();
+        let counts = names.iter().map(|name| (Some(name.as_str()), None, 1));
+        let mut counts: Vec<_> = counts.collect();
         counts.push((Some("mastodon"), None, 2));
         for version in &names {
             counts.push((Some("misskey"), Some(version.as_str()), 1));
@@ -451,16 +444,11 @@ mod tests {
         assert_eq!(named.len(), SOFTWARE_MAX);
         assert_eq!(named[0]["software"], "misskey");
         assert_eq!(named[0]["versions"].as_array().unwrap().len(), VERSIONS_MAX);
+        let others = |left: u64| json!({"count": left, "instances": left});
         let left = many - u64::try_from(VERSIONS_MAX).unwrap();
-        assert_eq!(
-            named[0]["other_versions"],
-            json!({"count": left, "instances": left})
-        );
+        assert_eq!(named[0]["other_versions"], others(left));
         assert_eq!(named[1]["software"], "mastodon");
         let left = many + 2 - u64::try_from(SOFTWARE_MAX).unwrap();
-        assert_eq!(
-            found["other_software"],
-            json!({"count": left, "instances": left})
-        );
+        assert_eq!(found["other_software"], others(left));
     }
 }

@@ -8,8 +8,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use socket2::SockRef;
@@ -17,9 +16,10 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::net::family::Routes;
-use crate::net::pace::{Charged, Late, Pace};
+use crate::net::ledger::{LedgerRequest, NO_TURN, PaceLedger};
+use crate::net::pace::{DIAL_WAIT_MAX, Late};
 use crate::settings::Settings;
-use crate::wire::control::{Deferral, Family};
+use crate::wire::control::Family;
 
 /// Most addresses dialled per open. Two of each family distinguish an unreachable host from an
 /// unlucky one.
@@ -48,12 +48,14 @@ pub enum Dialled {
     NoRoute,
     /// Undecided: this machine could not create a socket, or may not use the address.
     Ours(io::Error),
+    /// Undecided: nobody granted a turn.
+    NoLedger(String),
 }
 
 /// The state for dialling, shared by all opens.
 #[derive(Debug)]
 pub struct Dialler<'a> {
-    pub pace: &'a Mutex<Pace>,
+    pub paces: &'a PaceLedger,
     /// Queried again when an attempt failed because of a missing route.
     pub routes: &'a dyn Routes,
     pub settings: &'a Settings,
@@ -79,9 +81,10 @@ struct Attempts {
     running: JoinSet<(SocketAddr, io::Result<TcpStream>)>,
     tried: Vec<SocketAddr>,
     failures: Vec<(SocketAddr, io::Error)>,
-    charged: Charged,
     /// Whether the last attempt that should begin was before its turn.
     late: bool,
+    /// Why that attempt got no answer whether it was.
+    no_ledger: Option<String>,
 }
 
 impl Attempts {
@@ -104,8 +107,8 @@ impl Dialler<'_> {
             running: JoinSet::new(),
             tried: Vec::new(),
             failures: Vec::new(),
-            charged: Charged::default(),
             late: false,
+            no_ledger: None,
         };
         let whole = self.settings.dial_timeout;
         match tokio::time::timeout(whole, self.race(&mut attempts)).await {
@@ -113,7 +116,7 @@ impl Dialler<'_> {
             Ok(None) => (),
             Err(_elapsed) => attempts.give_up(),
         }
-        self.conclude(attempts, targets)
+        self.conclude(attempts, targets).await
     }
 
     /// Like [`Self::dial`], with the `wished` family first. The other family follows if that fails:
@@ -154,7 +157,7 @@ impl Dialler<'_> {
     async fn race(&self, attempts: &mut Attempts) -> Option<(TcpStream, SocketAddr)> {
         loop {
             let may_start = attempts.tried.len() < DIALS_MAX;
-            let starts = may_start && self.start_next(attempts);
+            let starts = may_start && self.start_next(attempts).await;
             if !starts && attempts.running.is_empty() {
                 return None;
             }
@@ -175,17 +178,25 @@ impl Dialler<'_> {
 
     /// Charges and starts one more attempt. Returns whether there was one to start. An attempt
     /// before its turn may be in turn after another has failed.
-    fn start_next(&self, attempts: &mut Attempts) -> bool {
+    async fn start_next(&self, attempts: &mut Attempts) -> bool {
         if attempts.waiting.is_empty() {
             return false;
         }
-        let turn = self
-            .pace()
-            .charge_dial(&attempts.waiting, &mut attempts.charged, now());
-        attempts.late = turn.is_none();
-        let Some(turn) = turn else {
+        // Also if the time is over before the answer comes.
+        attempts.late = true;
+        let request = LedgerRequest::Dial {
+            targets: attempts.waiting.clone(),
+            charged: attempts.tried.iter().map(SocketAddr::ip).collect(),
+        };
+        let granted = self.paces.ask(request).await;
+        attempts.no_ledger = granted.as_ref().err().cloned();
+        let Ok(Ok(turn)) = granted else {
             return false;
         };
+        if turn.index >= attempts.waiting.len() || turn.wait > DIAL_WAIT_MAX {
+            return false;
+        }
+        attempts.late = false;
         let target = attempts.waiting.remove(turn.index);
         let timeout = self.settings.dial_address_timeout;
         self.dials_total.fetch_add(1, Ordering::Relaxed);
@@ -198,7 +209,7 @@ impl Dialler<'_> {
 
     /// Invariant I5: an address that was not tried, or that failed on our side, leaves the host
     /// undecided.
-    fn conclude(&self, attempts: Attempts, targets: &[SocketAddr]) -> Dialled {
+    async fn conclude(&self, attempts: Attempts, targets: &[SocketAddr]) -> Dialled {
         let mut families: Vec<Family> = Vec::new();
         let mut detail = String::new();
         let mut lost_route = false;
@@ -219,17 +230,17 @@ impl Dialler<'_> {
             }
             detail.push_str(&format!("{}: {}", target.ip(), short(&error)));
         }
+        if let Some(error) = attempts.no_ledger {
+            return Dialled::NoLedger(error);
+        }
         if attempts.late {
-            return Dialled::Late(self.promise(&attempts.tried, targets));
+            return self.promise(&attempts.tried, targets).await;
         }
         if lost_route {
             return Dialled::NoRoute;
         }
         if families.is_empty() {
-            return Dialled::Late(Late {
-                why: Deferral::DialPace,
-                retry_after: Duration::ZERO,
-            });
+            return Dialled::Late(NO_TURN);
         }
         Dialled::Failed { families, detail }
     }
@@ -237,18 +248,16 @@ impl Dialler<'_> {
     /// When to retry. For a host that was tried in part, this is when all dials of one open are in
     /// turn. With the earliest time, the untried addresses would be in turn and the tried ones not,
     /// again and again, and the host would never get a verdict.
-    fn promise(&self, tried: &[SocketAddr], targets: &[SocketAddr]) -> Late {
-        let at_once = if tried.is_empty() { 1 } else { DIALS_MAX };
-        self.pace().promise_dial(targets, at_once, now())
+    async fn promise(&self, tried: &[SocketAddr], targets: &[SocketAddr]) -> Dialled {
+        let request = LedgerRequest::Promise {
+            targets: targets.to_vec(),
+            at_once: if tried.is_empty() { 1 } else { DIALS_MAX },
+        };
+        match self.paces.ask(request).await {
+            Ok(promise) => Dialled::Late(promise.err().unwrap_or(NO_TURN)),
+            Err(error) => Dialled::NoLedger(error),
+        }
     }
-
-    fn pace(&self) -> MutexGuard<'_, Pace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }
 
 async fn connect(target: SocketAddr, wait: Duration, timeout: Duration) -> io::Result<TcpStream> {

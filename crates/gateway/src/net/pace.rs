@@ -13,6 +13,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use protocol::egress::PROMISED_WITHIN;
+use serde::{Deserialize, Serialize};
 
 use crate::settings::Paces;
 use crate::wire::control::Deferral;
@@ -37,14 +38,16 @@ pub const DIAL_WAIT_MAX: Duration = Duration::from_secs(1);
 pub const TEXT_PACE: Duration = Duration::from_millis(100);
 
 /// A refusal before the turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Late {
     pub why: Deferral,
     pub retry_after: Duration,
 }
 
 /// A dial that may be made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Turn {
     pub index: usize,
     /// Wait before the dial, until the reserved dial slot begins. At most [`DIAL_WAIT_MAX`].
@@ -55,8 +58,20 @@ pub struct Turn {
 /// not dials.
 #[derive(Debug, Default)]
 pub struct Charged {
+    /// Their blocks are charged as well.
     addresses: Vec<IpAddr>,
-    blocks: Vec<Block>,
+    delay: Duration,
+}
+
+impl Charged {
+    /// A dial may begin `delay` after its slot.
+    pub fn new(addresses: Vec<IpAddr>, delay: Duration) -> Self {
+        Self { addresses, delay }
+    }
+
+    fn has_block(&self, block: Block) -> bool {
+        self.addresses.iter().any(|one| Block::of(*one) == block)
+    }
 }
 
 #[derive(Debug)]
@@ -112,6 +127,11 @@ impl Pace {
         Ok(())
     }
 
+    /// Charges `group` for a look-up in turn that begins only at `latest`.
+    pub fn put_off_group(&mut self, group: &str, latest: Instant) {
+        self.groups.note(group.into(), latest);
+    }
+
     /// Selects the first candidate whose address and block are in turn, or were charged by this
     /// open before, and charges them and a dial slot.
     ///
@@ -136,14 +156,14 @@ impl Pace {
             .find(|(_, address)| self.in_turn(*address, charged, now))?;
         self.next_dial = slot.checked_add(self.paces.dial);
         // Charged at the slot's time, not now, because the dials are spaced.
+        let latest = slot.checked_add(charged.delay).unwrap_or(slot);
+        let block = Block::of(address);
+        if !charged.has_block(block) {
+            self.blocks.note(block, latest);
+        }
         if !charged.addresses.contains(&address) {
             charged.addresses.push(address);
-            self.addresses.note(address, slot);
-        }
-        let block = Block::of(address);
-        if !charged.blocks.contains(&block) {
-            charged.blocks.push(block);
-            self.blocks.note(block, slot);
+            self.addresses.note(address, latest);
         }
         Some(Turn { index, wait })
     }
@@ -242,8 +262,8 @@ impl Pace {
                 .addresses
                 .wait(&address, self.paces.address, now)
                 .is_zero();
-        let block_in_turn = charged.blocks.contains(&block)
-            || self.blocks.wait(&block, self.paces.block, now).is_zero();
+        let block_in_turn =
+            charged.has_block(block) || self.blocks.wait(&block, self.paces.block, now).is_zero();
         address_in_turn && block_in_turn
     }
 

@@ -5,16 +5,17 @@
 
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use protocol::{CheckId, CheckOrder, DeadReason, Host, escaped, limits};
 
 use crate::egress::error::EgressError;
 use crate::egress::{Egress, Opening};
 use crate::net::address::{self, PrivateAddresses};
-use crate::net::dial::{Dialled, Dialler};
-use crate::net::pace::{Late, Pace};
+use crate::net::dial::Dialled;
+use crate::net::ledger::LedgerRequest;
+use crate::net::pace::Late;
 use crate::net::resolve::Resolution;
 use crate::state::Shared;
 use crate::wire::control::{Answer, Deferral, Family, Wish};
@@ -73,8 +74,10 @@ pub(crate) async fn open(shared: &Arc<Shared>, wanted: &Wanted) -> Opened {
 }
 
 /// Records that an instance responded at `address`.
-pub(crate) fn prove(shared: &Shared, address: IpAddr) {
-    pace(shared).prove(address, now());
+pub(crate) async fn prove(shared: &Shared, address: IpAddr) {
+    // Without an answer the address keeps its slower pace.
+    let proven = LedgerRequest::Proven { address };
+    shared.paces.ask(proven).await.ok();
 }
 
 /// The answer to a request that has to wait.
@@ -96,21 +99,16 @@ async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answ
         return Err(Answer::Offline {});
     }
     // Charged before the look-up, so that a wildcard farm can't make us query its servers at will.
-    pace(shared)
-        .charge_group(&wanted.group, now())
-        .map_err(late)?;
+    let group = wanted.group.clone();
+    let asked = shared.paces.ask(LedgerRequest::Group { group });
+    asked.await.map_err(|why| refused(&why))?.map_err(late)?;
     if wanted.wish.fresh {
         shared.resolver.forget(&wanted.host);
     }
     let (targets, fresh) = resolve(shared, wanted).await?;
     let admitted = admit(shared, &targets, fresh)?;
     let routed = with_route(shared, &admitted)?;
-    let dialler = Dialler {
-        pace: &shared.pace,
-        routes: shared.routes.as_ref(),
-        settings: &shared.settings,
-        dials_total: &shared.dials_total,
-    };
+    let dialler = shared.dialler();
     let (dialled, pinned) = match dialler.dial_first(wanted.wish.family, &routed).await {
         Dialled::Up(stream, pinned) => (stream, pinned),
         Dialled::Failed { families, detail } => {
@@ -127,6 +125,7 @@ async fn try_open(shared: &Arc<Shared>, wanted: &Wanted) -> Result<(Egress, Answ
             tracing::error!(host = %wanted.host, %error, "this machine can't dial");
             return Err(deferred(Deferral::Full, OWN_FAILURE_RETRY));
         }
+        Dialled::NoLedger(why) => return Err(refused(&why)),
     };
     let opening = Opening {
         check: &wanted.check,
@@ -277,12 +276,4 @@ fn no_egress(shared: &Shared, error: &EgressError) -> String {
         "no egress socket can be made in {}{cause}; check its free space and permissions",
         shared.settings.egress_root.display()
     )
-}
-
-fn pace(shared: &Shared) -> MutexGuard<'_, Pace> {
-    shared.pace.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }

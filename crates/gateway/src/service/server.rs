@@ -1,9 +1,12 @@
-//! Serves the control socket, and the socket that answers only requests for TXT records.
+//! Serves the control socket, the socket that answers only requests for TXT records, and the one at
+//! which a second gateway asks for its turns.
 //!
 //! A connection carries one request; one that opens a host stays until its `close`. Rejects
 //! settings that can't be used, a second gateway on the same socket, and requests out of order.
 //! Connections over [`CONTROL_SPARE`] more than the open limit wait.
 
+use std::future::ready;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -14,6 +17,7 @@ use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::net::family::{Routes, SystemRoutes};
+use crate::net::ledger::GRANT_TIME_MAX;
 use crate::service::error::GatewayError;
 use crate::service::open::{self, Opened, Wanted};
 use crate::service::text;
@@ -27,6 +31,9 @@ const CONTROL_SPARE: usize = 32;
 
 /// Most connections to the socket for TXT records: as many requests as the intake serves at once.
 const TEXT_CONNECTIONS_MAX: usize = 64;
+
+/// Most connections of a second gateway. Each is answered from memory, so the others wait briefly.
+const TURN_CONNECTIONS_MAX: usize = 64;
 
 /// Longest time from the connection to its first complete line. The orchestrator is on this machine
 /// and sends first.
@@ -65,37 +72,28 @@ pub async fn serve_over(
     // First of all: only the one gateway that serves may remove what an earlier process left
     // behind.
     let listener = local_socket::bind(&path, CONTROL_MODE)?;
-    let texts = match &settings.text_socket {
-        Some(path) => Some(local_socket::bind(path, CONTROL_MODE)?),
-        None => None,
-    };
+    let bind = |path: &PathBuf| local_socket::bind(path, CONTROL_MODE);
+    let texts = settings.text_socket.as_ref().map(bind).transpose()?;
+    let turns = settings.ledger_socket.as_ref().map(bind).transpose()?;
     let shared = Arc::new(Shared::prepare(settings, routes)?);
     tracing::info!(socket = %path.display(), "gateway serves");
     let connections_max = usize::try_from(shared.settings.open_max)
         .unwrap_or(usize::MAX)
         .saturating_add(CONTROL_SPARE);
-    let control = accept(
-        &shared,
-        listener,
-        Accepts::Anything,
-        connections_max,
-        &shutdown,
-    );
-    let texts = async {
-        if let Some(listener) = texts {
-            accept(
-                &shared,
-                listener,
-                Accepts::Texts,
-                TEXT_CONNECTIONS_MAX,
-                &shutdown,
-            )
-            .await;
+    let serve = async |listener, accepts, connections_max| {
+        if let Some(listener) = listener {
+            accept(&shared, listener, accepts, connections_max, &shutdown).await;
         }
     };
-    tokio::join!(control, texts);
-    for path in std::iter::once(path).chain(shared.settings.text_socket.clone()) {
-        if let Err(error) = std::fs::remove_file(&path) {
+    tokio::join!(
+        serve(Some(listener), Accepts::Anything, connections_max),
+        serve(texts, Accepts::Texts, TEXT_CONNECTIONS_MAX),
+        serve(turns, Accepts::Turns, TURN_CONNECTIONS_MAX),
+    );
+    let settings = &shared.settings;
+    let others = [&settings.text_socket, &settings.ledger_socket];
+    for path in others.into_iter().flatten().chain([&path]) {
+        if let Err(error) = std::fs::remove_file(path) {
             tracing::warn!(socket = %path.display(), %error, "the control socket could not be removed");
         }
     }
@@ -107,6 +105,8 @@ enum Accepts {
     Anything,
     /// Requests for TXT records only.
     Texts,
+    /// A second gateway's requests for turns.
+    Turns,
 }
 
 /// Serves a socket's connections until `shutdown`.
@@ -148,6 +148,12 @@ fn warn_lab_mode(settings: &Settings) {
 
 /// Handles one control connection, and logs it if it ends badly.
 async fn converse(shared: Arc<Shared>, stream: UnixStream, accepts: Accepts) {
+    if accepts == Accepts::Turns {
+        let grant = |request| ready(shared.paces.answer(request, GRANT_TIME_MAX));
+        // The second gateway reports what went wrong.
+        let answered = local_socket::answer_one(stream, GRANT_TIME_MAX, grant);
+        return drop(answered.await);
+    }
     let mut connection = Connection::from(stream);
     match answer_first(&shared, accepts, &mut connection).await {
         Err(error @ (WireError::TooLong(_) | WireError::NotUnderstood(_))) => {
@@ -169,7 +175,7 @@ async fn answer_first(
 ) -> Result<(), WireError> {
     let bytes_max = match accepts {
         Accepts::Anything => Request::BYTES_MAX,
-        Accepts::Texts => CONTROL_LINE_BYTES_MAX,
+        Accepts::Texts | Accepts::Turns => CONTROL_LINE_BYTES_MAX,
     };
     let request = match read(&mut connection.reader, bytes_max, FIRST_LINE_TIME_MAX).await {
         Err(WireError::Late(_)) => return refuse(connection, "no request in time").await,
@@ -183,11 +189,10 @@ async fn answer_first(
             };
             say(connection, &answer).await
         }
-        (Request::Status {} | Request::Close { .. } | Request::Open { .. }, Accepts::Texts) => {
-            refuse(connection, "this socket only looks up TXT records").await
-        }
+        (Request::Status {} | Request::Close { .. } | Request::Open { .. }, Accepts::Texts)
+        | (_, Accepts::Turns) => refuse(connection, "this socket only looks up TXT records").await,
         (Request::Status {}, Accepts::Anything) => {
-            let status = shared.status();
+            let status = shared.status().await;
             if status.trouble.is_some() {
                 // A look-up may take longer than the answer may.
                 let shared = Arc::clone(shared);
@@ -260,7 +265,7 @@ async fn hold_open(
             let account = egress.close().await;
             shared.resolver.led_to_instance(proven);
             if proven {
-                open::prove(shared, pinned);
+                open::prove(shared, pinned).await;
             } else {
                 shared.resolver.forget(&wanted.host);
             }

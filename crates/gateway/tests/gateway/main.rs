@@ -5,6 +5,8 @@ mod budgets;
 #[cfg(test)]
 mod firewall;
 #[cfg(test)]
+mod ledger;
+#[cfg(test)]
 mod names;
 #[cfg(test)]
 mod opening;

@@ -32,7 +32,7 @@ fn reason(opened: Result<Opened, ClientError>) -> (DeadReason, Vec<Family>, Stri
     }
 }
 
-fn deferral(opened: Result<Opened, ClientError>) -> (Deferral, Duration) {
+pub(crate) fn deferral(opened: Result<Opened, ClientError>) -> (Deferral, Duration) {
     match opened {
         Ok(Opened::Deferred { why, retry_after }) => (why, retry_after),
         other => panic!("{other:?}"),

@@ -84,7 +84,7 @@ impl Spec {
 }
 
 fn argv(settings: &Settings, check: &CheckId, host: &Host) -> Vec<String> {
-    let egress = format!("{}/{check}", limits::EGRESS_MOUNT);
+    let egress = format!("{}/{}", limits::EGRESS_MOUNT, check.folder());
     let extra_roots = settings.extra_roots.then(|| "--extra-roots".to_owned());
     // After `--`, because a host name must never be read as an option.
     let last = ["--".to_owned(), host.to_string()];

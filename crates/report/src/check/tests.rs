@@ -1,5 +1,5 @@
 use super::*;
-use kit::{HELLO, account, end, labelled};
+use kit::{HELLO, account, astray, end, labelled, offline, over_budget, unconnected};
 use proptest::prelude::*;
 use protocol::Private;
 use protocol::limits::PROTOCOL_VERSION;
@@ -26,10 +26,23 @@ fn feed(lines: &[&str]) -> (Report, Vec<Host>) {
 }
 
 fn reason(lines: &[&str], end: Option<End>) -> DeadReason {
-    match conclude(&feed(lines).0, end, &account(), "") {
+    reason_with(lines, end, &account())
+}
+
+fn reason_with(lines: &[&str], end: Option<End>, account: &Account) -> DeadReason {
+    match conclude(&feed(lines).0, end, account, "") {
         Ok(Verdict::Dead { reason, .. }) => reason,
         other => panic!("{other:?}"),
     }
+}
+
+fn killed(exit_code: i64, killed: Option<Killed>) -> Option<End> {
+    Some(End {
+        exit_code,
+        out_of_memory: killed.is_none(),
+        killed,
+        millis: 1,
+    })
 }
 
 #[test]
@@ -37,14 +50,12 @@ fn a_whole_report_is_a_verdict_and_its_names_are_candidates_without_the_host_its
     let (report, candidates) = feed(&[HELLO, ALIVE, PEERS, PEERS_END, DONE]);
     assert_eq!(candidates, [labelled("a"), labelled("b")]);
     assert_eq!(report.breach(), None);
-    assert_eq!(
-        report.peers(),
-        PeersSummary {
-            names: 3,
-            dropped: 2,
-            outcome: PeersOutcome::Complete
-        }
-    );
+    let peers = PeersSummary {
+        names: 3,
+        dropped: 2,
+        outcome: PeersOutcome::Complete,
+    };
+    assert_eq!(report.peers(), peers);
     let verdict = conclude(&report, end(0), &account(), "").unwrap();
     assert_eq!(verdict.to_string(), "alive mastodon 4.3.0");
 }
@@ -71,25 +82,21 @@ fn what_alive_says_of_registrations_is_in_the_verdict() {
 
 #[test]
 fn a_version_never_reaches_a_terminal_as_it_was_sent() {
-    let (report, _) = feed(&[
-        HELLO,
-        r#"{"alive":{"software":"<b>","version":"4\u001b[2J","private":"no"}}"#,
-        PEERS_END,
-        DONE,
-    ]);
+    let alive = r#"{"alive":{"software":"<b>","version":"4\u001b[2J","private":"no"}}"#;
+    let (report, _) = feed(&[HELLO, alive, PEERS_END, DONE]);
     let verdict = conclude(&report, end(0), &account(), "").unwrap();
     assert_eq!(verdict.to_string(), "alive <b> 4\\x1b[2J");
 }
 
 #[test]
 fn what_is_out_of_order_ends_the_check() {
+    let other_hello = r#"{"hello":{"protocol":99,"checker":"9"}}"#;
+    let no_event = r#"{"state":{"host":"victim.example","dead":true}}"#;
+    let out_of_bounds = r#"{"dead":{"reason":"faulting"}}"#;
     for (lines, breach) in [
         (&[ALIVE][..], Breach::NoHello),
         (&["rubbish"], Breach::NoHello),
-        (
-            &[r#"{"hello":{"protocol":99,"checker":"9"}}"#],
-            Breach::NoHello,
-        ),
+        (&[other_hello], Breach::NoHello),
         (&[HELLO, HELLO], Breach::OutOfOrder),
         (&[HELLO, PEERS], Breach::OutOfOrder),
         (&[HELLO, DONE], Breach::OutOfOrder),
@@ -100,14 +107,8 @@ fn what_is_out_of_order_ends_the_check() {
         (&[HELLO, ALIVE, DONE], Breach::OutOfOrder),
         (&[HELLO, TIMEOUT, DONE, DONE], Breach::OutOfOrder),
         (&[HELLO, "{\"alive\""], Breach::NotAnEvent),
-        (
-            &[HELLO, r#"{"state":{"host":"victim.example","dead":true}}"#],
-            Breach::NotAnEvent,
-        ),
-        (
-            &[HELLO, r#"{"dead":{"reason":"faulting"}}"#],
-            Breach::OutOfBounds,
-        ),
+        (&[HELLO, no_event], Breach::NotAnEvent),
+        (&[HELLO, out_of_bounds], Breach::OutOfBounds),
     ] {
         assert_eq!(feed(lines).0.breach(), Some(&breach), "{lines:?}");
     }
@@ -115,18 +116,7 @@ fn what_is_out_of_order_ends_the_check() {
 
 #[test]
 fn after_hello_whatever_breaks_is_the_hosts() {
-    let memory = Some(End {
-        exit_code: 137,
-        out_of_memory: true,
-        killed: None,
-        millis: 1,
-    });
-    let deadline = Some(End {
-        exit_code: 137,
-        out_of_memory: false,
-        killed: Some(Killed::Deadline),
-        millis: 1,
-    });
+    let (memory, deadline) = (killed(137, None), killed(137, Some(Killed::Deadline)));
     assert_eq!(reason(&[HELLO, "rubbish"], None), DeadReason::Protocol);
     assert_eq!(reason(&[HELLO], end(101)), DeadReason::Crashed);
     assert_eq!(reason(&[HELLO], memory), DeadReason::Memory);
@@ -137,18 +127,9 @@ fn after_hello_whatever_breaks_is_the_hosts() {
 /// and they exit with 0.
 #[test]
 fn a_finding_that_was_lost_on_the_way_is_not_the_hosts() {
-    let stalled = Some(End {
-        exit_code: 0,
-        out_of_memory: false,
-        killed: Some(Killed::Deadline),
-        millis: 65_000,
-    });
-    for end in [end(0), stalled] {
+    for end in [end(0), killed(0, Some(Killed::Deadline))] {
         let concluded = conclude(&feed(&[HELLO]).0, end, &account(), "");
-        assert!(
-            matches!(concluded, Err(ReportFault::OutputLost)),
-            "{concluded:?}"
-        );
+        assert_eq!(concluded, Err(ReportFault::OutputLost));
     }
     assert_eq!(reason(&[HELLO, "rubbish"], end(0)), DeadReason::Protocol);
 }
@@ -156,10 +137,8 @@ fn a_finding_that_was_lost_on_the_way_is_not_the_hosts() {
 #[test]
 fn before_hello_it_is_ours() {
     let fault = conclude(&feed(&[]).0, end(127), &account(), "no such file").expect_err("a fault");
-    assert!(
-        matches!(fault, ReportFault::NoHello { exit_code: 127, .. }),
-        "{fault}"
-    );
+    let no_hello = matches!(fault, ReportFault::NoHello { exit_code: 127, .. });
+    assert!(no_hello, "{fault}");
     assert!(conclude(&feed(&["rubbish"]).0, None, &account(), "").is_err());
 }
 
@@ -182,10 +161,8 @@ fn a_checker_of_another_protocol_says_nothing_about_its_host() {
 #[test]
 fn a_finding_stands_whatever_comes_after_and_the_peers_are_truncated() {
     let (report, _) = feed(&[HELLO, ALIVE, PEERS, "rubbish"]);
-    assert!(matches!(
-        conclude(&report, None, &account(), ""),
-        Ok(Verdict::Alive(_))
-    ));
+    let verdict = conclude(&report, None, &account(), "");
+    assert!(matches!(verdict, Ok(Verdict::Alive(_))));
     assert_eq!(report.peers().outcome, PeersOutcome::Truncated);
     let (killed, _) = feed(&[HELLO, ALIVE, PEERS]);
     assert_eq!(killed.peers().outcome, PeersOutcome::Truncated);
@@ -196,73 +173,39 @@ fn a_finding_stands_whatever_comes_after_and_the_peers_are_truncated() {
 
 #[test]
 fn the_gateways_account_tells_us_from_them() {
-    let (dead, _) = feed(&[HELLO, TIMEOUT, DONE]);
-    let (alive, _) = feed(&[HELLO, ALIVE, PEERS_END, DONE]);
-    let never_connected = Account {
-        connections: 0,
-        ..account()
-    };
-    assert!(matches!(
-        conclude(&dead, end(0), &never_connected, ""),
-        Err(ReportFault::NoConnection)
-    ));
-    assert!(matches!(
-        conclude(&alive, end(0), &never_connected, ""),
-        Err(ReportFault::NoConnection)
-    ));
+    let dead = &[HELLO, TIMEOUT, DONE];
+    let alive = &[HELLO, ALIVE, PEERS_END, DONE];
+    let concluded =
+        |lines: &[&str], account: &Account| conclude(&feed(lines).0, end(0), account, "");
+    for lines in [&dead[..], alive] {
+        let unconnected = concluded(lines, &unconnected());
+        assert_eq!(unconnected, Err(ReportFault::NoConnection));
+    }
     let talked_otherwise = Account {
-        sni_refused: 1,
-        ..never_connected
+        connections: 0,
+        ..astray()
     };
-    assert!(matches!(
-        conclude(&alive, end(0), &talked_otherwise, ""),
-        Ok(Verdict::Dead {
-            reason: DeadReason::Protocol,
-            ..
-        })
-    ));
     let hung_up = Account {
         failed: FailedSide::Host,
-        ..never_connected.clone()
+        ..unconnected()
     };
-    assert!(matches!(
-        conclude(&dead, end(0), &hung_up, ""),
-        Ok(Verdict::Dead {
-            reason: DeadReason::Unreachable,
-            ..
-        })
-    ));
-    let network_lost = Account {
-        up: false,
-        ..account()
-    };
-    assert!(matches!(
-        conclude(&dead, end(0), &network_lost, ""),
-        Err(ReportFault::NetworkLost)
-    ));
-    assert!(conclude(&alive, end(0), &network_lost, "").is_ok());
-    let over_budget = Account {
-        budget_hit: Some(Budget::Bytes),
-        ..account()
-    };
-    assert!(matches!(
-        conclude(&dead, end(0), &over_budget, ""),
-        Ok(Verdict::Dead {
-            reason: DeadReason::Budget,
-            ..
-        })
-    ));
+    for (lines, account, expect) in [
+        (&alive[..], talked_otherwise, DeadReason::Protocol),
+        (dead, hung_up, DeadReason::Unreachable),
+        (dead, over_budget(), DeadReason::Budget),
+    ] {
+        assert_eq!(reason_with(lines, end(0), &account), expect);
+    }
+    let lost = concluded(dead, &offline());
+    assert_eq!(lost, Err(ReportFault::NetworkLost));
+    assert!(concluded(alive, &offline()).is_ok());
 }
 
 #[test]
 fn a_move_to_itself_is_none() {
-    assert_eq!(
-        reason(
-            &[HELLO, r#"{"moved":{"to":"HOST.example."}}"#, DONE],
-            end(0)
-        ),
-        DeadReason::RedirectToSelf
-    );
+    let moved = r#"{"moved":{"to":"HOST.example."}}"#;
+    let reason = reason(&[HELLO, moved, DONE], end(0));
+    assert_eq!(reason, DeadReason::RedirectToSelf);
 }
 
 #[test]
@@ -295,17 +238,16 @@ proptest! {
 
 #[test] // S10
 fn no_target_reaches_a_terminal_unescaped() {
-    let dead = r#"{"dead":{"reason":"bad_redirect","to":"\u001b[2J\u0007<b>é"}}"#;
-    let verdict = conclude(&feed(&[HELLO, dead, DONE]).0, end(0), &account(), "").unwrap();
-    let Verdict::Dead { to: Some(to), .. } = verdict else {
-        panic!("{verdict:?}");
-    };
-    assert_eq!(to, r"\x1b[2J\x07<b>\xc3\xa9");
-    // Escaped text stays unchanged.
-    let dead = r#"{"dead":{"reason":"bad_redirect","to":"ftp://x\\x1b…"}}"#;
-    let verdict = conclude(&feed(&[HELLO, dead, DONE]).0, end(0), &account(), "").unwrap();
-    let Verdict::Dead { to: Some(to), .. } = verdict else {
-        panic!("{verdict:?}");
-    };
-    assert_eq!(to, r"ftp://x\x1b…");
+    for (to, expect) in [
+        (r"\u001b[2J\u0007<b>é", r"\x1b[2J\x07<b>\xc3\xa9"),
+        // Escaped text stays unchanged.
+        (r"ftp://x\\x1b…", r"ftp://x\x1b…"),
+    ] {
+        let dead = format!(r#"{{"dead":{{"reason":"bad_redirect","to":"{to}"}}}}"#);
+        let verdict = conclude(&feed(&[HELLO, &dead, DONE]).0, end(0), &account(), "").unwrap();
+        let Verdict::Dead { to: Some(to), .. } = verdict else {
+            panic!("{verdict:?}");
+        };
+        assert_eq!(to, expect);
+    }
 }

@@ -1,4 +1,4 @@
-use kit::{HELLO, account, end};
+use kit::{HELLO, account, astray, end, offline, unconnected};
 
 use super::*;
 use crate::fault::ReportFault;
@@ -63,11 +63,7 @@ fn a_whole_delivery_is_an_outcome_for_each_message() {
     for (lines, expect) in [
         (
             [HELLO, FIRST, SECOND, LAST, DONE],
-            [
-                answered(201, None),
-                answered(410, None),
-                answered(201, None),
-            ],
+            [201, 410, 201].map(|status| answered(status, None)),
         ),
         (
             [HELLO, FIRST, BUSY, LAST_UNSENT, DONE],
@@ -96,11 +92,8 @@ fn what_is_not_in_the_order_of_its_messages_makes_all_of_it_fail() {
         let delivery = report.conclude(None, &account(), "");
         assert_eq!(delivery, Ok(Delivery::Failed), "{lines:?}");
     }
-    let late = posted(&[
-        HELLO,
-        r#"{"posted":{"message":0,"status":429,"retry_after_s":86401}}"#,
-    ]);
-    assert_eq!(late.breach(), Some(&Breach::OutOfBounds));
+    let late = r#"{"posted":{"message":0,"status":429,"retry_after_s":86401}}"#;
+    assert_eq!(posted(&[HELLO, late]).breach(), Some(&Breach::OutOfBounds));
 }
 
 /// Other modes may not print `posted` either, nor a delivery their events.
@@ -110,11 +103,7 @@ fn a_delivery_may_say_nothing_of_its_host() {
         let report = posted(&[HELLO, FIRST, other]);
         assert_eq!(report.breach(), Some(&Breach::OutOfOrder), "{other}");
         let delivery = report.conclude(None, &account(), "");
-        assert_eq!(
-            delivery,
-            Ok(Delivery::Failed),
-            "nothing of it counts: {other}"
-        );
+        assert_eq!(delivery, Ok(Delivery::Failed), "nothing counts: {other}");
     }
     for said in [FIRST, UNSENT] {
         let mut check = crate::check::Report::new(Host::parse("host.example").unwrap());
@@ -135,25 +124,15 @@ fn a_delivery_may_say_nothing_of_its_host() {
 #[test]
 fn what_fails_on_our_side_is_a_fault() {
     let former = posted(&[]).conclude(end(70), &account(), "the order");
-    assert!(matches!(
-        former,
-        Err(ReportFault::NoHello { exit_code: 70, .. })
-    ));
+    let no_hello = matches!(former, Err(ReportFault::NoHello { exit_code: 70, .. }));
+    assert!(no_hello);
     let cut = posted(&[HELLO, FIRST]).conclude(end(0), &account(), "");
     assert_eq!(cut, Err(ReportFault::OutputLost));
-    let down = Account {
-        up: false,
-        ..account()
-    };
     let unsent = r#"{"unposted":{"message":0,"reason":"http"}}"#;
-    let lost = posted(&[HELLO, unsent, UNSENT, LAST_UNSENT, DONE]).conclude(end(0), &down, "");
+    let lost = posted(&[HELLO, unsent, UNSENT, LAST_UNSENT, DONE]).conclude(end(0), &offline(), "");
     assert_eq!(lost, Err(ReportFault::NetworkLost));
-    let unconnected = Account {
-        connections: 0,
-        ..account()
-    };
     let whole = [HELLO, FIRST, SECOND, LAST, DONE];
-    let made_up = posted(&whole).conclude(end(0), &unconnected, "");
+    let made_up = posted(&whole).conclude(end(0), &unconnected(), "");
     assert_eq!(made_up, Err(ReportFault::NoConnection));
     // Without its `done`, any message may have arrived.
     let without_done = posted(&[HELLO, FIRST, SECOND, LAST]).conclude(end(134), &account(), "");
@@ -161,11 +140,7 @@ fn what_fails_on_our_side_is_a_fault() {
     // A crash that the host caused is no fault of ours.
     let crashed = posted(&[HELLO, FIRST]).conclude(end(134), &account(), "");
     assert_eq!(crashed, Ok(Delivery::Failed));
-    let stranger = Account {
-        sni_refused: 1,
-        ..account()
-    };
-    let elsewhere = posted(&whole).conclude(end(0), &stranger, "");
+    let elsewhere = posted(&whole).conclude(end(0), &astray(), "");
     assert_eq!(elsewhere, Ok(Delivery::Failed));
 }
 

@@ -1,4 +1,4 @@
-use kit::{HELLO, account, end};
+use kit::{HELLO, account, astray, end, offline, over_budget, unconnected};
 
 use super::*;
 use crate::check::Report;
@@ -58,21 +58,16 @@ fn unread(format: ListFormat, lines: &[&str]) -> String {
 
 #[test]
 fn a_whole_run_is_its_different_names() {
-    let outcome = read(
-        ListFormat::Csv,
-        &[HELLO, PEERS, PEERS_NEXT, TRUNCATED, DONE],
-    )
-    .unwrap();
+    let lines = [HELLO, PEERS, PEERS_NEXT, TRUNCATED, DONE];
+    let outcome = read(ListFormat::Csv, &lines).unwrap();
     let names = ["a.example", "b.example", "host.example"];
     let names = names.map(|name| Host::parse(name).unwrap());
-    assert_eq!(
-        outcome,
-        Outcome::Names(NamesRead {
-            names: names.into(),
-            dropped: 2,
-            outcome: ListOutcome::Truncated,
-        })
-    );
+    let expect = NamesRead {
+        names: names.into(),
+        dropped: 2,
+        outcome: ListOutcome::Truncated,
+    };
+    assert_eq!(outcome, Outcome::Names(expect));
 }
 
 const PEERS_NEXT: &str = r#"{"peers":{"hosts":["b.example"]}}"#;
@@ -93,10 +88,8 @@ fn a_proof_is_its_whole_text_or_none() {
     let empty = read(ListFormat::Proof, &[HELLO, LISTED, DONE]);
     assert_eq!(empty.unwrap(), Outcome::Proof(String::new()));
     let half = unread(ListFormat::Proof, &[HELLO, LINES, TRUNCATED, DONE]);
-    assert!(
-        half.contains("it has more than 4096 bytes, or is too slow"),
-        "{half}"
-    );
+    let reason = "it has more than 4096 bytes, or is too slow";
+    assert!(half.contains(reason), "{half}");
 }
 
 #[test]
@@ -107,23 +100,13 @@ fn a_source_that_fails_is_told_with_its_reason() {
     let text = unread(lines, &[HELLO, LISTED, DONE]);
     assert!(text.contains("no names (2 other elements"), "{text}");
     let odd = r#"{"unlisted":{"reason":"bad_redirect","to":"\u001b[2J"}}"#;
-    assert_eq!(
-        unread(lines, &[HELLO, odd, DONE]),
-        "it redirects to \\x1b[2J"
-    );
+    let text = unread(lines, &[HELLO, odd, DONE]);
+    assert_eq!(text, "it redirects to \\x1b[2J");
     let crashed = run(lines, &[HELLO, PEERS]).conclude(end(134), &account(), "");
     assert!(matches!(crashed, Ok(Outcome::Unread(Unread::Ended(_)))));
-    let over = Account {
-        budget_hit: Some(Budget::Bytes),
-        ..account()
-    };
-    let cut = run(lines, &[HELLO, UNLISTED]).conclude(end(0), &over, "");
+    let cut = run(lines, &[HELLO, UNLISTED]).conclude(end(0), &over_budget(), "");
     assert!(matches!(cut, Ok(Outcome::Unread(Unread::TooLarge))));
-    let astray = Account {
-        sni_refused: 1,
-        ..account()
-    };
-    let lied = run(lines, &[HELLO, PEERS, LISTED]).conclude(end(0), &astray, "");
+    let lied = run(lines, &[HELLO, PEERS, LISTED]).conclude(end(0), &astray(), "");
     assert!(matches!(lied, Ok(Outcome::Unread(Unread::Ended(_)))));
 }
 
@@ -135,29 +118,16 @@ fn what_fails_on_our_side_is_a_fault() {
     let Err(fault @ ReportFault::NoHello { exit_code: 70, .. }) = former else {
         panic!("{former:?}");
     };
-    assert!(
-        fault.to_string().contains("build the checker's image"),
-        "{fault}"
-    );
-    let other = run(lines, &[r#"{"hello":{"protocol":99,"checker":"9.0.0"}}"#]).conclude(
-        end(0),
-        &account(),
-        "",
-    );
+    let advice = "build the checker's image";
+    assert!(fault.to_string().contains(advice), "{fault}");
+    let other = r#"{"hello":{"protocol":99,"checker":"9.0.0"}}"#;
+    let other = read(lines, &[other]);
     assert!(matches!(other, Err(ReportFault::NoHello { .. })));
     let lost = run(lines, &[HELLO, PEERS]).conclude(end(0), &account(), "");
     assert!(matches!(lost, Err(ReportFault::OutputLost)));
-    let down = Account {
-        up: false,
-        ..account()
-    };
-    let down = run(lines, &[HELLO, UNLISTED, DONE]).conclude(end(0), &down, "");
+    let down = run(lines, &[HELLO, UNLISTED, DONE]).conclude(end(0), &offline(), "");
     assert!(matches!(down, Err(ReportFault::NetworkLost)));
-    let unconnected = Account {
-        connections: 0,
-        ..account()
-    };
-    let made_up = run(lines, &[HELLO, PEERS, LISTED]).conclude(end(0), &unconnected, "");
+    let made_up = run(lines, &[HELLO, PEERS, LISTED]).conclude(end(0), &unconnected(), "");
     assert!(matches!(made_up, Err(ReportFault::NoConnection)));
 }
 

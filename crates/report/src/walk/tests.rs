@@ -1,4 +1,4 @@
-use kit::{HELLO, account, end};
+use kit::{HELLO, account, end, offline, unconnected};
 
 use super::*;
 use crate::fault::ReportFault;
@@ -38,13 +38,10 @@ fn a_whole_walk_is_its_hosts() {
         retry_after_s: None,
     };
     assert_eq!(walk, Ok(expect));
-    let busy = walked(&[HELLO, BUSY, DONE])
-        .conclude(end(0), &account(), "")
-        .unwrap();
-    assert_eq!(
-        (busy.outcome, busy.retry_after_s),
-        (WalkOutcome::Unresponsive, Some(90))
-    );
+    let busy = walked(&[HELLO, BUSY, DONE]).conclude(end(0), &account(), "");
+    let busy = busy.unwrap();
+    assert_eq!(busy.outcome, WalkOutcome::Unresponsive);
+    assert_eq!(busy.retry_after_s, Some(90));
 }
 
 /// Checks and lists may not print `walked` either, nor a walk their events.
@@ -86,23 +83,13 @@ fn more_than_a_walk_may_bring_is_a_breach() {
 #[test]
 fn what_fails_on_our_side_is_a_fault() {
     let former = walked(&[]).conclude(end(70), &account(), "the order");
-    assert!(matches!(
-        former,
-        Err(ReportFault::NoHello { exit_code: 70, .. })
-    ));
+    let no_hello = matches!(former, Err(ReportFault::NoHello { exit_code: 70, .. }));
+    assert!(no_hello);
     let cut = walked(&[HELLO, PEERS]).conclude(end(0), &account(), "");
     assert_eq!(cut, Err(ReportFault::OutputLost));
-    let down = Account {
-        up: false,
-        ..account()
-    };
-    let lost = walked(&[HELLO, BUSY, DONE]).conclude(end(0), &down, "");
+    let lost = walked(&[HELLO, BUSY, DONE]).conclude(end(0), &offline(), "");
     assert_eq!(lost, Err(ReportFault::NetworkLost));
-    let unconnected = Account {
-        connections: 0,
-        ..account()
-    };
-    let made_up = walked(&[HELLO, PEERS, WALKED, DONE]).conclude(end(0), &unconnected, "");
+    let made_up = walked(&[HELLO, PEERS, WALKED, DONE]).conclude(end(0), &unconnected(), "");
     assert_eq!(made_up, Err(ReportFault::NoConnection));
     // A crash that the host caused is no fault of ours.
     let crashed = walked(&[HELLO, PEERS]).conclude(end(134), &account(), "");

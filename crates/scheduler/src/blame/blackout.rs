@@ -167,6 +167,11 @@ impl Blackout {
         None
     }
 
+    /// Whether no check at all succeeds.
+    pub fn is_total(&self) -> bool {
+        self.all.told
+    }
+
     /// The current blackout, if there is one.
     pub fn describe(&self) -> Option<NoSuccess> {
         let rows = [

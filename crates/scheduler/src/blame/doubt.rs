@@ -19,7 +19,11 @@
 //! witness against all others. Therefore a host whose name led to an address is confirmed only by
 //! hosts at *other* addresses of the same family. And an answer from the gateway's cache may stem
 //! from a past outage, so a failure after such an answer never counts. A host that failed before is
-//! looked up again ([`Doubts::wish_for`]).
+//! looked up again ([`Doubts::is_suspect`]).
+//!
+//! A census with two ways out has one of these for each. A failure by one way then counts only
+//! after the host has failed by the other one, too, each confirmed by witnesses of the same way:
+//! who answers from anywhere is up.
 
 mod suspects;
 mod witnessed;
@@ -98,6 +102,8 @@ pub enum Ruling {
 pub struct Doubts<T> {
     waiting: VecDeque<Waiting<T>>,
     suspects: Suspects,
+    /// Hosts whose addresses are all of families that this way lacks.
+    blind: Suspects,
     witnessed: Witnessed,
     quiet: Quiet,
     /// When a canary was last wanted, by the family that it should show.
@@ -132,7 +138,8 @@ impl<T> Doubts<T> {
     pub fn new(now: Timestamp, key: RandomState) -> Self {
         Self {
             waiting: VecDeque::new(),
-            suspects: Suspects::new(key),
+            suspects: Suspects::new(key.clone()),
+            blind: Suspects::new(key),
             witnessed: Witnessed::default(),
             quiet: Quiet::since(now),
             canaries: BTreeMap::new(),
@@ -165,8 +172,15 @@ impl<T> Doubts<T> {
         }
     }
 
-    /// Records that a check of `host` succeeded. Returns the failures that this decides.
-    pub fn alive(&mut self, host: &Host, witness: Witness, now: Timestamp) -> Vec<(T, Ruling)> {
+    /// Records that a check of `host` succeeded. Returns the failures that this decides. `other` is
+    /// the other way out, if there is one that works.
+    pub fn alive(
+        &mut self,
+        host: &Host,
+        witness: Witness,
+        mut other: Option<&mut Self>,
+        now: Timestamp,
+    ) -> Vec<(T, Ruling)> {
         self.quiet.ended_by(witness, now);
         self.witnessed.by(witness, now);
         self.suspects.remove(host);
@@ -185,7 +199,7 @@ impl<T> Doubts<T> {
             let shown =
                 witness.began >= waiting.ended && waiting.families.is_empty() && !waiting.dns;
             if shown {
-                let outcome = self.judge(&waiting, now);
+                let outcome = self.judge(&waiting, other.as_deref_mut(), now);
                 decided.push((waiting.failure, outcome));
             } else {
                 self.waiting.push_back(waiting);
@@ -194,32 +208,53 @@ impl<T> Doubts<T> {
         decided
     }
 
-    fn judge(&mut self, waiting: &Waiting<T>, now: Timestamp) -> Ruling {
+    fn judge(&mut self, waiting: &Waiting<T>, other: Option<&mut Self>, now: Timestamp) -> Ruling {
         let others_lived_all_along =
             self.witnessed
                 .spans(&waiting.asked, waiting.began, waiting.ended, now);
         let failed_before = self.suspects.remove(&waiting.host);
         let remembered = matches!(waiting.asked.dns, Dns::Remembered(_));
-        if !remembered && (failed_before || others_lived_all_along) {
+        let other = other.filter(|other| !other.is_blind(&waiting.host));
+        let is_credible = match &other {
+            Some(other) => other.is_suspect(&waiting.host),
+            None => failed_before || others_lived_all_along,
+        };
+        if !remembered && is_credible {
+            if let Some(other) = other {
+                other.suspects.remove(&waiting.host);
+            }
             return Ruling::Counts;
         }
         self.suspects.add(&waiting.host, now);
         Ruling::AskAgain
     }
 
-    /// What a check of `host` should also show to work. A host that failed before is looked up
-    /// again, so that a second failure may count.
-    pub fn wish_for(&self, host: &Host) -> Wish {
-        Wish {
-            family: None,
-            fresh: self.suspects.contains(host),
-        }
+    /// Whether this host failed once and is to be checked again: its name is then looked up afresh,
+    /// so that a second failure may count.
+    pub fn is_suspect(&self, host: &Host) -> bool {
+        self.suspects.contains(host)
+    }
+
+    /// Whether this way can't look at this host.
+    pub fn is_blind(&self, host: &Host) -> bool {
+        self.blind.contains(host)
+    }
+
+    /// Records that this way lacks the host's address families.
+    pub fn can_not_see(&mut self, host: &Host, now: Timestamp) {
+        self.blind.add(host, now);
+    }
+
+    /// Forgets that this host failed once. Returns whether it had.
+    pub fn clear(&mut self, host: &Host) -> bool {
+        self.suspects.remove(host)
     }
 
     /// Returns failures that have waited too long, to be dropped. If the clock jumped back, this
     /// includes all failures whose time is now in the future.
     pub fn expire(&mut self, now: Timestamp) -> Vec<T> {
         self.suspects.expire(now);
+        self.blind.expire(now);
         let (late, still): (VecDeque<_>, VecDeque<_>) =
             self.waiting.drain(..).partition(|waiting| {
                 now.since(waiting.ended) >= CONFIRM_WITHIN
@@ -302,6 +337,7 @@ impl<T> Waiting<T> {
         let wish = |family| Wish {
             family,
             fresh: fresh(family),
+            ..Wish::default()
         };
         families.into_iter().map(wish).collect()
     }

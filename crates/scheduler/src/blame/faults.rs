@@ -32,6 +32,8 @@ pub enum FaultScope {
     /// No host can be checked until it is repaired: the gateway, the launcher, the engine or the
     /// store fails.
     Global,
+    /// The gateway of the check's way out fails, and with it all checks that take this way.
+    Way,
     /// It hit this check by chance. The host is checked again, and nothing is counted.
     Transient,
     /// The checker misbehaved, which its host may have caused. A host that alone keeps causing such

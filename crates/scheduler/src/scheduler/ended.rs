@@ -5,10 +5,12 @@ use std::time::Duration;
 use census::listing;
 use census::state::{Record, Verdict};
 use census::time::Timestamp;
-use protocol::egress::{Deferral, Family};
+use protocol::egress::{Deferral, Family, Way};
 use protocol::{DeadReason, Host};
 
+use super::ways::MET_TROUBLE_FOR;
 use super::{Check, Failure, Scheduler};
+use crate::blame::blackout::Scope;
 use crate::blame::doubt::{Dns, Doubt, Ruling, Witness};
 use crate::blame::faults::{Attribution, CheckFault, FAULTS_UNTIL_DEAD, FaultScope};
 use crate::command::{Command, Notice, Released, Wait};
@@ -17,11 +19,11 @@ use crate::event::{CheckNumber, CheckOutcome, SlotHolder};
 
 /// A host whose failure is in doubt is checked again after this, and up to twice as much: if its
 /// paces allow it, and while the earlier witnesses still count.
-const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
+pub(super) const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// A host that met an outage is due again after this and up to ten seconds more. No host is taken
 /// before the outage is over.
-const OUTAGE_OVER_AFTER: Duration = Duration::from_secs(5);
+pub(super) const OUTAGE_OVER_AFTER: Duration = Duration::from_secs(5);
 
 impl Failure {
     fn record(&self) -> &Record {
@@ -30,7 +32,7 @@ impl Failure {
         }
     }
 
-    fn host(&self) -> Host {
+    pub(super) fn host(&self) -> Host {
         self.record().host.clone()
     }
 
@@ -87,10 +89,11 @@ impl Scheduler {
                 doubt,
             } => self.judge(check, verdict, witness, doubt, now),
             CheckOutcome::Deferred { why, retry_after } => {
-                self.defer(&check.record, why, retry_after, now);
+                self.defer(&check, why, retry_after, now);
             }
             CheckOutcome::Offline => {
-                self.stop("the gateway has no network".to_owned(), now);
+                let what = "the gateway has no network".to_owned();
+                self.way_failed(check.way, what, Duration::ZERO, now);
                 let wait = Wait::spread(OUTAGE_OVER_AFTER);
                 self.release(host, wait, Released::Offline);
             }
@@ -106,14 +109,15 @@ impl Scheduler {
         doubt: Doubt,
         now: Timestamp,
     ) {
-        let record = check.record;
+        let (record, way) = (check.record, check.way);
         if let Some(witness) = witness {
-            self.succeeded(&record.host, witness, now);
+            self.succeeded(&record.host, witness, way, now);
         }
         if verdict.is_failing() {
-            self.blackout.fail(kind(&verdict), &doubt.families, now);
+            let blackout = &mut self.ways.side(way).blackout;
+            blackout.fail(kind(&verdict), &doubt.families, now);
             let failure = Failure::Verdict { record, verdict };
-            self.doubt(failure, doubt, check.began, now);
+            self.doubt(failure, doubt, way, check.began, now);
         } else {
             self.commit(record, verdict, now);
         }
@@ -133,15 +137,24 @@ impl Scheduler {
     }
 
     /// A container found that a host responds, which decides the failures that waited for it.
-    fn succeeded(&mut self, host: &Host, witness: Witness, now: Timestamp) {
+    fn succeeded(&mut self, host: &Host, witness: Witness, way: Way, now: Timestamp) {
         let family = Family::of(witness.address);
-        for over in self.blackout.lived(family, now) {
+        let (side, other) = self.ways.pair(way);
+        let mut overs = side.blackout.lived(family, now);
+        overs.retain(|over| over.scope != Scope::Anywhere || other.is_none());
+        let others = other.map(|side| &mut side.doubts);
+        let decided = side.doubts.alive(host, witness, others, now);
+        let witnessed = (!decided.is_empty()).then(|| side.blackout.witnessed(now));
+        overs.extend(witnessed.flatten());
+        if self.ways.are_two() {
+            let alone = self.ways.side(way.other()).doubts.clear(host);
+            let (host, by) = (host.clone(), way);
+            self.commands.push(Command::RememberWay { host, by, alone });
+        }
+        for over in overs {
             self.report(Notice::BlackoutOver(over));
         }
-        for (failure, ruling) in self.doubts.alive(host, witness, now) {
-            if let Some(over) = self.blackout.witnessed(now) {
-                self.report(Notice::BlackoutOver(over));
-            }
+        for (failure, ruling) in decided {
             match ruling {
                 Ruling::Counts => self.confirm(failure, now),
                 Ruling::AskAgain => {
@@ -181,7 +194,8 @@ impl Scheduler {
     }
 
     /// Defers a host: the gateway or the engine had no capacity, or DNS had no answer.
-    fn defer(&mut self, record: &Record, why: Deferral, retry_after: Duration, now: Timestamp) {
+    fn defer(&mut self, check: &Check, why: Deferral, retry_after: Duration, now: Timestamp) {
+        let Check { record, way, .. } = check;
         if is_pace(why) {
             self.demand.was_out_of_turn();
         }
@@ -189,7 +203,16 @@ impl Scheduler {
             self.demand.ran_out_of_dials(now);
         }
         if why == Deferral::Dns {
-            self.blackout.fail("dns", &[], now);
+            self.ways.side(*way).blackout.fail("dns", &[], now);
+        }
+        let (side, other) = self.ways.pair(*way);
+        if why == Deferral::NoFamily
+            && other.is_some_and(|other| !other.doubts.is_blind(&record.host))
+        {
+            side.doubts.can_not_see(&record.host, now);
+            let wait = Wait::spread(ASK_AGAIN_AFTER);
+            self.release(record.host.clone(), wait, Released::Deferred(why));
+            return;
         }
         let wait = self.early_asks.wait(record, why, retry_after, now);
         self.release(record.host.clone(), wait, Released::Deferred(why));
@@ -200,12 +223,17 @@ impl Scheduler {
             record,
             faults,
             began,
+            way,
             ..
         } = check;
         let (host, what) = (record.host.clone(), fault.what);
         match fault.scope {
-            FaultScope::Global => {
-                self.stop(what.clone(), now);
+            FaultScope::Global | FaultScope::Way => {
+                if fault.scope == FaultScope::Way {
+                    self.way_failed(way, what.clone(), MET_TROUBLE_FOR, now);
+                } else {
+                    self.stop(what.clone(), now);
+                }
                 // The outage delays it further.
                 let wait = Wait::spread(OUTAGE_OVER_AFTER);
                 self.release(host, wait, Released::Fault(what));
@@ -216,7 +244,7 @@ impl Scheduler {
                 self.release(host, wait, Released::Fault(what));
             }
             FaultScope::HostSuspected => {
-                self.blackout.fail("fault", &[], now);
+                self.ways.side(way).blackout.fail("fault", &[], now);
                 let lately = self.faulters.note(&host, now);
                 let failure = Failure::Fault {
                     record,
@@ -228,22 +256,33 @@ impl Scheduler {
                     families: Vec::new(),
                     dns: Dns::Sound,
                 };
-                self.doubt(failure, doubt, began, now);
+                self.doubt(failure, doubt, way, began, now);
                 self.count_own_failure(&what, now);
             }
         }
     }
 
-    fn doubt(&mut self, failure: Failure, doubt: Doubt, began: Timestamp, now: Timestamp) {
+    fn doubt(
+        &mut self,
+        failure: Failure,
+        doubt: Doubt,
+        way: Way,
+        began: Timestamp,
+        now: Timestamp,
+    ) {
         let host = failure.host();
-        if let Some(oldest) = self.doubts.fail(host, failure, doubt, began, now) {
-            self.drop_unconfirmed(oldest, now);
+        let (side, other) = self.ways.pair(way);
+        if side.is_ill() && other.is_some() {
+            let why = Released::Unconfirmed(failure.what());
+            self.release(host, Wait::spread(ASK_AGAIN_AFTER), why);
+        } else if let Some(oldest) = side.doubts.fail(host, failure, doubt, began, now) {
+            self.drop_unconfirmed(oldest, way, now);
         }
     }
 
     /// Drops a failure: no other check succeeded in time, so we may be the cause.
-    pub(super) fn drop_unconfirmed(&mut self, failure: Failure, now: Timestamp) {
-        self.blackout.dropped(failure.kind(), now);
+    pub(super) fn drop_unconfirmed(&mut self, failure: Failure, way: Way, now: Timestamp) {
+        self.ways.side(way).blackout.dropped(failure.kind(), now);
         let wait = match &failure {
             Failure::Verdict { .. } => Wait::Soon,
             Failure::Fault { record, lately, .. } => Attribution::Unknown(*lately).due(record.due),
@@ -254,9 +293,11 @@ impl Scheduler {
 
     /// A fault that hit every host proves nothing about any host: all waiting faults are ours.
     pub(super) fn take_blame(&mut self) {
-        let faults = self
-            .doubts
-            .give_up(|failure| matches!(failure, Failure::Fault { .. }));
+        let is_fault = |failure: &Failure| matches!(failure, Failure::Fault { .. });
+        let ways = self.ways.all();
+        let faults: Vec<_> = ways
+            .flat_map(|way| self.ways.side(way).doubts.give_up(is_fault))
+            .collect();
         for failure in faults {
             let wait = Attribution::Us.due(failure.record().due);
             let why = Released::HitOthers(failure.what());

@@ -26,7 +26,8 @@ impl Scheduler {
     pub(super) fn part_status(&mut self, status: Result<(), String>, now: Timestamp) {
         self.asks_parts = false;
         self.parts_answered = now;
-        match status {
+        let trouble = self.ways.trouble_of_all();
+        match trouble.map_or(status, Err) {
             Err(what) if self.outage.is_on() => self.outage.goes_on(what, now),
             Err(what) => self.stop(what, now),
             Ok(()) if self.outage.is_on() => {

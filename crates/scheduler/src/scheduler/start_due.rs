@@ -176,7 +176,7 @@ impl Scheduler {
             self.report(Notice::CanaryAsked {
                 host: taken.record.host.clone(),
                 family: wish.family,
-                waiting: self.doubts.waiting(),
+                waiting: self.ways.waiting(),
             });
         }
         self.start_unless_stopped(taken, trigger, now);
@@ -216,11 +216,16 @@ impl Scheduler {
         let check = CheckNumber(self.checks_begun);
         self.checks_begun = self.checks_begun.saturating_add(1);
         // A host that failed before is looked up in DNS again, so that its failure may count.
-        let mut wish = self.doubts.wish_for(&host);
+        let mut wish = Wish {
+            family: None,
+            fresh: self.ways.suspect(&host),
+            way: self.ways.next(&host, now),
+        };
         let mut asks = asks_peers(&record, self.peers_every);
         if let Trigger::Canary(needed) = trigger {
             wish.family = needed.family;
             wish.fresh |= needed.fresh;
+            wish.way = needed.way;
             asks = asks && self.canaries.may_ask_peers(&host, now);
         }
         self.in_progress.enter(class);
@@ -232,6 +237,7 @@ impl Scheduler {
                 class,
                 faults,
                 began: now,
+                way: wish.way,
                 stage: Stage::Opening,
             },
         );

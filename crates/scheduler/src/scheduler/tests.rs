@@ -3,13 +3,14 @@
 mod books;
 mod first_list;
 mod opt_outs;
+mod ways;
 
 use std::hash::RandomState;
 use std::net::IpAddr;
 
 use census::class::PerClass;
 use protocol::DeadReason;
-use protocol::egress::{Deferral, Family, Wish};
+use protocol::egress::{Deferral, Family};
 use protocol::order::AskPeers;
 
 use super::*;
@@ -38,6 +39,7 @@ fn settings(canaries: Vec<Host>) -> Settings {
         opens_max: OPENS_MAX,
         starts_per_second: 100,
         canaries,
+        has_second_way: false,
         peers_every: 3,
         calendar: Calendar::REAL,
         published: Some(LastList {
@@ -445,6 +447,7 @@ fn failures_that_wait_have_a_canary_checked_and_the_next_one_if_it_cannot_be() {
     let wish = Wish {
         family: Some(Family::V4),
         fresh: false,
+        ..Wish::default()
     };
     assert_eq!(start, Some(wish));
 }
@@ -553,6 +556,7 @@ fn a_canary_is_asked_for_what_is_needed_and_for_its_peers_once_a_day() {
     let needed = Wish {
         family: Some(Family::V6),
         fresh: true,
+        ..Wish::default()
     };
     let start = |rig: &mut Rig| {
         let taken = Taken {

@@ -16,8 +16,7 @@ use crate::answers::shards::Shape;
 use crate::answers::why::{Place, Why};
 use crate::answers::words::{FOUND, found_word};
 use crate::error::SiteError;
-use crate::facts::{ByState, Facts, Intake, Push, Reading};
-use crate::fixes::VersionHistory;
+use crate::facts::{ByState, Facts, Intake, Push};
 use crate::history::{DAYS_MAX, Day, fit};
 use crate::list::List;
 use crate::software::{Candidates, rank};
@@ -40,9 +39,8 @@ fn by_state(alive: u64) -> ByState {
 }
 
 fn facts(days: usize) -> Facts {
-    let mut day = date(2026, 11, 22)
-        .checked_sub(jiff::Span::new().days(i64::try_from(days).unwrap()))
-        .unwrap();
+    let before = jiff::Span::new().days(i64::try_from(days).unwrap());
+    let mut day = date(2026, 11, 22).checked_sub(before).unwrap();
     let history = (0..days as u64)
         .map(|number| {
             day = day.tomorrow().unwrap();
@@ -63,21 +61,14 @@ fn facts(days: usize) -> Facts {
         made: Moment::from_milliseconds(MADE),
         rows_read: Moment::from_milliseconds(MADE),
         user_agent: "Fedicensus/0.1.0 (+https://census.example/about)".to_owned(),
-        title: "Fedicensus".to_owned(),
-        operator: None,
-        licence: "CC0-1.0".to_owned(),
         contact: "https://census.example/about".to_owned(),
         address: Some("https://census.example".to_owned()),
         intake: Intake::Open,
         push: Push::Open,
-        reading: Reading::Instances,
         known: by_state(21_000),
-        progress: None,
-        trouble: None,
         salt: Salt::from_random(days as u128),
         history,
-        versions: VersionHistory::default(),
-        published: dump::PublishedSet::default(),
+        ..crate::write::tests::facts()
     }
 }
 
@@ -167,18 +158,10 @@ fn pages_of_a_small_world() {
         ..facts(3)
     };
     let folder = written(facts, rows);
-    for page in [
-        "index.html",
-        "why.html",
-        "owners.html",
-        "data.html",
-        "404.html",
-        "429.html",
-        "software.html",
-        "software/software0.html",
-    ] {
+    let pages = "index why owners data 404 429 software software/software0";
+    for page in pages.split(' ').map(|page| format!("{page}.html")) {
         // One element per line, so that changes are readable.
-        let text = read(folder.path(), page).replace('>', ">\n");
+        let text = read(folder.path(), &page).replace('>', ">\n");
         insta::assert_snapshot!(page.replace('/', "-"), text);
     }
 }
@@ -205,10 +188,8 @@ fn no_page_holds_anything_that_the_policy_forbids() {
                     assert!(!text.contains(never), "{}: {never}", path.display());
                 }
                 for source in text.split(" src=\"").skip(1) {
-                    assert!(
-                        source.starts_with('/') && !source.starts_with("//"),
-                        "{source:.40}"
-                    );
+                    let is_here = source.starts_with('/') && !source.starts_with("//");
+                    assert!(is_here, "{source:.40}");
                 }
             }
         }
@@ -223,15 +204,12 @@ fn files_of_plots_have_all_days_and_nothing_active() {
     facts.history[399].by_software = [("=1+1,\"x\"", 7), ("", 8)]
         .map(|(name, count)| (name.to_owned(), count))
         .to_vec();
+    // The software of former days is none of the last.
+    let software = "2026-11-22,\"'=1+1,\"\"x\"\"\",7\r\n2026-11-22,,8";
     let last = [
         ("listed", 401, "2026-11-22,78"),
         ("new-and-gone", 401, "2026-11-22,63,63"),
-        (
-            "software",
-            // The software of former days is none of the last.
-            3,
-            "2026-11-22,\"'=1+1,\"\"x\"\"\",7\r\n2026-11-22,,8",
-        ),
+        ("software", 3, software),
         ("states", 401, "2026-11-22,0,20189,0,141323,0,0,3"),
     ];
     let mut pictures = 0;
@@ -245,10 +223,8 @@ fn files_of_plots_have_all_days_and_nothing_active() {
             }
             continue;
         }
-        let (_, count, end) = last
-            .iter()
-            .find(|(name, ..)| path == format!("plots/{name}.csv"))
-            .unwrap();
+        let of_path = |(name, ..): &&(&str, _, _)| path == format!("plots/{name}.csv");
+        let (_, count, end) = last.iter().find(of_path).unwrap();
         assert_eq!(text.lines().count(), *count, "{path}");
         assert!(text.ends_with(&format!("\r\n{end}\r\n")), "{path}");
     }
@@ -288,16 +264,15 @@ fn owners_page_without_an_intake_says_what_owners_can_do() {
 #[test]
 fn every_word_of_an_answer_stands_on_the_page_once() {
     let page = why(&facts(0), Shape::of(0));
+    let found = FOUND
+        .iter()
+        .map(|found| format!("found-{}", found_word(*found)));
     let ids = Place::ALL
         .iter()
         .map(|place| format!("state-{}", place.as_str()))
         .chain(Why::ALL.iter().map(|why| format!("why-{}", why.as_str())))
         .chain(["why-unknown".to_owned(), "why-unknown-advice".to_owned()])
-        .chain(
-            FOUND
-                .iter()
-                .map(|found| format!("found-{}", found_word(*found))),
-        );
+        .chain(found);
     for id in ids {
         assert_eq!(page.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
     }
@@ -325,11 +300,8 @@ const OF_OTHER_PAGES: [&str; 8] = [
 #[test]
 fn the_start_page_stays_below_60_kb_with_three_years_and_200_kinds_of_software() {
     let rows = (0..2000).map(|number| {
-        instance(
-            &format!("h{number:05}.example"),
-            &format!("software{}", number % 200),
-            "1.0",
-        )
+        let software = format!("software{}", number % 200);
+        instance(&format!("h{number:05}.example"), &software, "1.0")
     });
     let folder = written(facts(DAYS_MAX), rows);
     let page = read(folder.path(), "index.html");
@@ -340,12 +312,10 @@ fn the_start_page_stays_below_60_kb_with_three_years_and_200_kinds_of_software()
         .map(|(_, content)| wire(content.as_bytes()))
         .sum();
     let bytes = wire(page.as_bytes()) + assets;
-    println!(
-        "start page: {} plain, {bytes} with all that it loads on the wire",
-        page.len()
-    );
+    let plain = page.len();
+    println!("start page: {plain} plain, {bytes} with all that it loads on the wire");
     assert!(bytes <= 60_000, "{bytes}");
-    assert!(page.len() <= 400_000, "{}", page.len());
+    assert!(plain <= 400_000, "{plain}");
 }
 
 /// Without push, a site is byte for byte the same except for what the button needs.
@@ -356,9 +326,8 @@ fn without_push_no_page_has_a_button_and_no_script_of_it_is_there() {
         let folder = written(facts, [instance("a.example", "software0", "1")]);
         let name = |path: PathBuf| path.strip_prefix(folder.path()).unwrap().to_owned();
         let files = files(folder.path()).into_iter();
-        files
-            .map(|(path, bytes)| (name(path), bytes))
-            .collect::<BTreeMap<_, _>>()
+        let named = files.map(|(path, bytes)| (name(path), bytes));
+        named.collect::<BTreeMap<_, _>>()
     };
     let (with, without) = (made(Push::Open), made(Push::Closed));
     let more = with.keys().filter(|path| !without.contains_key(*path));
@@ -369,10 +338,7 @@ fn without_push_no_page_has_a_button_and_no_script_of_it_is_there() {
         if path.extension().is_some_and(|end| end == "gz") {
             continue;
         }
-        let (had, has) = (
-            String::from_utf8_lossy(&with[path]),
-            String::from_utf8_lossy(bytes),
-        );
+        let [had, has] = [&with[path], bytes].map(|bytes| String::from_utf8_lossy(bytes));
         buttons += usize::from(had.contains("id=\"notify\""));
         assert_eq!(without_button(&had), has, "{}", path.display());
     }
@@ -479,10 +445,8 @@ fn a_contact_is_a_link_only_where_it_is_an_address() {
         }
         .contact_link()
     };
-    assert_eq!(
-        link("https://a.example").as_deref(),
-        Some("https://a.example")
-    );
+    let web = "https://a.example";
+    assert_eq!(link(web).as_deref(), Some(web));
     assert_eq!(link("me@a.example").as_deref(), Some("mailto:me@a.example"));
     for contact in ["javascript:alert(1)//@", "data:text/html,x@y", "call us"] {
         assert_eq!(link(contact), None, "{contact}");

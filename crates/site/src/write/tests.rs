@@ -1,5 +1,4 @@
 use std::fs;
-use std::io::Read as _;
 use std::path::Path;
 
 use dump::{ListedState, Moment};
@@ -10,7 +9,7 @@ use crate::answers::answer::Salt;
 use crate::facts::{ByState, Intake, Push, Reading};
 use crate::fixes::VersionHistory;
 
-fn facts() -> Facts {
+pub(crate) fn facts() -> Facts {
     Facts {
         made: Moment::from_milliseconds(0),
         rows_read: Moment::from_milliseconds(0),
@@ -59,14 +58,11 @@ fn write(tree: &Tree, facts: Facts, rows: &[ListedRow]) {
 fn each_software_has_its_instances_as_files() {
     let folder = tempfile::tempdir().unwrap();
     // More than a buffer holds.
-    let rows: Vec<_> = (0..2000)
-        .map(|number| {
-            instance(
-                &format!("h{number:04}.example"),
-                ["lemmy", "a b"][number % 2],
-            )
-        })
-        .collect();
+    let row = |number: usize| {
+        let software = ["lemmy", "a b"][number % 2];
+        instance(&format!("h{number:04}.example"), software)
+    };
+    let rows: Vec<_> = (0..2000).map(row).collect();
     let tree = tree(folder.path());
     write(&tree, facts(), &rows);
     let names = fs::read(tree.path("software/lemmy.json")).unwrap();
@@ -74,17 +70,12 @@ fn each_software_has_its_instances_as_files() {
     let expect: Vec<_> = rows.iter().step_by(2).collect();
     assert!(names.iter().eq(expect.iter().map(|row| &row.host)));
     let lines = fs::read_to_string(tree.path("software/lemmy.ndjson")).unwrap();
-    let read: Vec<ListedRow> = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
+    let read = |line| serde_json::from_str(line).unwrap();
+    let read: Vec<ListedRow> = lines.lines().map(read).collect();
     assert!(read.iter().eq(expect));
-    let mut unpacked = String::new();
     let packed = fs::File::open(tree.path("software/lemmy.ndjson.gz")).unwrap();
-    flate2::read::GzDecoder::new(packed)
-        .read_to_string(&mut unpacked)
-        .unwrap();
-    assert_eq!(unpacked, lines);
+    let unpacked = std::io::read_to_string(flate2::read::GzDecoder::new(packed));
+    assert_eq!(unpacked.unwrap(), lines);
     let other = fs::read_dir(tree.path("software")).unwrap();
     // The page, names and rows, each plain and compressed.
     assert_eq!(other.count(), 2 * 6);

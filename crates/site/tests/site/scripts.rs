@@ -388,7 +388,7 @@ fn the_census_answer_to_an_owner_is_put_in_words() {
     let program = "import { choices, outcome } from './owners.js';
         console.log(JSON.stringify([
           outcome(202, { host: 'a.example', state: 'waiting', words: 'accepted' }, 'join'), outcome(200, null, 'leave'),
-          outcome(200, { state: 'alive', words: 'a.example is listed.' }, 'look'),
+          outcome(200, { state: 'alive', words: 'It is listed. The last check was at 2026-11-30T11:16:06Z: it is up.' }, 'look'),
           outcome(403, { status: 403, code: 'no_proof', detail: 'no record says so' }), outcome(429, { code: 'no_room', detail: 'Wait.' }),
           outcome(502, null), outcome(503, '<html>'),
           ...['opted_out', 'unknown', 'forgotten', 'waiting', 'alive'].map(choices),
@@ -399,7 +399,7 @@ fn the_census_answer_to_an_owner_is_put_in_words() {
     let expect = json!([
         { "state": "waiting", "text": "Done: accepted." },
         { "text": "Done." },
-        { "state": "alive", "text": "a.example is listed." },
+        { "state": "alive", "text": "It is listed. The last check was at 2026-11-30 11:16 UTC: it is up." },
         { "text": "Not done: no record says so." },
         { "text": "Not done: Wait." },
         { "text": "Not done: the server answered with status 502." },

@@ -18,6 +18,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../../migrations/0009_young.sql")),
     M::up(include_str!("../../../../migrations/0010_versions.sql")),
     M::up(include_str!("../../../../migrations/0011_proofs.sql")),
+    M::up(include_str!("../../../../migrations/0012_one_way.sql")),
 ];
 
 #[cfg(test)]

@@ -74,10 +74,8 @@ fn a_path_that_cannot_be_written_is_refused() {
     assert!(matches!(open(&missing), Err(OpenError::Unwritable { .. })));
     // A directory in the database's place can't be written, even if root runs the test.
     std::fs::create_dir(path(&dir)).unwrap();
-    assert!(matches!(
-        open(&path(&dir)),
-        Err(OpenError::Unwritable { .. })
-    ));
+    let refused = open(&path(&dir));
+    assert!(matches!(refused, Err(OpenError::Unwritable { .. })));
 }
 
 #[test]
@@ -87,15 +85,11 @@ fn a_newer_schema_is_refused_and_left_alone() {
     let other = Connection::open(path(&dir)).unwrap();
     other.pragma_update(None, "user_version", 99).unwrap();
     let refused = open(&path(&dir)).unwrap_err();
-    assert!(
-        matches!(refused, OpenError::Newer { found: 99, .. }),
-        "{refused:?}"
-    );
+    let newer = |error: &OpenError| matches!(error, OpenError::Newer { found: 99, .. });
+    assert!(newer(&refused), "{refused:?}");
     assert!(refused.to_string().contains("newer version"), "{refused}");
-    assert!(matches!(
-        open_read_only(&path(&dir)),
-        Err(OpenError::Newer { found: 99, .. })
-    ));
+    let reading = open_read_only(&path(&dir)).unwrap_err();
+    assert!(newer(&reading), "{reading:?}");
     assert_eq!(migrate::version(&other), Ok(99));
 }
 
@@ -104,45 +98,33 @@ fn what_is_no_census_is_refused_and_left_alone() {
     let dir = TempDir::new().unwrap();
     let text = "This is a letter to my aunt. ".repeat(100);
     std::fs::write(path(&dir), &text).unwrap();
-    assert!(matches!(
-        open(&path(&dir)),
-        Err(OpenError::NotADatabase { .. })
-    ));
-    assert!(matches!(
-        open_read_only(&path(&dir)),
-        Err(OpenError::NotADatabase { .. })
-    ));
+    let refused = |opened: Result<(), OpenError>| {
+        assert!(matches!(opened, Err(OpenError::NotADatabase { .. })));
+    };
+    refused(open(&path(&dir)).map(drop));
+    refused(open_read_only(&path(&dir)).map(drop));
     assert_eq!(std::fs::read_to_string(path(&dir)).unwrap(), text);
     let bookmarks = dir.path().join("bookmarks.db");
     let other = Connection::open(&bookmarks).unwrap();
-    other
-        .execute_batch("CREATE TABLE bookmarks (url TEXT)")
-        .unwrap();
+    let table = "CREATE TABLE bookmarks (url TEXT)";
+    other.execute_batch(table).unwrap();
     drop(other);
     let before = std::fs::read(&bookmarks).unwrap();
-    assert!(matches!(
-        open(&bookmarks),
-        Err(OpenError::NotADatabase { .. })
-    ));
+    refused(open(&bookmarks).map(drop));
     assert_eq!(std::fs::read(&bookmarks).unwrap(), before);
 }
 
 #[test]
 fn a_reader_neither_makes_nor_migrates_a_database() {
     let dir = TempDir::new().unwrap();
-    assert!(matches!(
-        open_read_only(&path(&dir)),
-        Err(OpenError::Missing { .. })
-    ));
+    let refused = open_read_only(&path(&dir));
+    assert!(matches!(refused, Err(OpenError::Missing { .. })));
     assert!(!path(&dir).exists());
-    Connection::open(path(&dir))
-        .unwrap()
-        .execute_batch("VACUUM")
-        .unwrap();
-    assert!(matches!(
-        open_read_only(&path(&dir)),
-        Err(OpenError::Older { found: 0, .. })
-    ));
+    let empty = Connection::open(path(&dir)).unwrap();
+    empty.execute_batch("VACUUM").unwrap();
+    drop(empty);
+    let refused = open_read_only(&path(&dir));
+    assert!(matches!(refused, Err(OpenError::Older { found: 0, .. })));
 }
 
 #[test]
@@ -156,10 +138,8 @@ fn a_database_that_is_moved_or_replaced_while_open_is_missed() {
     assert!(matches!(gone, Err(StoreError::Away { .. })), "{gone:?}");
     std::fs::write(&path, "another").unwrap();
     let other = store.location().check();
-    assert!(
-        matches!(other, Err(StoreError::Replaced { .. })),
-        "{other:?}"
-    );
+    let replaced = matches!(other, Err(StoreError::Replaced { .. }));
+    assert!(replaced, "{other:?}");
     std::fs::rename(&away, &path).unwrap();
     store.location().check().unwrap();
 }
@@ -172,10 +152,8 @@ fn no_statement_is_compiled_anew_because_another_value_is_bound() {
     let reader = store.reader().unwrap();
     let writer = read_write(&path(&dir), Tuning::default()).unwrap();
     for connection in [reader.connection(), &writer] {
-        for sql in statements::ALL
-            .iter()
-            .filter(|sql| sql.starts_with("SELECT "))
-        {
+        let all = statements::ALL.iter();
+        for sql in all.filter(|sql| sql.starts_with("SELECT ")) {
             let mut statement = connection.prepare(sql).unwrap();
             for value in [1, 2, 3] {
                 let values = vec![value; statement.parameter_count()];

@@ -54,12 +54,8 @@ fn any_records() -> impl Strategy<Value = Vec<Record>> {
         open_registrations,
         ..kit::software("mastodon", "4.5.0")
     });
-    let record = (
-        any_state(),
-        proptest::bool::weighted(0.2),
-        last_alive,
-        instance,
-    );
+    let hidden = proptest::bool::weighted(0.2);
+    let record = (any_state(), hidden, last_alive, instance);
     proptest::collection::vec(record, 0..12).prop_map(|records| {
         records
             .into_iter()
@@ -82,7 +78,7 @@ proptest! {
     fn the_list_in_sql_is_the_list_of_the_rules(records in any_records()) {
         let reader = reader();
         for record in &records {
-            row::insert(reader.connection(), record).unwrap();
+            insert(&reader, record);
         }
         let is_alive = |name: &Host| records.iter().any(|r| r.host == *name && r.state == State::Alive);
         let mut expect: Vec<(String, Instance)> = records
@@ -150,7 +146,7 @@ fn withdrawn_are_those_that_left_or_are_denied_only() {
             hidden,
             ..Record::discovered(numbered(n), NOW, NOW)
         };
-        row::insert(reader.connection(), &record).unwrap();
+        insert(&reader, &record);
         let found = reader.is_withdrawn(record.host.as_str()).unwrap();
         assert_eq!(found, expect, "{record:?}");
     }
@@ -159,6 +155,17 @@ fn withdrawn_are_those_that_left_or_are_denied_only() {
          UPDATE hosts SET group_id = 7 WHERE name = 'n0.example'";
     reader.connection().execute_batch(sql).unwrap();
     assert!(reader.is_withdrawn("n0.example").unwrap());
+}
+
+fn insert(reader: &Reader, record: &Record) {
+    row::insert(reader.connection(), record).unwrap();
+}
+
+/// Marks a host as in flight.
+fn take(reader: &Reader, n: usize) {
+    let sql = "UPDATE hosts SET in_flight = 1 WHERE name = ?1";
+    let name = numbered(n).to_string();
+    reader.connection().execute(sql, [name]).unwrap();
 }
 
 #[test]
@@ -171,26 +178,18 @@ fn counts_are_complete_and_in_a_fixed_order() {
             hidden,
             ..Record::discovered(numbered(n), NOW, NOW)
         };
-        row::insert(reader.connection(), &record).unwrap();
+        insert(&reader, &record);
     }
     let alive = Record {
         state: State::Alive,
         ..Record::discovered(numbered(4), NOW, NOW)
     };
-    row::insert(reader.connection(), &alive).unwrap();
-    reader
-        .connection()
-        .execute(
-            "UPDATE hosts SET in_flight = 1 WHERE name = 'n2.example'",
-            [],
-        )
-        .unwrap();
+    insert(&reader, &alive);
+    take(&reader, 2);
     let counts = reader.counts().unwrap();
     assert_eq!((counts.hosts, counts.hidden, counts.in_flight), (4, 1, 1));
-    assert_eq!(
-        counts.by_state[..2],
-        [(StateName::Discovered, 3), (StateName::Alive, 1)]
-    );
+    let first = [(StateName::Discovered, 3), (StateName::Alive, 1)];
+    assert_eq!(counts.by_state[..2], first);
     assert_eq!(counts.by_state.len(), 8);
 }
 
@@ -199,21 +198,12 @@ fn what_is_in_flight_is_neither_due_nor_next() {
     let reader = reader();
     assert_eq!(reader.next_due().unwrap(), None);
     for (n, due) in [(1, NOW.0 - 5), (2, NOW.0), (3, NOW.0 + 1)] {
-        row::insert(
-            reader.connection(),
-            &Record::discovered(numbered(n), NOW, Timestamp(due)),
-        )
-        .unwrap();
+        let record = Record::discovered(numbered(n), NOW, Timestamp(due));
+        insert(&reader, &record);
     }
     assert_eq!(reader.due(NOW).unwrap(), 2);
     assert_eq!(reader.next_due().unwrap(), Some(Timestamp(NOW.0 - 5)));
-    reader
-        .connection()
-        .execute(
-            "UPDATE hosts SET in_flight = 1 WHERE name = 'n1.example'",
-            [],
-        )
-        .unwrap();
+    take(&reader, 1);
     assert_eq!(reader.due(NOW).unwrap(), 1);
     assert_eq!(reader.next_due().unwrap(), Some(NOW));
 }
@@ -222,16 +212,9 @@ fn what_is_in_flight_is_neither_due_nor_next() {
 #[test]
 fn independent_sources_alone_speak_for_a_group() {
     let reader = reader();
-    let names = [
-        "a.farm.net",
-        "b.farm.net",
-        "c.farm.net",
-        "old.net",
-        "young.net",
-    ];
-    for name in names {
+    for name in "a.farm.net b.farm.net c.farm.net old.net young.net".split(' ') {
         let record = Record::discovered(kit::host(name), NOW, NOW);
-        row::insert(reader.connection(), &record).unwrap();
+        insert(&reader, &record);
     }
     let (now, week) = (NOW.0, Calendar::REAL.named_at_least());
     let sql = format!(

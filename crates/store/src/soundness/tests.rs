@@ -27,12 +27,9 @@ async fn census() -> (TempDir, Store) {
 fn break_it(dir: &TempDir, sql: &str) {
     let connection = Connection::open(dir.path().join("census.db")).unwrap();
     connection.busy_timeout(LONG).unwrap();
-    connection
-        .pragma_update(None, "ignore_check_constraints", true)
-        .unwrap();
-    connection
-        .execute_batch(&format!("PRAGMA foreign_keys = off; {sql}"))
-        .unwrap();
+    let past_rules = "PRAGMA ignore_check_constraints = on; PRAGMA foreign_keys = off";
+    let sql = format!("{past_rules}; {sql}");
+    connection.execute_batch(&sql).unwrap();
 }
 
 fn look(dir: &TempDir) -> Soundness {
@@ -94,51 +91,40 @@ async fn hosts_that_nobody_would_ever_ask_again_are_found() {
 
 #[tokio::test]
 async fn whatever_else_the_census_takes_for_granted_is_missed_when_it_is_broken() {
-    check(
-        "DROP TRIGGER groups_shrink; UPDATE groups SET hosts = 3",
-        &[(
+    for (sql, what, remedy) in [
+        (
+            "DROP TRIGGER groups_shrink; UPDATE groups SET hosts = 3",
             "groups with a wrong stored number of hosts: n0.example",
             Remedy::Restore,
-        )],
-    )
-    .await;
-    check(
-        "UPDATE groups SET is_over = 1",
-        &[(
+        ),
+        (
+            "UPDATE groups SET is_over = 1",
             "does not agree with the threshold: n0.example",
             Remedy::Restart,
-        )],
-    )
-    .await;
-    check(
-        "INSERT INTO history (host_id, seq, at, verdict) SELECT 1, id + 1, 1, 'alive' FROM hosts LIMIT 10",
-        &[("more verdicts than are kept: n0.example", Remedy::Wait)],
-    )
-    .await;
-    check(
-        "DELETE FROM forgotten_key; DELETE FROM grouping",
-        &[(
+        ),
+        (
+            "INSERT INTO history (host_id, seq, at, verdict) SELECT 1, id + 1, 1, 'alive' FROM hosts LIMIT 10",
+            "more verdicts than are kept: n0.example",
+            Remedy::Wait,
+        ),
+        (
+            "DELETE FROM forgotten_key; DELETE FROM grouping",
             "required rows that are missing: forgotten_key, grouping",
             Remedy::Restore,
-        )],
-    )
-    .await;
-    check(
-        "UPDATE hosts SET name = 'N3.Example' || char(27) WHERE id = 4",
-        &[(
+        ),
+        (
+            "UPDATE hosts SET name = 'N3.Example' || char(27) WHERE id = 4",
             "no host names by this version's rules: N3.Example\\u{1b}",
             Remedy::Restart,
-        )],
-    )
-    .await;
-    check(
-        "INSERT INTO history (host_id, seq, at, verdict) VALUES (999, 1, 0, 'alive')",
-        &[(
+        ),
+        (
+            "INSERT INTO history (host_id, seq, at, verdict) VALUES (999, 1, 0, 'alive')",
             "a row of history belongs to no row of hosts",
             Remedy::Restore,
-        )],
-    )
-    .await;
+        ),
+    ] {
+        check(sql, &[(what, remedy)]).await;
+    }
 }
 
 #[tokio::test]
@@ -154,10 +140,8 @@ async fn a_page_that_was_written_over_is_a_finding_and_no_error() {
     }
     let found = look(&dir).findings;
     assert!(!found.is_empty());
-    assert!(
-        found.iter().any(|one| one.remedy == Remedy::Restore),
-        "{found:?}"
-    );
+    let is_lost = found.iter().any(|one| one.remedy == Remedy::Restore);
+    assert!(is_lost, "{found:?}");
 }
 
 #[tokio::test]
@@ -169,10 +153,8 @@ async fn a_database_whose_schema_was_written_over_says_what_to_do() {
     // The first page's tree begins after the file header.
     file.write_all_at(&[0xa5; 64], 100).unwrap();
     let refused = open_read_only(&path).unwrap_err();
-    assert!(
-        matches!(refused, crate::OpenError::Damaged { .. }),
-        "{refused:?}"
-    );
+    let damaged = matches!(refused, crate::OpenError::Damaged { .. });
+    assert!(damaged, "{refused:?}");
 }
 
 #[tokio::test]

@@ -34,9 +34,8 @@ fn census() -> Connection {
         .pragma_update(None, "foreign_keys", true)
         .unwrap();
     // Includes the work of triggers in a statement's plan.
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_TRIGGER_EQP, true)
-        .unwrap();
+    let of_triggers = DbConfig::SQLITE_DBCONFIG_TRIGGER_EQP;
+    connection.set_db_config(of_triggers, true).unwrap();
     connection
 }
 
@@ -55,9 +54,8 @@ fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     let lines = lines.collect::<Result<Vec<_>, _>>().unwrap();
     let mut plan: Vec<String> = Vec::new();
     for line in lines.into_iter().flatten() {
-        let is_look = ["SEARCH ", "SCAN ", "USE TEMP "]
-            .iter()
-            .any(|word| line.starts_with(word));
+        let looks = ["SEARCH ", "SCAN ", "USE TEMP "];
+        let is_look = looks.iter().any(|word| line.starts_with(word));
         if is_look && line != "SCAN CONSTANT ROW" && !plan.contains(&line) {
             plan.push(line);
         }
@@ -75,15 +73,11 @@ fn written(connection: &Connection, sql: &str) -> BTreeSet<String> {
         .unwrap();
     let opened = opened.collect::<Result<Vec<(String, i64)>, _>>().unwrap();
     let name = "SELECT name FROM sqlite_schema WHERE rootpage = ?1";
-    opened
+    let opened = opened
         .into_iter()
-        .filter(|(opcode, _)| opcode == "OpenWrite")
-        .map(|(_, root)| {
-            connection
-                .query_row(name, [root], |row| row.get(0))
-                .unwrap()
-        })
-        .collect()
+        .filter(|(opcode, _)| opcode == "OpenWrite");
+    let read = |(_, root)| connection.query_row(name, [root], |row| row.get(0));
+    opened.map(|opened| read(opened).unwrap()).collect()
 }
 
 /// Most verdicts repeat the last one, and each index that is written to is another page of a large
@@ -108,37 +102,33 @@ fn every_statement_finds_its_rows_as_the_list_says() {
             wrong.push(format!("    {} => {found:?},", expected.name));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "these are found otherwise now:\n{}",
-        wrong.join("\n")
-    );
+    let text = wrong.join("\n");
+    assert!(wrong.is_empty(), "these are found otherwise now:\n{text}");
 }
 
 #[test]
 fn nothing_reads_a_whole_table_or_sorts_without_a_reason() {
     for expected in EXPECTED {
-        let is_costly = expected
-            .plan
-            .iter()
-            .any(|line| COSTLY.iter().any(|costly| line.contains(costly)));
+        let Expected {
+            name,
+            plan,
+            reasons,
+            ..
+        } = expected;
+        let costs = |line: &&str| COSTLY.iter().any(|costly| line.contains(costly));
+        let is_costly = plan.iter().any(costs);
         assert_eq!(
             is_costly,
-            !expected.reasons.is_empty(),
-            "{}: {:?} {:?}",
-            expected.name,
-            expected.plan,
-            expected.reasons
+            !reasons.is_empty(),
+            "{name}: {plan:?} {reasons:?}"
         );
     }
 }
 
 #[test]
 fn no_statement_is_missing_from_the_list() {
-    let listed: BTreeSet<String> = EXPECTED
-        .iter()
-        .map(|one| one.name.replace(' ', ""))
-        .collect();
+    let listed = EXPECTED.iter().map(|one| one.name.replace(' ', ""));
+    let listed: BTreeSet<String> = listed.collect();
     let mut missing = Vec::new();
     let mut found = 0;
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -148,11 +138,10 @@ fn no_statement_is_missing_from_the_list() {
         }
         let module = module(&file);
         for item in items(&text) {
-            let Some(begin) = VERBS
+            let places = VERBS
                 .iter()
-                .filter_map(|verb| item.find(&format!("\"{verb}")))
-                .min()
-            else {
+                .filter_map(|verb| item.find(&format!("\"{verb}")));
+            let Some(begin) = places.min() else {
                 continue;
             };
             found += 1;
@@ -181,12 +170,8 @@ fn rust_files(folder: &Path, below: &str) -> Vec<(String, String)> {
             }
         } else if name != "tests.rs" {
             let text = std::fs::read_to_string(entry.path()).unwrap();
-            let product = text
-                .split("#[cfg(test)]\nmod tests")
-                .next()
-                .unwrap()
-                .to_owned();
-            files.push((path, product));
+            let product = text.split("#[cfg(test)]\nmod tests").next();
+            files.push((path, product.unwrap().to_owned()));
         }
     }
     files

@@ -71,11 +71,13 @@ fn path(dir: &TempDir) -> PathBuf {
     dir.path().join("census.db")
 }
 
-async fn older_census(path: &Path) {
-    let store = open_tuned(path, Tuning::default()).unwrap();
+async fn older_census() -> TempDir {
+    let dir = TempDir::new().unwrap();
+    let store = open_tuned(&path(&dir), Tuning::default()).unwrap();
     let hosts = (0..HOSTS).map(numbered).collect();
     store.writer().add_now(hosts, Timestamp(1)).await.unwrap();
     store.close();
+    dir
 }
 
 /// Every row as text: it must be the same in a copy.
@@ -109,18 +111,14 @@ const ROW: &str = "name || state || since || due || first_seen";
 
 #[tokio::test]
 async fn an_older_database_is_migrated_and_a_whole_copy_of_it_kept() {
-    let dir = TempDir::new().unwrap();
-    older_census(&path(&dir)).await;
+    let dir = older_census().await;
     let before = rows(&path(&dir), ROW);
     open_tuned(&path(&dir), newer()).unwrap().close();
 
     assert_eq!(version(&path(&dir)), NEW);
     assert_eq!(rows(&path(&dir), ROW), before);
-    assert_eq!(
-        rows(&path(&dir), "colour"),
-        vec!["blue"; HOSTS],
-        "not every step was taken"
-    );
+    let colours = rows(&path(&dir), "colour");
+    assert_eq!(colours, vec!["blue"; HOSTS], "not every step was taken");
     assert_eq!(names(&dir), ["census.db", &copy_name(OLD)]);
     let copy = place(&path(&dir), OLD);
     assert_eq!(version(&copy), SCHEMA.version());
@@ -139,13 +137,10 @@ fn the_oldest_database_in_use_opens_with_all_its_rows() {
     let dir = TempDir::new().unwrap();
     let mut former = Connection::open(path(&dir)).unwrap();
     Schema::of_first(OLDEST).to_latest(&mut former).unwrap();
-    former
-        .execute_batch(
-            "INSERT INTO hosts (name, state, since, software, first_seen, last_alive, due, alive_count, open_registrations) \
-             VALUES ('n1.example', 'alive', 1, 'mastodon', 1, 2, 3, 4, 1); \
-             INSERT INTO dumps (at, names) VALUES (1, 5)",
-        )
-        .unwrap();
+    let filled = "INSERT INTO hosts (name, state, since, software, first_seen, last_alive, due, alive_count, open_registrations) \
+         VALUES ('n1.example', 'alive', 1, 'mastodon', 1, 2, 3, 4, 1); \
+         INSERT INTO dumps (at, names) VALUES (1, 5)";
+    former.execute_batch(filled).unwrap();
     drop(former);
     let before = rows(&path(&dir), ROW);
 
@@ -171,15 +166,11 @@ fn a_new_database_and_one_that_is_up_to_date_are_not_copied() {
 
 #[tokio::test]
 async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_nothing() {
-    let dir = TempDir::new().unwrap();
-    older_census(&path(&dir)).await;
+    let dir = older_census().await;
     let store = open_tuned(&path(&dir), newer()).unwrap();
     // Copied before it is closed, so that there is a log that opening could checkpoint.
-    store
-        .writer()
-        .add_now(vec![numbered(1000)], Timestamp(2))
-        .await
-        .unwrap();
+    let added = vec![numbered(1000)];
+    store.writer().add_now(added, Timestamp(2)).await.unwrap();
     let other = TempDir::new().unwrap();
     for name in names(&dir) {
         std::fs::copy(dir.path().join(&name), other.path().join(&name)).unwrap();
@@ -200,10 +191,8 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
         "{refused:?}"
     );
     assert!(said.contains(&copy_name(OLD)), "{said}");
-    assert!(matches!(
-        open_read_only_tuned(&path(&other), &SCHEMA),
-        Err(OpenError::Newer { .. })
-    ));
+    let reading = open_read_only_tuned(&path(&other), &SCHEMA);
+    assert!(matches!(reading, Err(OpenError::Newer { .. })));
     assert!(before == (bytes(""), bytes("-wal"), bytes(&of_copy)));
     // The newer program still works with it.
     open_tuned(&path(&other), newer()).unwrap().close();
@@ -212,20 +201,12 @@ async fn an_older_program_refuses_a_newer_database_names_the_copy_and_writes_not
 
 #[tokio::test]
 async fn a_reader_of_a_newer_program_does_not_migrate() {
-    let dir = TempDir::new().unwrap();
-    older_census(&path(&dir)).await;
+    let dir = older_census().await;
     let refused = open_read_only_tuned(&path(&dir), &NEWER).unwrap_err();
-    assert!(
-        matches!(
-            refused,
-            OpenError::Older {
-                found: OLD,
-                known: NEW,
-                ..
-            }
-        ),
-        "{refused:?}"
-    );
+    let OpenError::Older { found, known, .. } = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!((found, known), (OLD, NEW));
     assert_eq!(version(&path(&dir)), OLD);
     assert!(!place(&path(&dir), OLD).exists());
 }
@@ -239,8 +220,7 @@ async fn a_crash_at_any_moment_of_an_upgrade_loses_nothing_and_the_next_start_go
         ("in the last step", OLD),
         ("Migrated", NEW),
     ] {
-        let (dir, after) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-        older_census(&path(&dir)).await;
+        let (dir, after) = (older_census().await, TempDir::new().unwrap());
         let before = rows(&path(&dir), ROW);
         CRASH.set(Some(Crash {
             moment,
@@ -273,8 +253,7 @@ async fn a_step_that_fails_leaves_the_database_as_it_was_and_the_copy_beside_it(
             "UPDATE hosts SET since = 0; INSERT INTO no_such_table VALUES (1)",
         )])
     });
-    let dir = TempDir::new().unwrap();
-    older_census(&path(&dir)).await;
+    let dir = older_census().await;
     let before = rows(&path(&dir), ROW);
     let fails = Tuning {
         schema: &FAILS,
@@ -282,10 +261,8 @@ async fn a_step_that_fails_leaves_the_database_as_it_was_and_the_copy_beside_it(
     };
     for _ in 0..2 {
         let refused = open_tuned(&path(&dir), fails).unwrap_err();
-        assert!(
-            matches!(refused, OpenError::Migration { .. }),
-            "{refused:?}"
-        );
+        let failed = matches!(refused, OpenError::Migration { .. });
+        assert!(failed, "{refused:?}");
         assert_eq!(rows(&path(&dir), ROW), before);
         assert_eq!(rows(&place(&path(&dir), OLD), ROW), before);
     }
@@ -295,22 +272,14 @@ async fn a_step_that_fails_leaves_the_database_as_it_was_and_the_copy_beside_it(
 
 #[tokio::test]
 async fn without_a_copy_no_step_is_taken() {
-    let dir = TempDir::new().unwrap();
-    older_census(&path(&dir)).await;
+    let dir = older_census().await;
     // A directory in the copy's place can't be written, even if root runs the test.
     std::fs::create_dir(place(&path(&dir), OLD)).unwrap();
     let refused = open_tuned(&path(&dir), newer()).unwrap_err();
-    assert!(
-        matches!(
-            refused,
-            OpenError::Copy {
-                from: OLD,
-                to: NEW,
-                ..
-            }
-        ),
-        "{refused:?}"
-    );
+    let OpenError::Copy { from, to, .. } = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!((from, to), (OLD, NEW));
     assert_eq!(version(&path(&dir)), OLD);
     assert_eq!(names(&dir), ["census.db", &copy_name(OLD)]);
 }
@@ -319,8 +288,8 @@ async fn without_a_copy_no_step_is_taken() {
 async fn copies_of_the_last_two_schemas_are_kept() {
     let dir = TempDir::new().unwrap();
     let copies = |dir| {
-        names(dir)
-            .into_iter()
+        let names = names(dir).into_iter();
+        names
             .filter(|name| name.contains("schema"))
             .collect::<BTreeSet<_>>()
     };

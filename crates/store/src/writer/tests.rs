@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::*;
+use crate::db::reader::Reader;
 use crate::db::tuning::Tuning;
 use crate::open::open_tuned;
 use crate::tables::row;
@@ -45,9 +46,37 @@ impl Census {
 
     async fn with(names: &[&str]) -> Self {
         let census = Self::new();
-        let hosts = names.iter().map(|name| labelled(name)).collect();
-        census.writer.add_now(hosts, NOW).await.unwrap();
+        census.add_now(names).await;
         census
+    }
+
+    async fn add_now(&self, names: &[&str]) -> Vec<(Host, AddedAs)> {
+        let hosts = names.iter().map(|name| labelled(name)).collect();
+        self.writer.add_now(hosts, NOW).await.unwrap()
+    }
+
+    /// Adds a candidate that is due at `due`.
+    async fn add_due(&self, name: &str, due: Timestamp) {
+        let added = Candidate {
+            due,
+            ..candidate(name)
+        };
+        self.writer.add(vec![added]).await.unwrap();
+    }
+
+    async fn opt_out(&self, name: &str, by: OptedOutBy) -> OptOut {
+        let done = self.writer.opt_out(&labelled(name), by, NOW).await;
+        done.unwrap()
+    }
+
+    async fn release(&self, name: &str, due: Timestamp, note: Option<&str>) {
+        let note = note.map(str::to_owned);
+        let done = self.writer.release(&labelled(name), due, note).await;
+        done.unwrap();
+    }
+
+    fn reader(&self) -> Reader {
+        self.store.reader().unwrap()
     }
 
     fn stored(&self, name: &str) -> Stored {
@@ -55,36 +84,24 @@ impl Census {
     }
 
     fn find(&self, name: &str) -> Option<Stored> {
-        self.store
-            .reader()
-            .unwrap()
-            .record(&labelled(name))
-            .unwrap()
+        self.reader().record(&labelled(name)).unwrap()
     }
 
     async fn take(&self, name: &str) -> Taken {
-        self.writer
-            .take_one(&labelled(name), NOW, JITTER, REAL)
-            .await
-            .unwrap()
-            .unwrap()
+        self.take_one(name).await.unwrap().unwrap()
+    }
+
+    async fn take_one(&self, name: &str) -> Result<Option<Taken>, StoreError> {
+        let host = labelled(name);
+        self.writer.take_one(&host, NOW, JITTER, REAL).await
     }
 
     async fn take_due(&self, limit: u32) -> Vec<String> {
-        let taken = self
-            .writer
-            .take_due(
-                NOW,
-                PerClass::each(|_class| limit),
-                vec![JITTER; usize::try_from(limit).unwrap()],
-                REAL,
-            )
-            .await
-            .unwrap();
-        taken
-            .iter()
-            .map(|taken| taken.record.host.to_string())
-            .collect()
+        let wanted = PerClass::each(|_class| limit);
+        let jitters = vec![JITTER; usize::try_from(limit).unwrap()];
+        let taken = self.writer.take_due(NOW, wanted, jitters, REAL).await;
+        let names = taken.unwrap().into_iter();
+        names.map(|taken| taken.record.host.to_string()).collect()
     }
 
     async fn check(&self, name: &str, verdict: &Verdict) -> Committed {
@@ -106,15 +123,17 @@ impl Census {
     }
 
     async fn sql(&self, sql: &'static str) {
-        self.writer
-            .call(move |c| Ok(c.execute_batch(sql)?))
-            .await
-            .unwrap();
+        let run = move |c: &Connection| Ok(c.execute_batch(sql)?);
+        self.writer.call(run).await.unwrap();
     }
 }
 
 fn dead() -> Verdict {
     kit::dead(DeadReason::Tls)
+}
+
+fn new_and_known(new: &str, known: &str) -> [(Host, AddedAs); 2] {
+    [(new, AddedAs::New), (known, AddedAs::Known)].map(|(name, added)| (labelled(name), added))
 }
 
 fn candidate(name: &str) -> Candidate {
@@ -140,18 +159,9 @@ impl Writer {
 async fn the_oldest_due_come_first_and_none_is_taken_twice() {
     let census = Census::new();
     for (name, hours) in [("b", 2), ("a", 1), ("c", 3)] {
-        let due = NOW.minus(HOUR * hours);
-        let added = Candidate {
-            due,
-            ..candidate(name)
-        };
-        census.writer.add(vec![added]).await.unwrap();
+        census.add_due(name, NOW.minus(HOUR * hours)).await;
     }
-    let later = Candidate {
-        due: NOW.plus(HOUR),
-        ..candidate("later")
-    };
-    census.writer.add(vec![later]).await.unwrap();
+    census.add_due("later", NOW.plus(HOUR)).await;
     assert_eq!(census.take_due(2).await, ["c.example", "b.example"]);
     assert_eq!(census.take_due(2).await, ["a.example"]);
     assert_eq!(census.take_due(2).await, [""; 0]);
@@ -165,18 +175,12 @@ async fn what_is_taken_is_in_flight_and_due_at_its_ordinary_time_before_the_chec
     assert!(stored.in_flight);
     assert_eq!(stored.record.due, Some(NOW.plus(REAL.second_check(JITTER))));
     assert_eq!(taken.record, stored.record);
-    let again = census
-        .writer
-        .take_one(&labelled("a"), NOW, JITTER, REAL)
-        .await;
+    let again = census.take_one("a").await;
     assert!(
         matches!(again, Err(StoreError::InFlight { .. })),
         "{again:?}"
     );
-    let unknown = census
-        .writer
-        .take_one(&labelled("b"), NOW, JITTER, REAL)
-        .await;
+    let unknown = census.take_one("b").await;
     assert!(matches!(unknown, Ok(None)), "{unknown:?}");
 }
 
@@ -206,12 +210,8 @@ async fn history_keeps_the_last_ten_newest_first() {
     for _ in 0..4 {
         census.check("a", &dead()).await;
     }
-    let words: Vec<_> = census
-        .stored("a")
-        .history
-        .into_iter()
-        .map(|entry| entry.verdict)
-        .collect();
+    let history = census.stored("a").history.into_iter();
+    let words: Vec<_> = history.map(|entry| entry.verdict).collect();
     assert_eq!(words, [["dead"; 4].as_slice(), &["alive"; 6]].concat());
 }
 
@@ -250,11 +250,7 @@ async fn an_opt_out_that_comes_in_during_a_check_is_not_lost_under_its_verdict()
     for by in [OptedOutBy::Owner, OptedOutBy::Moderator] {
         let census = Census::with(&["a"]).await;
         let taken = census.take("a").await;
-        census
-            .writer
-            .opt_out(&labelled("a"), by, NOW)
-            .await
-            .unwrap();
+        census.opt_out("a", by).await;
         assert!(census.commit(&taken, &alive()).await.overruled);
         let stored = census.stored("a");
         assert_eq!(stored.record.state, State::OptedOut { by });
@@ -277,16 +273,8 @@ async fn a_hold_stands_against_a_running_check_but_robots_are_heard() {
 async fn a_release_during_an_opt_out_leaves_it_never_due() {
     let census = Census::with(&["a"]).await;
     census.take("a").await;
-    census
-        .writer
-        .opt_out(&labelled("a"), OptedOutBy::Owner, NOW)
-        .await
-        .unwrap();
-    census
-        .writer
-        .release(&labelled("a"), NOW, None)
-        .await
-        .unwrap();
+    census.opt_out("a", OptedOutBy::Owner).await;
+    census.release("a", NOW, None).await;
     assert_eq!(census.stored("a").record.due, None);
 }
 
@@ -296,19 +284,13 @@ async fn a_release_leaves_the_record_as_it_was_and_keeps_a_note_until_the_next_v
     let taken = census.take("a").await;
     let soon = NOW.plus(HOUR);
     let note = "é".repeat(200);
-    census
-        .writer
-        .release(&labelled("a"), soon, Some(note))
-        .await
-        .unwrap();
+    census.release("a", soon, Some(&note)).await;
     let stored = census.stored("a");
-    assert_eq!(
-        stored.record,
-        Record {
-            due: Some(soon),
-            ..taken.record
-        }
-    );
+    let due_soon = Record {
+        due: Some(soon),
+        ..taken.record
+    };
+    assert_eq!(stored.record, due_soon);
     assert_eq!(stored.last_note, Some("é".repeat(150)));
     assert!(stored.history.is_empty() && !stored.in_flight);
     census.check("a", &alive()).await;
@@ -320,17 +302,15 @@ async fn a_release_leaves_the_record_as_it_was_and_keeps_a_note_until_the_next_v
 #[tokio::test]
 async fn faults_are_counted_until_a_verdict_comes() {
     let census = Census::with(&["a"]).await;
-    assert_eq!(census.writer.count_fault(&labelled("a")).await.unwrap(), 1);
-    assert_eq!(census.writer.count_fault(&labelled("a")).await.unwrap(), 2);
+    let a = labelled("a");
+    let faults = async || census.writer.count_fault(&a).await.unwrap();
+    assert_eq!(faults().await, 1);
+    assert_eq!(faults().await, 2);
     assert_eq!(census.take("a").await.faults, 2);
-    census
-        .writer
-        .release(&labelled("a"), NOW, None)
-        .await
-        .unwrap();
-    assert_eq!(census.writer.count_fault(&labelled("a")).await.unwrap(), 3);
+    census.release("a", NOW, None).await;
+    assert_eq!(faults().await, 3);
     census.check("a", &alive()).await;
-    assert_eq!(census.writer.count_fault(&labelled("a")).await.unwrap(), 1);
+    assert_eq!(faults().await, 1);
     let unknown = census.writer.count_fault(&labelled("b")).await;
     assert!(matches!(unknown, Err(StoreError::Unknown { .. })));
 }
@@ -348,49 +328,20 @@ async fn a_forgotten_name_stays_out_until_it_is_added_by_hand() {
     }
     assert!(census.check("a", &dead()).await.forgotten);
     assert_eq!(census.find("a"), None);
-    assert!(
-        census
-            .store
-            .reader()
-            .unwrap()
-            .is_forgotten(&labelled("a"))
-            .unwrap()
-    );
-    let added = census
-        .writer
-        .add(vec![candidate("a"), candidate("b"), candidate("b")])
-        .await
-        .unwrap();
+    let is_forgotten = || census.reader().is_forgotten(&labelled("a")).unwrap();
+    assert!(is_forgotten());
+    let named = ["a", "b", "b"].map(candidate).to_vec();
+    let added = census.writer.add(named).await.unwrap();
     assert_eq!(added, [false, true, false]);
-    let unknown = census
-        .writer
-        .unknown(["a", "b", "c"].map(labelled).to_vec());
-    assert_eq!(unknown.await.unwrap(), [labelled("c")]);
+    let named = ["a", "b", "c"].map(labelled).to_vec();
+    let unknown = census.writer.unknown(named).await.unwrap();
+    assert_eq!(unknown, [labelled("c")]);
     assert_eq!(census.find("a"), None);
-    let by_hand = census
-        .writer
-        .add_now(vec![labelled("a"), labelled("b")], NOW)
-        .await
-        .unwrap();
-    assert_eq!(
-        by_hand,
-        [
-            (labelled("a"), AddedAs::New),
-            (labelled("b"), AddedAs::Known)
-        ]
-    );
-    assert_eq!(
-        census.stored("a").record,
-        Record::discovered(labelled("a"), NOW, NOW.minus(HOUR * 48))
-    );
-    assert!(
-        !census
-            .store
-            .reader()
-            .unwrap()
-            .is_forgotten(&labelled("a"))
-            .unwrap()
-    );
+    let by_hand = census.add_now(&["a", "b"]).await;
+    assert_eq!(by_hand, new_and_known("a", "b"));
+    let discovered = Record::discovered(labelled("a"), NOW, NOW.minus(HOUR * 48));
+    assert_eq!(census.stored("a").record, discovered);
+    assert!(!is_forgotten());
 }
 
 #[tokio::test]
@@ -399,11 +350,7 @@ async fn naming_a_known_host_does_not_make_it_due_sooner() {
     census.check("a", &alive()).await;
     let before = census.stored("a");
     census.writer.add(vec![candidate("a")]).await.unwrap();
-    census
-        .writer
-        .add_now(vec![labelled("a")], NOW)
-        .await
-        .unwrap();
+    census.add_now(&["a"]).await;
     assert_eq!(census.stored("a"), before);
 }
 
@@ -413,42 +360,33 @@ async fn a_long_list_is_added_whole() {
     let names: Vec<_> = (0..1234).map(|n| candidate(&format!("n{n}"))).collect();
     let added = census.writer.add(names).await.unwrap();
     assert_eq!(added, [true; 1234]);
-    let names = (0..1235).map(|n| labelled(&format!("n{n}"))).collect();
-    assert_eq!(
-        census.writer.unknown(names).await.unwrap(),
-        [labelled("n1234")]
-    );
+    let names = (0..1235).map(kit::numbered).collect();
+    let unknown = census.writer.unknown(names).await.unwrap();
+    assert_eq!(unknown, [kit::numbered(1234)]);
 }
 
 #[tokio::test] // S66
 async fn opt_out_is_undone_only_by_the_one_who_made_it() {
     use OptedOutBy::{Moderator, Owner, Robots};
     let census = Census::with(&["a"]).await;
-    let writer = &census.writer;
-    let a = labelled("a");
-    assert_eq!(
-        writer.opt_in(&a, Owner, NOW).await.unwrap(),
-        OptIn::NotOptedOut
-    );
-    assert_eq!(writer.opt_out(&a, Owner, NOW).await.unwrap(), OptOut::Done);
+    let opt_in = async |name, by| {
+        let done = census.writer.opt_in(&labelled(name), by, NOW).await;
+        done.unwrap()
+    };
+    assert_eq!(opt_in("a", Owner).await, OptIn::NotOptedOut);
+    assert_eq!(census.opt_out("a", Owner).await, OptOut::Done);
     for by in [Moderator, Robots] {
-        assert_eq!(
-            writer.opt_in(&a, by, NOW).await.unwrap(),
-            OptIn::NotTheirs { by: Owner }
-        );
+        assert_eq!(opt_in("a", by).await, OptIn::NotTheirs { by: Owner });
     }
-    let refused = writer.take_one(&a, NOW, JITTER, REAL).await;
+    let refused = census.take_one("a").await;
     assert!(matches!(refused, Err(StoreError::NeverAsked { .. })));
-    assert_eq!(writer.opt_in(&a, Owner, NOW).await.unwrap(), OptIn::Done);
+    assert_eq!(opt_in("a", Owner).await, OptIn::Done);
     let back = census.stored("a").record;
     assert_eq!((back.state, back.due), (State::Discovered, Some(NOW)));
-    assert_eq!(
-        writer.opt_in(&labelled("b"), Owner, NOW).await.unwrap(),
-        OptIn::Unknown
-    );
+    assert_eq!(opt_in("b", Owner).await, OptIn::Unknown);
     census.check("a", &alive()).await;
-    writer.record_dump(dump(NOW, 1)).await.unwrap();
-    let done = writer.opt_out(&a, Owner, NOW).await.unwrap();
+    census.writer.record_dump(dump(NOW, 1)).await.unwrap();
+    let done = census.opt_out("a", Owner).await;
     assert_eq!(done, OptOut::DoneListed, "the list may name it");
 }
 
@@ -457,43 +395,25 @@ async fn a_word_of_mouth_replaces_what_robots_said_and_not_the_other_way_round()
     let census = Census::with(&["a"]).await;
     census.check("a", &Verdict::OptedOut).await;
     let by = OptedOutBy::Owner;
-    assert_eq!(
-        census
-            .writer
-            .opt_out(&labelled("a"), by, NOW)
-            .await
-            .unwrap(),
-        OptOut::Done
-    );
-    let robots = census
-        .writer
-        .opt_out(&labelled("a"), OptedOutBy::Robots, NOW)
-        .await;
-    assert_eq!(robots.unwrap(), OptOut::Stands { by });
+    assert_eq!(census.opt_out("a", by).await, OptOut::Done);
+    let robots = census.opt_out("a", OptedOutBy::Robots).await;
+    assert_eq!(robots, OptOut::Stands { by });
 }
 
 #[tokio::test]
 async fn an_unknown_host_that_opts_out_cannot_be_brought_in_by_a_peers_list() {
     let census = Census::new();
-    census
-        .writer
-        .opt_out(&labelled("a"), OptedOutBy::Owner, NOW)
-        .await
-        .unwrap();
+    census.opt_out("a", OptedOutBy::Owner).await;
     let added = census.writer.add(vec![candidate("a")]).await.unwrap();
     assert_eq!(added, [false]);
-    census
-        .writer
-        .add_now(vec![labelled("a")], NOW)
-        .await
-        .unwrap();
+    census.add_now(&["a"]).await;
     assert_eq!(census.take_due(9).await, [""; 0]);
 }
 
 #[tokio::test]
 async fn dumps_are_remembered() {
     let census = Census::new();
-    let reader = census.store.reader().unwrap();
+    let reader = census.reader();
     assert_eq!(reader.last_dump().unwrap(), None);
     let empty = dump(NOW.minus(HOUR), 0);
     for dump in [empty, dump(NOW, 7)] {
@@ -528,7 +448,7 @@ async fn hosts_never_checked_are_counted_by_what_they_wait_for() {
          UPDATE groups SET is_over = 1; \
          UPDATE hosts SET held_back = 1 WHERE group_id = 1";
     census.sql(prepare).await;
-    let reader = census.store.reader().unwrap();
+    let reader = census.reader();
     let counts = || {
         let counts = reader.unchecked(["turn", "-", "-", "family"]).unwrap();
         (counts.hosts, counts.held, counts.noted)
@@ -553,13 +473,8 @@ async fn no_verdict_changes_another_row_or_a_first_sight() {
     census.writer.commit(change).await.unwrap();
     assert_eq!(census.stored("a").record.first_seen, NOW);
     assert_eq!(census.stored("b"), before);
-    let unknown = transition(
-        &Record::discovered(labelled("c"), NOW, NOW),
-        &alive(),
-        NOW,
-        JITTER,
-        REAL,
-    );
+    let unknown = Record::discovered(labelled("c"), NOW, NOW);
+    let unknown = transition(&unknown, &alive(), NOW, JITTER, REAL);
     let unknown = census.writer.commit(unknown).await;
     assert!(matches!(unknown, Err(StoreError::Unknown { .. })));
 }
@@ -573,13 +488,7 @@ async fn an_imported_record_is_kept_and_a_known_host_stays() {
     };
     let before = census.stored("known");
     let imported = census.writer.import(vec![record("new"), record("known")]);
-    assert_eq!(
-        imported.await.unwrap(),
-        [
-            (labelled("new"), AddedAs::New),
-            (labelled("known"), AddedAs::Known)
-        ]
-    );
+    assert_eq!(imported.await.unwrap(), new_and_known("new", "known"));
     assert_eq!(census.stored("new").record, record("new"));
     assert_eq!(census.stored("known"), before);
 }

@@ -16,6 +16,7 @@ use crate::ground::clock::{Random, SystemClock};
 pub(crate) fn services(store: &Store, gateway: &Path) -> Services {
     Services {
         gateway: GatewayClient::new(gateway.to_owned()),
+        second_gateway: None,
         launcher: LauncherClient::socket("/nonexistent"),
         writer: store.writer(),
         gate: crate::admit::gate::tests::fresh(store),

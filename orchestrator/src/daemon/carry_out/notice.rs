@@ -28,6 +28,16 @@ pub(super) fn log(notice: &Notice) {
             "checks succeed again; ended: {}",
             over.scope
         ),
+        Notice::WayIll { way, what } => tracing::error!(
+            what,
+            "the {} way out does not work; checks take the other one, and no failure by it counts",
+            way.as_str()
+        ),
+        Notice::WayWell { way, lasted } => tracing::info!(
+            lasted_s = lasted.as_secs(),
+            "the {} way out works again",
+            way.as_str()
+        ),
         Notice::CanaryAsked {
             host,
             family,

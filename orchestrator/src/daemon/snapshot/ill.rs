@@ -47,6 +47,13 @@ pub fn troubles(live: &LiveState) -> Vec<Trouble> {
     if let Some((what, began)) = &live.outage {
         troubles.push(trouble("OUTAGE", format!("{}: {what}", since(*began))));
     }
+    for (way, what, began) in &live.ill_ways {
+        let text = format!(
+            "{}: {what}; checks take the other one, and no failure by it counts",
+            since(*began)
+        );
+        troubles.push(trouble(&format!("{} WAY OUT", way.to_uppercase()), text));
+    }
     if let Some(blackout) = &live.blackout {
         let text = format!("{}: {blackout}", since(blackout.since_ms));
         troubles.push(trouble(&blackout.scope.to_string(), text));
@@ -85,6 +92,7 @@ mod tests {
         let ill = LiveState {
             still_s: 121,
             outage: Some(("the gateway is gone".to_owned(), 60_000)),
+            ill_ways: vec![("second".to_owned(), "it hangs".to_owned(), 60_000)],
             blackout: Some(NoSuccess {
                 scope: Scope::Anywhere,
                 since_ms: 1000,
@@ -102,6 +110,8 @@ mod tests {
             [
                 "HANGS the daemon's loop has not run for 121 s: restart it",
                 "OUTAGE since 1970-01-01T00:01:00Z: the gateway is gone",
+                "SECOND WAY OUT since 1970-01-01T00:01:00Z: it hangs; checks take the other one, and no \
+                 failure by it counts",
                 "NO CHECK SUCCEEDS since 1970-01-01T00:00:01Z: 5 checks in a row failed, none counts \
                  against its host; most often: tls ×5. Is the clock right?",
                 "DUMP the disk is full",

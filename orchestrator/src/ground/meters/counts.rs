@@ -12,7 +12,7 @@ use prometheus::core::Collector;
 use prometheus::proto::MetricFamily;
 use prometheus::{Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts};
 use protocol::container::End;
-use protocol::egress::{Account, Deferral};
+use protocol::egress::{Account, Deferral, Way};
 use protocol::{PeersOutcome, WalkOutcome};
 
 use super::labels::{self, DEAD, Dumped, EndedAs, NO_REASON, Phase};
@@ -37,6 +37,7 @@ pub struct Meters {
     deferrals: IntCounterVec,
     offline: IntCounter,
     unconfirmed: IntCounter,
+    ways: IntCounterVec,
     last_alive: Gauge,
     checks: HistogramVec,
     phases: HistogramVec,
@@ -63,6 +64,7 @@ impl Default for Meters {
             deferrals: counters(&table::DEFERRALS),
             offline: counter(&table::OFFLINE),
             unconfirmed: counter(&table::UNCONFIRMED),
+            ways: counters(&table::WAYS),
             last_alive: made(Gauge::with_opts(options(&table::LAST_ALIVE))),
             checks: durations(&table::CHECK_DURATION),
             phases: durations(&table::PHASE_DURATION),
@@ -100,6 +102,9 @@ impl Meters {
         }
         for ended in EndedAs::ALL {
             self.checks.with_label_values(&[ended.as_str()]);
+            for way in Way::ALL {
+                self.ways.with_label_values(&[way.as_str(), ended.as_str()]);
+            }
         }
         for phase in Phase::ALL {
             self.phases.with_label_values(&[phase.as_str()]);
@@ -133,6 +138,13 @@ impl Meters {
         if matches!(verdict, Verdict::Alive(_)) {
             self.last_alive.set(now.0 as f64 / 1000.0);
         }
+    }
+
+    /// Counts a check by the way out that it took.
+    pub fn way(&self, way: Way, ended: EndedAs) {
+        self.ways
+            .with_label_values(&[way.as_str(), ended.as_str()])
+            .inc();
     }
 
     /// Counts a check that failed on our side.

@@ -24,6 +24,7 @@ metrics! {
     DEFERRALS: Counter "fedicensus_deferrals_total" ["why"] "Checks that were deferred without a verdict.";
     OFFLINE: Counter "fedicensus_offline_total" [] "Checks for which the gateway had no network.";
     UNCONFIRMED: Counter "fedicensus_unconfirmed_total" [] "Failures that were not counted, because no other responding host confirmed them.";
+    WAYS: Counter "fedicensus_way_checks_total" ["way", "ended"] "Checks by the way out that they took and by how they ended.";
     LAST_ALIVE: Gauge "fedicensus_last_alive_timestamp_seconds" [] "Last successful check; 0: none since the start.";
     CHECK_DURATION: Histogram "fedicensus_check_duration_seconds" ["ended"] "Time from the request for egress to the end of the check, by how it ended.";
     PHASE_DURATION: Histogram "fedicensus_check_phase_duration_seconds" ["phase"] "Parts of checks: opening (pace, look-up, dial), waiting for a slot, launching (the engine's own work), running.";

@@ -86,7 +86,13 @@ impl Status {
             Some((at, names)) => format!("{at}, {names} names"),
         };
         lines.push(plain("last dump", dump));
-        lines.extend(self.gateway.as_ref().map(gateway_line));
+        let gateways = [
+            ("gateway", &self.gateway),
+            ("gateway 2", &self.second_gateway),
+        ];
+        lines.extend(gateways.into_iter().filter_map(|(label, gateway)| {
+            gateway.as_ref().map(|gateway| gateway_line(label, gateway))
+        }));
         lines.extend(self.launcher.as_ref().map(launcher_line));
         lines
     }
@@ -210,16 +216,16 @@ fn pace_words(pace: &Pace) -> String {
     )
 }
 
-fn gateway_line(gateway: &PartStatus<gateway::control::Status>) -> Line {
+fn gateway_line(label: &str, gateway: &PartStatus<gateway::control::Status>) -> Line {
     match gateway {
         PartStatus::Open(gateway) => {
             let (families, tone) = families_words(&gateway.families);
             let lab = if gateway.lab { ", LAB MODE" } else { "" };
             let (open, dials) = (gateway.open, gateway.dials_total);
             let text = format!("{families}, {open} open, {dials} dials{lab}");
-            toned("gateway", text, tone)
+            toned(label, text, tone)
         }
-        PartStatus::Closed(why) => alarm("gateway", format!("UNREACHABLE: {why}")),
+        PartStatus::Closed(why) => alarm(label, format!("UNREACHABLE: {why}")),
     }
 }
 

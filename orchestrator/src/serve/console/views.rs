@@ -122,6 +122,8 @@ pub(super) fn host_page(explanation: &Explanation, stored: Option<&Stored>) -> H
     let why = ("why", explanation.why.clone());
     let facts = std::iter::once(why).chain(explanation.facts());
     let past = explanation.history.iter();
+    // Owners write to the moderators, who read this page.
+    let advice = Some(explanation.site.advice).filter(|advice| !advice.contains("contact below"));
     HostPage {
         host: explanation.host.to_string(),
         group: stored
@@ -130,7 +132,7 @@ pub(super) fn host_page(explanation: &Explanation, stored: Option<&Stored>) -> H
         is_listed: explanation.listed,
         verdict: verdict.to_owned(),
         says: explanation.site.says.to_owned(),
-        advice: explanation.site.advice.to_owned(),
+        advice: advice.unwrap_or_default().to_owned(),
         facts: labelled(facts.collect()),
         past: past
             .map(|past| (past.at.clone(), line(&past.in_words())))

@@ -13,6 +13,7 @@ use gateway::GatewayClient;
 use launcher::LauncherClient;
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric as Sample, MetricFamily, MetricType};
+use protocol::egress::Way;
 
 use super::Surveyor;
 use super::survey::{LastSurvey, Survey};
@@ -29,12 +30,14 @@ metrics! {
     LAST_ROUND: Gauge "fedicensus_last_round_timestamp_seconds" [] "Last round of the daemon's loop, which takes a second.";
     OUTAGE: Gauge "fedicensus_outage" [] "1 while something that every check needs does not work and no host is checked; `status` names it.";
     BLACKOUT: Gauge "fedicensus_blackout" [] "1 while checks fail one after the other and none succeeds, most likely through our own fault.";
+    WAY_ILL: Gauge "fedicensus_way_ill" ["way"] "1 while one of two ways out does not work and checks take the other one.";
     ILL: Gauge "fedicensus_ill" [] "1 while something is wrong for which `health` fails; `status` names it.";
     CLOCK_TROUBLE: Gauge "fedicensus_clock_trouble" [] "1 while the daemon does not trust the machine's clock.";
 
     HOSTS: Gauge "fedicensus_hosts" ["state"] "Hosts by state.";
     HOSTS_HIDDEN: Gauge "fedicensus_hosts_hidden" [] "Hosts that asked, when they last answered as an instance, to be left out of statistics, in any state.";
     HOSTS_OPTED_OUT: Gauge "fedicensus_hosts_opted_out" ["by"] "Hosts that opted out, by who asked for it.";
+    HOSTS_ONE_WAY: Gauge "fedicensus_hosts_one_way" ["way"] "Hosts that respond by this one of two ways out and fail by the other.";
     HOSTS_DUE: Gauge "fedicensus_hosts_due" [] "Hosts that are due and not in flight.";
     OVERDUE: Gauge "fedicensus_overdue_seconds" [] "Time since the host that has waited longest became due.";
     HOSTS_HELD_BACK: Gauge "fedicensus_hosts_held_back" [] "Hosts of held groups that are neither checked nor listed.";
@@ -151,6 +154,11 @@ fn put_loop(sheet: &mut Sheet, live: &LiveState) {
     sheet.one(&LAST_ROUND, seconds(Timestamp(live.last_round_ms)));
     sheet.one(&OUTAGE, truth(live.outage.is_some()));
     sheet.one(&BLACKOUT, truth(live.blackout.is_some()));
+    let ways = Way::ALL.map(|way| {
+        let is_ill = live.ill_ways.iter().any(|(ill, ..)| ill == way.as_str());
+        (way.as_str(), truth(is_ill))
+    });
+    sheet.put(&WAY_ILL, ways);
     sheet.one(&ILL, truth(!troubles(live).is_empty()));
     sheet.one(&CLOCK_TROUBLE, truth(live.clock_trouble.is_some()));
     sheet.one(&IN_FLIGHT, live.in_flight as f64);
@@ -233,6 +241,9 @@ fn put_hosts(sheet: &mut Sheet, survey: &Survey) {
         (by.as_str(), found.map_or(0.0, |(_, count)| *count as f64))
     });
     sheet.put(&HOSTS_OPTED_OUT, opted_out);
+    let one_way = survey.one_way.iter();
+    let one_way = one_way.map(|(way, count)| (way.as_str(), f64::from(*count)));
+    sheet.put(&HOSTS_ONE_WAY, one_way);
     sheet.one(&HOSTS_DUE, survey.due as f64);
     sheet.one(&OVERDUE, survey.overdue.as_secs_f64());
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use census::state::OptedOutBy;
 use census::time::Timestamp;
+use protocol::egress::Way;
 use rustix::fs::statvfs;
 use store::{Counts, DumpRecord, HeldCounts, Reader, StoreError};
 use tokio::sync::Notify;
@@ -35,6 +36,8 @@ pub struct Survey {
     pub counts: Counts,
     /// Hosts that opted out, by who requested it.
     pub opted_out: Vec<(OptedOutBy, u64)>,
+    /// Hosts that respond by one way out only, by the way.
+    pub one_way: [(Way, u32); 2],
     pub due: u64,
     /// How long the longest-waiting of them has been due.
     pub overdue: Duration,
@@ -185,6 +188,10 @@ fn read(reader: &Reader, places: &Places, now: Timestamp) -> Result<Survey, Stor
     Ok(Survey {
         counts: reader.counts()?,
         opted_out: reader.opted_out()?,
+        one_way: [
+            (Way::First, reader.only_by(Way::First)?),
+            (Way::Second, reader.only_by(Way::Second)?),
+        ],
         due: reader.due(now)?,
         overdue: reader
             .next_due()?

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use maud::{Markup, html};
 
-use super::layout::{Page, form_token, name_of, others, path_of_group, path_of_host, query, time};
+use super::layout::{Page, form_token, name_of, path_of_group, path_of_host, query, shown};
 use crate::login::Visitor;
 use crate::wire::{Cursor, DOMAINS_MAX, Decision, DecisionId};
 
@@ -46,9 +46,9 @@ fn table_of(rows: &[Decision]) -> Markup {
                                 }
                             }
                             td data-label="Decision" { (row.decision) }
-                            td data-label="When" { (time(&row.at)) }
+                            td data-label="When" { (shown(&row.at)) }
                             td data-label="Who" { (row.who) }
-                            td data-label="Reason" { (others(&row.reason)) }
+                            td data-label="Reason" { (shown(&row.reason)) }
                             td { a href=(path) aria-label={ "Look at " (row.subject) } { "Look" } }
                         }
                     }

@@ -4,8 +4,7 @@ use axum::response::Response;
 use maud::{Markup, html};
 
 use super::layout::{
-    Page, facts, form_token, others, outcome, path_of_group, path_of_host, query, reason_field,
-    time,
+    Page, facts, form_token, outcome, path_of_group, path_of_host, query, reason_field, shown,
 };
 use crate::login::Visitor;
 use crate::wire::{
@@ -62,7 +61,7 @@ pub(crate) fn groups(
 
 fn keys() -> Markup {
     html! {
-        p.about { "The first card has the keys A, D and L, and U undoes: with Alt in Chromium, with Alt and Shift in Firefox, with Control and Option in Safari." }
+        p.about { "The first card has the keys A, D, L and F, and U undoes: with Alt in Chromium, with Alt and Shift in Firefox, with Control and Option in Safari." }
     }
 }
 
@@ -169,8 +168,8 @@ fn decision(row: &GroupRow) -> Markup {
         @match &row.decision {
             None => "none",
             Some(decision) => {
-                (decision)
-                @if let Some(reason) = &row.reason { ": " (others(reason)) }
+                (shown(decision))
+                @if let Some(reason) = &row.reason { ": " (shown(reason)) }
             }
         }
     }
@@ -218,7 +217,7 @@ pub(crate) fn group(visitor: &Visitor, page: &GroupPage) -> Response {
         } @else {
             ul {
                 @for past in &page.decisions {
-                    li { (time(&past.at)) ": " (past.decision) " by " (past.who) ": " (others(&past.reason)) }
+                    li { (shown(&past.at)) ": " (past.decision) " by " (past.who) ": " (shown(&past.reason)) }
                 }
             }
         }
@@ -233,7 +232,7 @@ fn counts(caption: &str, rows: &[(String, u64)]) -> Markup {
                 (caption) ": "
                 @for (number, (name, count)) in rows.iter().enumerate() {
                     @if number > 0 { ", " }
-                    (others(name)) " " (count)
+                    (shown(name)) " " (count)
                 }
             }
         }
@@ -251,8 +250,8 @@ fn newest(members: &[Member]) -> Markup {
                         tr {
                             th scope="row" { a href=(path_of_host(&member.name)) { (member.name) } }
                             td data-label="State" { (member.state) }
-                            td data-label="Came in" { (time(&member.first_seen)) }
-                            td data-label="Software" { (others(member.software.as_deref().unwrap_or("none"))) }
+                            td data-label="Came in" { (shown(&member.first_seen)) }
+                            td data-label="Software" { (shown(member.software.as_deref().unwrap_or("none"))) }
                             td data-label="Held back" { @if member.held_back { "yes" } @else { "no" } }
                         }
                     }

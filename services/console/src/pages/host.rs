@@ -3,7 +3,7 @@
 use axum::response::Response;
 use maud::{Markup, html};
 
-use super::layout::{Page, facts, form_token, others, path_of_group, reason_field, time};
+use super::layout::{Page, facts, form_token, path_of_group, reason_field, shown};
 use crate::login::Visitor;
 use crate::wire::HostPage;
 
@@ -27,7 +27,8 @@ pub(crate) fn host(
         }
         @if let Some(page) = page {
             (answer(page))
-            (acts(visitor, page))
+            // Nobody can decide about a host that the census does not know.
+            @if page.group.is_some() { (acts(visitor, page)) }
         }
     };
     Page::new(visitor, "/host", "A host").respond(&content)
@@ -53,7 +54,7 @@ fn answer(page: &HostPage) -> Markup {
         }
         @if !page.past.is_empty() {
             h2 { "Last checks" }
-            ul { @for (at, says) in &page.past { li { (time(at)) ": " (others(says)) } } }
+            ul { @for (at, says) in &page.past { li { (shown(at)) ": " (shown(says)) } } }
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) const NAVIGATION: [(&str, &str); 8] = [
     ("/logins", "Logins"),
 ];
 
-/// The census's name where none is known.
+/// The census's name on pages for strangers other than the login.
 const CENSUS: &str = "Fedicensus";
 
 pub(crate) struct Page<'p> {
@@ -34,7 +34,7 @@ impl<'p> Page<'p> {
     /// A page for a logged-in moderator. `path` is its path in the navigation, if it has one.
     pub(super) fn new(visitor: &'p Visitor, path: &'p str, title: &'p str) -> Self {
         Self {
-            census: CENSUS,
+            census: &visitor.census,
             path,
             title,
             visitor: Some(visitor),
@@ -154,7 +154,7 @@ pub(super) fn outcome(visitor: &Visitor, outcomes: &[Outcome]) -> Markup {
                 @for outcome in outcomes {
                     p.outcome.failed[!outcome.is_done] {
                         @if !outcome.is_done { "Not done: " }
-                        (outcome.text)
+                        (shown(&outcome.text))
                     }
                 }
             }
@@ -181,18 +181,25 @@ pub(super) fn name_of(id: DecisionId) -> String {
 pub(super) fn facts(rows: &[Labelled]) -> Markup {
     html! {
         dl.facts {
-            @for (label, text) in rows { div { dt { (label) } dd { (time(text)) } } }
+            @for (label, text) in rows { div { dt { (label) } dd { (shown(text)) } } }
         }
     }
 }
 
-/// A time in RFC 3339, shown to the minute. Any other text stays as it is.
-pub(super) fn time(text: &str) -> Markup {
-    match text.parse::<jiff::Timestamp>() {
-        Ok(at) => {
-            html! { time datetime=(text) { (at.strftime("%Y-%m-%d %H:%M UTC").to_string()) } }
-        }
-        Err(_not_a_time) => others(text),
+/// A text from outside, with each time in RFC 3339 shown to the minute. It is isolated, so that its
+/// writing direction does not affect the text around it.
+pub(super) fn shown(text: &str) -> Markup {
+    html! { bdi { @for word in text.split_inclusive(' ') { (word_or_time(word)) } } }
+}
+
+fn word_or_time(word: &str) -> Markup {
+    let bare = word.trim_end_matches([' ', ':', ';', ',', '.', ')']);
+    match bare.parse::<jiff::Timestamp>() {
+        Ok(at) => html! {
+            time datetime=(bare) { (at.strftime("%Y-%m-%d %H:%M UTC").to_string()) }
+            (word.strip_prefix(bare).unwrap_or_default())
+        },
+        Err(_not_a_time) => html! { (word) },
     }
 }
 
@@ -224,9 +231,4 @@ pub(super) fn reason_field(note: &str) -> Markup {
             span id="reason-note" { (note) }
         }
     }
-}
-
-/// A text from outside, isolated so that its writing direction does not affect the text around it.
-pub(super) fn others(text: &str) -> Markup {
-    html! { bdi { (text) } }
 }

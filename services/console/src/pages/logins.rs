@@ -5,7 +5,7 @@ use axum::response::Response;
 use limiter::login::record::Timestamp;
 use maud::{Markup, html};
 
-use super::layout::{Page, form_token, time as shown};
+use super::layout::{Page, form_token, shown};
 use crate::login::Visitor;
 
 pub(crate) fn logins(visitor: &Visitor, sessions: &[Session], holds: &[HoldShown]) -> Response {

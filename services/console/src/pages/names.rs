@@ -3,7 +3,7 @@
 use axum::response::Response;
 use maud::html;
 
-use super::layout::{Page, form_token, others, path_of_host, query, time};
+use super::layout::{Page, form_token, path_of_host, query, shown};
 use crate::login::Visitor;
 use crate::wire::{Publication, Source, WaitingName};
 
@@ -24,8 +24,8 @@ pub(crate) fn waiting(visitor: &Visitor, rows: &[WaitingName], has_more: bool) -
                             tr {
                                 th scope="row" { a href=(path_of_host(&row.name)) { (row.name) } }
                                 td data-label="Why it waits" { (row.why) }
-                                td data-label="First named" { (time(&row.first_named)) }
-                                td data-label="Last named" { (time(&row.last_named)) }
+                                td data-label="First named" { (shown(&row.first_named)) }
+                                td data-label="Last named" { (shown(&row.last_named)) }
                                 td.number data-label="Named by, about" { (row.named_by) }
                             }
                         }
@@ -49,8 +49,8 @@ pub(crate) fn sources(visitor: &Visitor, sources: &[Source]) -> Response {
         }
         @for source in sources {
             section.needs[source.is_paused] {
-                h2 { (others(&source.name)) }
-                p { (others(&source.text)) }
+                h2 { (shown(&source.name)) }
+                p { (shown(&source.text)) }
                 @if source.is_paused {
                     form method="post" action="/sources" {
                         (form_token(visitor))
@@ -69,13 +69,13 @@ pub(crate) fn list(visitor: &Visitor, publication: &Publication) -> Response {
         p {
             @match &publication.last {
                 None => "No list was published yet.",
-                Some((at, names)) => { "The published list is of " (time(at)) " and has " (names) " names." },
+                Some((at, names)) => { "The published list is of " (shown(at)) " and has " (names) " names." },
             }
         }
         @match &publication.trouble {
             None => { p { "Nothing holds the next list back. It is published every six hours, and soon after an opt-out." } },
             Some(trouble) => {
-                p.needs { (trouble) }
+                p.needs { (shown(trouble)) }
                 p { "A list that lost 30 % of its names is held back, because a fault on our side is the usual cause. Look at the status and at some hosts that are missing before you publish it." }
                 form method="post" action="/list" {
                     (form_token(visitor))

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use maud::{Markup, html};
 
-use super::layout::Page;
+use super::layout::{Page, shown};
 use crate::login::Visitor;
 use crate::wire::Answer;
 
@@ -29,7 +29,7 @@ pub(crate) fn start(visitor: &Visitor, answer: &Answer) -> Response {
                 (entry("/groups", *groups_held, "group is held", "groups are held"))
                 (entry("/sources", *sources_paused, "source is paused", "sources are paused"))
                 @if let Some(trouble) = publication_trouble {
-                    li.needs { a href="/list" { "The list was not published" } ": " (trouble) }
+                    li.needs { a href="/list" { "The list was not published" } ": " (shown(trouble)) }
                 }
             }
         }

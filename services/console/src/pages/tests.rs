@@ -3,7 +3,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use limiter::login::record::Timestamp;
 
-use super::layout::path_of_group;
+use super::layout::{path_of_group, shown};
 use super::*;
 use crate::login::Visitor;
 use crate::wire::{
@@ -16,6 +16,7 @@ const HOSTILE: &str = "\"><script>alert(1)</script><img src=x onerror=y>&amp;'";
 
 fn visitor() -> Visitor {
     Visitor {
+        census: hostile(),
         session: Session {
             moderator: "ada".to_owned(),
             created_at: Timestamp::default(),
@@ -238,6 +239,21 @@ fn the_web_server_sends_the_policy_that_the_pages_are_made_for() {
     let server = std::fs::read_to_string(path).unwrap();
     let sent = format!("add_header Content-Security-Policy \"{CONTENT_SECURITY_POLICY}\" always;");
     assert!(server.lines().any(|line| line.trim() == sent), "{server}");
+}
+
+#[test]
+fn times_in_a_text_are_shown_to_the_minute() {
+    let time = "<time datetime=\"2026-11-30T11:16:06Z\">2026-11-30 11:16 UTC</time>";
+    for (text, expect) in [
+        ("2026-11-30T11:16:06Z", time.to_owned()),
+        (
+            "denied since 2026-11-30T11:16:06Z: a & b",
+            format!("denied since {time}: a &amp; b"),
+        ),
+        ("2026-11-30 <", "2026-11-30 &lt;".to_owned()),
+    ] {
+        assert_eq!(shown(text).into_string(), format!("<bdi>{expect}</bdi>"));
+    }
 }
 
 #[test]

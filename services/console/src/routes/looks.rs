@@ -105,7 +105,7 @@ pub(super) async fn host(look: Look) -> Result<Response, Early> {
         return Ok(pages::host(&look.visitor, "", None, None));
     }
     let request = Request::Host { host: host.clone() };
-    match look.shared.ask_freely(&look.visitor, &request).await? {
+    match look.shared.send(&look.visitor, &request).await? {
         Answer::Host(page) => Ok(pages::host(&look.visitor, &page.host, None, Some(&page))),
         Answer::Failed(why) => Ok(pages::host(&look.visitor, &host, Some(&why), None)),
         other => Err(out_of_turn(&look.visitor, &other)),

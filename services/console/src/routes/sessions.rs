@@ -52,7 +52,7 @@ fn login_page(
 ) -> Response {
     let (cookie, form_token) = shared.logins.new_form();
     let form = LoginForm {
-        census: &shared.title,
+        census: &shared.logins.title,
         form_token: &form_token,
         problem,
         name,
@@ -208,7 +208,6 @@ mod tests {
         let known = accounts.browser_cookie("ada", &mut rand::rng()).unwrap();
         drop(accounts);
         let shared = Arc::new(Shared {
-            title: settings.title.clone(),
             logins: Logins::open(&settings, Arc::new(move || now)).unwrap(),
             census: Census::new(settings.census_socket.clone()),
             // All are in use.

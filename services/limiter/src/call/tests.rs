@@ -72,27 +72,18 @@ async fn every_call_takes_the_constant_time() {
     assert_eq!(call.value, Some(Ok("done")));
     assert_eq!(took(&call), ms(200));
     let refused = refused(&limiter).await;
-    assert_eq!(
-        (refused.status, refused.value),
-        (Status::WaitLimitFull, None)
-    );
     assert_eq!(took(&refused), ms(200));
-    let failed = limiter
-        .call(0.0, |_permit| async { Err::<(), _>("broken") })
-        .await;
-    assert_eq!(
-        (failed.status, failed.value),
-        (Status::Ran, Some(Err("broken")))
-    );
+    let (status, value) = (refused.status, refused.value);
+    assert_eq!((status, value), (Status::WaitLimitFull, None));
+    let work = |_permit| async { Err::<(), _>("broken") };
+    let failed = limiter.call(0.0, work).await;
     assert_eq!(took(&failed), ms(200));
+    let (status, value) = (failed.status, failed.value);
+    assert_eq!((status, value), (Status::Ran, Some(Err("broken"))));
     assert_eq!(limiter.metrics().errors().get(), 1);
     assert_eq!(limiter.metrics().ended(Status::Ran).get(), 1);
     let long = called(&limiter, ms(500)).await;
-    assert_eq!(
-        took(&long),
-        ms(500),
-        "a computation that takes longer shows"
-    );
+    assert_eq!(took(&long), ms(500), "a longer computation shows");
 }
 
 #[tokio::test(start_paused = true)]
@@ -103,9 +94,8 @@ async fn jitter_comes_on_top() {
     };
     let limiter = limiter(jittery, WorkTime::Measured(ms(20)));
     for (share, expect) in [(0.0, 100), (0.5, 200), (0.99, 298)] {
-        let call = limiter
-            .call(share, |_permit| async { Ok::<_, Infallible>(()) })
-            .await;
+        let work = |_permit| async { Ok::<_, Infallible>(()) };
+        let call = limiter.call(share, work).await;
         assert_eq!(took(&call), ms(expect), "{share}");
     }
 }
@@ -137,10 +127,8 @@ async fn no_more_calls_wait_than_may() {
         assert_eq!(took(&last), ms(800));
         for call in first {
             let call = call.await.unwrap();
-            assert!(
-                matches!(call.status, Status::Ran | Status::ExceededMaxWait),
-                "{call:?}"
-            );
+            let has_waited = matches!(call.status, Status::Ran | Status::ExceededMaxWait);
+            assert!(has_waited, "{call:?}");
         }
         let counts = (limiter.running(), limiter.waiting(), limiter.in_progress());
         assert_eq!(counts, (0, 0, 0));
@@ -153,10 +141,8 @@ async fn waiting_in_vain_costs_no_slot() {
     let limiter = limiter(limits(500, 1, 50), WorkTime::Measured(ms(200)));
     for _ in 0..20 {
         let first = spawned(&limiter, ms(200)).await;
-        assert_eq!(
-            called(&limiter, ms(1)).await.status,
-            Status::ExceededMaxWait
-        );
+        let second = called(&limiter, ms(1)).await.status;
+        assert_eq!(second, Status::ExceededMaxWait);
         first.await.unwrap();
     }
     assert_eq!(called(&limiter, ms(1)).await.status, Status::Ran);
@@ -189,10 +175,8 @@ async fn more_calls_than_may_sleep_are_answered_at_once() {
     advance(ms(100)).await;
     let before = Instant::now();
     let refused = called(&limiter, ms(1)).await;
-    assert_eq!(
-        (refused.status, refused.times),
-        (Status::TooManyCalls, None)
-    );
+    let (status, times) = (refused.status, refused.times);
+    assert_eq!((status, times), (Status::TooManyCalls, None));
     assert_eq!(Instant::now(), before);
     for call in calls {
         assert_eq!(call.await.unwrap().status, Status::Ran);
@@ -220,10 +204,8 @@ async fn a_computation_that_outlives_its_call_counts_until_its_end() {
     calling.abort();
     assert!(calling.await.unwrap_err().is_cancelled());
     assert_eq!((limiter.running(), limiter.in_progress()), (1, 0));
-    assert_eq!(
-        called(&limiter, ms(1)).await.status,
-        Status::ExceededMaxWait
-    );
+    let next = called(&limiter, ms(1)).await.status;
+    assert_eq!(next, Status::ExceededMaxWait);
     assert_eq!(called(&limiter, ms(1)).await.status, Status::Ran);
 }
 
@@ -315,11 +297,8 @@ async fn run(concurrency: usize, steps: Vec<Step>) -> Result<(), TestCaseError> 
         tokio::task::yield_now().await;
         prop_assert!(limiter.running() <= concurrency);
         let bound = limiter.limits.waiting_max(WORK);
-        prop_assert!(
-            limiter.waiting() <= bound,
-            "{} of {bound}",
-            limiter.waiting()
-        );
+        let waiting = limiter.waiting();
+        prop_assert!(waiting <= bound, "{waiting} of {bound}");
     }
     for call in calls {
         prop_assert!(call.await.is_ok());

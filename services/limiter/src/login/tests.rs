@@ -34,6 +34,12 @@ impl World {
         }
     }
 
+    #[track_caller]
+    fn counted(&self, which: [fn(&Metrics) -> &IntCounter; 2], expect: [u64; 2]) {
+        let counters = which.map(|of| of(self.limiter.metrics()).get());
+        assert_eq!(counters, expect);
+    }
+
     /// With so many attempts of an address a minute.
     fn with_attempts(attempts_per_minute: u32) -> Self {
         Self::new(LoginLimits {
@@ -56,10 +62,17 @@ impl World {
 
     async fn login(&self, who: Who<'_>, is_right: bool) -> Login<(), Infallible> {
         let work = |_permit| async move { Ok::<_, Infallible>(is_right.then_some(())) };
-        let attempt = self
-            .limiter
-            .attempt(self.now(), 0.0, who, Refusals::TakeTime, work);
-        attempt.await.unwrap()
+        self.attempt(who, Refusals::TakeTime, work).await.unwrap()
+    }
+
+    async fn attempt<E, F: Future<Output = Result<Option<()>, E>>>(
+        &self,
+        who: Who<'_>,
+        refusals: Refusals,
+        work: impl FnOnce(Permit) -> F,
+    ) -> Result<Login<(), E>, Infallible> {
+        let now = self.now();
+        self.limiter.attempt(now, 0.0, who, refusals, work).await
     }
 
     async fn status(&self, who: Who<'_>, is_right: bool) -> &'static str {
@@ -94,8 +107,18 @@ fn of(user: &str) -> Who<'_> {
     }
 }
 
-fn numbers(counters: [&IntCounter; 2]) -> [u64; 2] {
-    counters.map(IntCounter::get)
+fn user_from(address: &str) -> Who<'_> {
+    Who {
+        user: Some("user"),
+        ..from(address)
+    }
+}
+
+fn user_with(device: &'static str) -> Who<'static> {
+    Who {
+        device: Some(device),
+        ..of("user")
+    }
 }
 
 fn ms(millis: u64) -> Duration {
@@ -126,11 +149,7 @@ async fn one_attempt_too_many_bans_the_address() {
     let found = world.statuses(4, from("a"), true).await;
     assert_eq!(found, ["ran", "ran", "rate-limited", "banned-ip"]);
     assert_eq!(world.status(from("b"), true).await, "ran");
-    let counts = world.limiter.metrics();
-    assert_eq!(
-        numbers([&counts.verify_successes, &counts.banned_ips]),
-        [3, 1]
-    );
+    world.counted([|of| &of.verify_successes, |of| &of.banned_ips], [3, 1]);
 }
 
 #[tokio::test(start_paused = true)] // S76
@@ -138,18 +157,10 @@ async fn one_failure_too_many_locks_the_user() {
     let world = World::with_failures(2);
     let mut found = Vec::new();
     for address in ["a", "b", "c", "d", "e"] {
-        let who = Who {
-            user: Some("user"),
-            ..from(address)
-        };
-        found.push(world.status(who, false).await);
+        found.push(world.status(user_from(address), false).await);
     }
     assert_eq!(found, ["ran", "ran", "ran", "locked-user", "locked-user"]);
-    let counts = world.limiter.metrics();
-    assert_eq!(
-        numbers([&counts.verify_failures, &counts.locked_users]),
-        [3, 1]
-    );
+    world.counted([|of| &of.verify_failures, |of| &of.locked_users], [3, 1]);
     // The attempts counted for their addresses.
     assert_eq!(world.record("e").times.len(), 1);
 }
@@ -166,8 +177,7 @@ async fn a_ban_ends_and_the_window_is_still_full() {
     advance(ms(250)).await;
     found.push(world.status(from("a"), true).await);
     assert_eq!(found, ["ran", "rate-limited", "banned-ip", "rate-limited"]);
-    let counts = world.limiter.metrics();
-    assert_eq!(numbers([&counts.banned_ips, &counts.unbanned_ips]), [2, 1]);
+    world.counted([|of| &of.banned_ips, |of| &of.unbanned_ips], [2, 1]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,11 +192,7 @@ async fn a_lock_ends() {
     advance(ms(250)).await;
     found.push(world.status(of("user"), true).await);
     assert_eq!(found, ["ran", "ran", "locked-user", "ran"]);
-    let counts = world.limiter.metrics();
-    assert_eq!(
-        numbers([&counts.locked_users, &counts.unlocked_users]),
-        [1, 1]
-    );
+    world.counted([|of| &of.locked_users, |of| &of.unlocked_users], [1, 1]);
 }
 
 /// They neither extend a ban, nor count once it has ended.
@@ -210,12 +216,13 @@ async fn attempts_during_a_ban_are_not_recorded() {
 #[tokio::test(start_paused = true)]
 async fn success_forgives_no_failure() {
     let world = World::with_failures(1);
-    for (is_right, expect) in [
+    let steps = [
         (false, "ran"),
         (true, "ran"),
         (false, "ran"),
         (true, "locked-user"),
-    ] {
+    ];
+    for (is_right, expect) in steps {
         assert_eq!(world.status(of("user"), is_right).await, expect);
     }
 }
@@ -226,10 +233,8 @@ async fn a_computation_that_fails_is_a_failure() {
     let world = World::with_failures(1);
     for expect in ["ran", "ran", "locked-user"] {
         let work = |_permit| async { Err::<Option<()>, _>("no memory") };
-        let attempt = world
-            .limiter
-            .attempt(world.now(), 0.0, of("user"), Refusals::TakeTime, work);
-        assert_eq!(attempt.await.unwrap().call.status.as_str(), expect);
+        let attempt = world.attempt(of("user"), Refusals::TakeTime, work).await;
+        assert_eq!(attempt.unwrap().call.status.as_str(), expect);
     }
     assert_eq!(world.limiter.metrics().errors().get(), 2);
 }
@@ -237,21 +242,14 @@ async fn a_computation_that_fails_is_a_failure() {
 #[tokio::test(start_paused = true)]
 async fn others_failures_do_not_lock_a_known_browser() {
     let world = World::with_failures(2);
-    let known = Who {
-        device: Some("d1"),
-        ..of("user")
-    };
+    let known = user_with("d1");
     world.statuses(3, of("user"), false).await;
     assert_eq!(world.status(of("user"), true).await, "locked-user");
     assert_eq!(world.status(known, true).await, "ran");
     // A stolen cookie is not a free guess either.
     let found = world.statuses(4, known, false).await;
     assert_eq!(found, ["ran", "ran", "ran", "locked-user"]);
-    let other = Who {
-        device: Some("d2"),
-        ..of("user")
-    };
-    assert_eq!(world.status(other, true).await, "ran");
+    assert_eq!(world.status(user_with("d2"), true).await, "ran");
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,23 +263,14 @@ async fn refusals_take_as_long_as_computations_unless_they_are_dropped() {
     assert_eq!(times.exited - times.entered, ms(10));
     let before = Instant::now();
     let work = |_permit| async { Ok::<_, Infallible>(Some(())) };
-    let dropped = world
-        .limiter
-        .attempt(world.now(), 0.0, from("a"), Refusals::AtOnce, work)
-        .await
-        .unwrap();
-    assert_eq!(
-        (dropped.call.status, dropped.call.times),
-        (Status::BannedIp, None)
-    );
+    let dropped = world.attempt(from("a"), Refusals::AtOnce, work).await;
+    let dropped = dropped.unwrap().call;
+    assert_eq!((dropped.status, dropped.times), (Status::BannedIp, None));
     assert_eq!(Instant::now(), before);
     let metrics = world.limiter.metrics();
     let counted = [Status::RateLimited, Status::BannedIp].map(|status| metrics.ended(status).get());
-    assert_eq!(
-        counted,
-        [1, 1],
-        "by their reason, and not the one that was dropped"
-    );
+    let why = "by their reason, and not the one that was dropped";
+    assert_eq!(counted, [1, 1], "{why}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -343,11 +332,7 @@ async fn guesses_at_once_lock_like_guesses_in_turn() {
             let world = Arc::clone(&world);
             let call = tokio::spawn(async move {
                 let address = number.to_string();
-                let who = Who {
-                    user: Some("user"),
-                    ..from(&address)
-                };
-                world.status(who, false).await
+                world.status(user_from(&address), false).await
             });
             tokio::task::yield_now().await;
             if number == 0 {
@@ -419,9 +404,8 @@ async fn a_flood_of_strangers_keeps_no_known_browser_out() {
     let world = small_world();
     let calls = at_once(&world, &["1", "2", "3", "4", "5", "6"]).await;
     let known = Who {
-        user: Some("user"),
         device: Some("d1"),
-        ..from("7")
+        ..user_from("7")
     };
     assert_eq!(world.status(known, true).await, "ran");
     let mut refused = 0;
@@ -457,19 +441,14 @@ async fn the_state_is_used_within_the_constant_time() {
     let state = Watched(Memory::new(10), Vec::new());
     let limiter = LoginLimiter::new(limiter.clone(), limiter, limits(), state);
     for (is_right, uses) in [(true, 4), (false, 6)] {
-        let who = Who {
-            user: Some("user"),
-            ..from("a")
-        };
+        let who = user_from("a");
         let work = |_permit| async move { Ok::<_, Infallible>(is_right.then_some(())) };
         let attempt = limiter.attempt(Timestamp::default(), 0.0, who, Refusals::TakeTime, work);
         let times = attempt.await.unwrap().call.times.unwrap();
         let used = limiter.with_state(|state| std::mem::take(&mut state.1));
         assert_eq!(used.len(), uses, "{is_right}");
         let within = |at: &Instant| (times.entered..times.exited).contains(at);
-        assert!(
-            used.iter().all(within),
-            "{is_right}: {used:?} and {times:?}"
-        );
+        let all_within = used.iter().all(within);
+        assert!(all_within, "{is_right}: {used:?} and {times:?}");
     }
 }

@@ -161,12 +161,16 @@ mod tests {
     use super::*;
     use crate::notification::Payload;
 
+    const CHANNEL: &str = "d9b74644-4f97-46aa-b8fa-9393985cd6cd";
+
     fn channel() -> ChannelId {
-        ChannelId::parse("d9b74644-4f97-46aa-b8fa-9393985cd6cd").unwrap()
+        ChannelId::parse(CHANNEL).unwrap()
     }
 
-    fn check(message: &ServerMessage, expect: Value) {
+    fn check(message: &ServerMessage, kind: &str, members: Value) {
         let said: Value = serde_json::from_str(&message.text()).unwrap();
+        let mut expect = members;
+        expect["messageType"] = kind.into();
         assert_eq!(said, expect);
     }
 
@@ -178,30 +182,26 @@ mod tests {
             broadcasts: BTreeMap::new(),
             unknown: BTreeSet::new(),
         };
-        check(
-            &hello,
-            json!({"messageType": "hello", "uaid": uaid.to_string(), "status": 200, "use_webpush": true, "broadcasts": {}}),
-        );
+        let uaid = uaid.to_string();
+        let expect = json!({"uaid": uaid, "status": 200, "use_webpush": true, "broadcasts": {}});
+        check(&hello, "hello", expect);
         for (outcome, status, endpoint) in [
             (Registered::At("https://a/".to_owned()), 200, "https://a/"),
             (Registered::BadKey, 400, "Failed to generate endpoint"),
             (Registered::Limited, 429, ""),
             (Registered::Failed, 500, ""),
         ] {
+            let expect = json!({"channelID": CHANNEL, "status": status, "pushEndpoint": endpoint});
             let channel = channel();
-            check(
-                &ServerMessage::Register { channel, outcome },
-                json!({"messageType": "register", "channelID": channel.to_string(), "status": status, "pushEndpoint": endpoint}),
-            );
+            let register = ServerMessage::Register { channel, outcome };
+            check(&register, "register", expect);
         }
         let unregister = ServerMessage::Unregister {
             channel: channel(),
             is_done: true,
         };
-        check(
-            &unregister,
-            json!({"messageType": "unregister", "channelID": channel().to_string(), "status": 200}),
-        );
+        let expect = json!({"channelID": CHANNEL, "status": 200});
+        check(&unregister, "unregister", expect);
         assert_eq!(ServerMessage::Pong.text(), "{}");
     }
 
@@ -211,11 +211,9 @@ mod tests {
             channel: channel(),
             ..Notification::sample("v")
         };
-        let bare = json!({"messageType": "notification", "channelID": channel().to_string(), "version": "v"});
-        check(
-            &ServerMessage::Notification(Box::new(message.clone())),
-            bare,
-        );
+        let mut expect = json!({"channelID": CHANNEL, "version": "v"});
+        let bare = ServerMessage::Notification(Box::new(message.clone()));
+        check(&bare, "notification", expect.clone());
         message.payload = Some(Payload {
             data: "AA".to_owned(),
             headers: PayloadHeaders {
@@ -224,10 +222,10 @@ mod tests {
                 crypto_key: None,
             },
         });
-        check(
-            &ServerMessage::Notification(Box::new(message)),
-            json!({"messageType": "notification", "channelID": channel().to_string(), "version": "v", "data": "AA", "headers": {"encoding": "aes128gcm"}}),
-        );
+        expect["data"] = "AA".into();
+        expect["headers"] = json!({"encoding": "aes128gcm"});
+        let full = ServerMessage::Notification(Box::new(message));
+        check(&full, "notification", expect);
     }
 
     #[test]
@@ -236,9 +234,7 @@ mod tests {
             broadcasts: BTreeMap::from([("a".to_owned(), "1".to_owned())]),
             unknown: BTreeSet::from(["x".to_owned()]),
         };
-        check(
-            &broadcast,
-            json!({"messageType": "broadcast", "broadcasts": {"a": "1", "errors": {"x": "Broadcast not found"}}}),
-        );
+        let expect = json!({"a": "1", "errors": {"x": "Broadcast not found"}});
+        check(&broadcast, "broadcast", json!({"broadcasts": expect}));
     }
 }

@@ -9,6 +9,7 @@ use kit::host;
 const VALUE: &str = "v1 opt-out example.org social.example.org 1767225600 93927b8852bfc2b7ecc5d24fd2295e1a60de1984544013f2ac38ebcfcb0fefe6a2820b444653a50010d4fb4a5fbfdc78a7c7588ce8b775845449749116eb530c";
 const SIGNED: &str = "6665646963656e7375732f76312f746f6b656e0000076f70742d6f7574000b6578616d706c652e6f72670012736f6369616c2e6578616d706c652e6f7267000000006955b900";
 const EXPIRES: u64 = 1_767_225_600;
+const HOST: &str = "social.example.org";
 
 fn read(value: &[u8]) -> Result<Option<OwnToken>, OwnError> {
     OwnToken::parse(value, TestDomain::Refuse)
@@ -27,8 +28,13 @@ fn known_token() -> OwnToken {
     read(VALUE.as_bytes()).unwrap().unwrap()
 }
 
-fn an_hour_before() -> UnixSeconds {
-    UnixSeconds(EXPIRES - 3600)
+/// An hour before it expires.
+fn opt_out(host: &Host) -> Wanted<'_> {
+    Wanted {
+        purpose: Purpose::OptOut,
+        host,
+        now: UnixSeconds(EXPIRES - 3600),
+    }
 }
 
 fn wanted(purpose: Purpose, of: &str, now: u64) -> Result<Verified, Rejected> {
@@ -42,8 +48,8 @@ fn wanted(purpose: Purpose, of: &str, now: u64) -> Result<Verified, Rejected> {
 
 #[test]
 fn the_known_token_verifies_and_is_made_again() {
-    let verified = wanted(Purpose::OptOut, "social.example.org", EXPIRES - 3600).unwrap();
-    let expect = claim(Purpose::OptOut, "example.org", "social.example.org");
+    let verified = wanted(Purpose::OptOut, HOST, EXPIRES - 3600).unwrap();
+    let expect = claim(Purpose::OptOut, "example.org", HOST);
     assert_eq!(verified.submitter.domain, expect.domain);
     assert_eq!(verified.submitter.key_hash.to_string(), KEY_HASH);
     assert_eq!(verified.purpose, expect.purpose);
@@ -55,7 +61,7 @@ fn the_known_token_verifies_and_is_made_again() {
 
 #[test]
 fn a_token_is_good_until_the_second_at_which_it_expires() {
-    let at = |now| wanted(Purpose::OptOut, "social.example.org", now);
+    let at = |now| wanted(Purpose::OptOut, HOST, now);
     assert!(at(EXPIRES - 1).is_ok());
     for seconds_ago in [0, 1, 1_000_000] {
         let expired = Rejected::Expired { seconds_ago };
@@ -65,7 +71,7 @@ fn a_token_is_good_until_the_second_at_which_it_expires() {
 
 #[test]
 fn a_token_is_not_good_before_it_expires_within_a_day_and_the_clocks_difference() {
-    let at = |now| wanted(Purpose::OptOut, "social.example.org", now);
+    let at = |now| wanted(Purpose::OptOut, HOST, now);
     let furthest = EXPIRES_IN_SECONDS_MAX + CLOCK_AHEAD_SECONDS_MAX;
     assert!(at(EXPIRES - furthest).is_ok());
     let not_yet = |seconds| Err(Rejected::NotYet { seconds });
@@ -76,26 +82,22 @@ fn a_token_is_not_good_before_it_expires_within_a_day_and_the_clocks_difference(
 #[test]
 fn a_token_is_good_for_its_purpose_alone() {
     for wrong in [Purpose::Submit, Purpose::OptIn] {
-        assert_eq!(
-            wanted(wrong, "social.example.org", EXPIRES - 1),
-            Err(Rejected::WrongPurpose {
-                signed: Purpose::OptOut,
-                wanted: wrong
-            })
-        );
+        let signed = Purpose::OptOut;
+        let expect = Rejected::WrongPurpose {
+            signed,
+            wanted: wrong,
+        };
+        assert_eq!(wanted(wrong, HOST, EXPIRES - 1), Err(expect));
     }
 }
 
 #[test]
 fn a_token_is_good_for_its_host_alone() {
     for wrong in ["example.org", "a.social.example.org", "social.example.com"] {
-        assert_eq!(
-            wanted(Purpose::OptOut, wrong, EXPIRES - 1),
-            Err(Rejected::WrongHost {
-                signed: host("social.example.org"),
-                wanted: host(wrong),
-            })
-        );
+        let (signed, of) = (host(HOST), host(wrong));
+        let expect = Rejected::WrongHost { signed, wanted: of };
+        let found = wanted(Purpose::OptOut, wrong, EXPIRES - 1);
+        assert_eq!(found, Err(expect));
     }
 }
 
@@ -109,23 +111,20 @@ fn anybody_submits_a_host_but_only_its_own_domains_decide_for_it() {
             ("ocial.example.org", false),
             ("other.example", false),
         ] {
-            let of = host("social.example.org");
+            let of = host(HOST);
             let wanted = Wanted {
                 purpose,
-                host: &of,
-                now: an_hour_before(),
+                ..opt_out(&of)
             };
             let token = OwnToken::sign(claim(purpose, domain, of.as_str()), &secret_key());
             let verified = token.verify(&keys(), wanted);
             if is_its_own || purpose == Purpose::Submit {
                 assert!(verified.is_ok(), "{token} {verified:?}");
             } else {
-                let domain = host(domain);
-                let host = of.clone();
                 let expect = Rejected::NotTheOwner {
                     purpose,
-                    domain,
-                    host,
+                    domain: host(domain),
+                    host: of,
                 };
                 assert_eq!(verified, Err(expect));
             }
@@ -135,38 +134,23 @@ fn anybody_submits_a_host_but_only_its_own_domains_decide_for_it() {
 
 #[test]
 fn a_rejection_says_what_to_do() {
-    let said = |rejected: Result<Verified, Rejected>| rejected.unwrap_err().to_string();
-    let of = "social.example.org";
-    for (text, expect) in [
-        (
-            said(wanted(Purpose::OptOut, of, EXPIRES + 7)),
-            "expired 7 s ago: make a new one",
-        ),
-        (
-            said(wanted(Purpose::OptOut, of, 0)),
-            "make one that expires sooner",
-        ),
-        (
-            said(wanted(Purpose::OptIn, of, EXPIRES - 1)),
-            "signed to opt-out, not to opt-in",
-        ),
-        (
-            said(wanted(Purpose::OptOut, "a.example", EXPIRES - 1)),
-            "for social.example.org, not for a.example",
-        ),
-    ] {
+    let check = |purpose, of, now, expect| {
+        let text = wanted(purpose, of, now).unwrap_err().to_string();
         assert!(text.contains(expect), "{text}");
-    }
+    };
+    let late = "expired 7 s ago: make a new one";
+    check(Purpose::OptOut, HOST, EXPIRES + 7, late);
+    check(Purpose::OptOut, HOST, 0, "make one that expires sooner");
+    let purpose = "signed to opt-out, not to opt-in";
+    check(Purpose::OptIn, HOST, EXPIRES - 1, purpose);
+    let other = "for social.example.org, not for a.example";
+    check(Purpose::OptOut, "a.example", EXPIRES - 1, other);
 }
 
 #[test]
 fn what_no_key_of_the_domain_has_signed_is_not_true() {
-    let of = host("social.example.org");
-    let wanted = Wanted {
-        purpose: Purpose::OptOut,
-        host: &of,
-        now: an_hour_before(),
-    };
+    let of = host(HOST);
+    let wanted = opt_out(&of);
     let other = SecretKey::from_seed(&[7; 32]);
     let forged = OwnToken::sign(known_token().claim, &other);
     let not_signed = NotSigned {
@@ -174,15 +158,11 @@ fn what_no_key_of_the_domain_has_signed_is_not_true() {
         malformed: 0,
         untried: 0,
     };
-    assert_eq!(
-        forged.verify(&keys(), wanted),
-        Err(Rejected::NotSigned(not_signed))
-    );
-    let keys = Candidates::from_records(&[
-        TxtRecord::from_strings(["no key"]),
-        TxtRecord::from_strings([PUBLIC_KEY]),
-        TxtRecord::from_strings([other.public().to_string()]),
-    ]);
+    let found = forged.verify(&keys(), wanted);
+    assert_eq!(found, Err(Rejected::NotSigned(not_signed)));
+    let of_other = other.public().to_string();
+    let records = ["no key", PUBLIC_KEY, &of_other].map(|text| TxtRecord::from_strings([text]));
+    let keys = Candidates::from_records(&records);
     let verified = forged.verify(&keys, wanted).unwrap();
     assert_eq!(verified.submitter.key_hash, other.public().hash());
 }
@@ -195,7 +175,10 @@ fn an_empty_value_is_no_token() {
 #[test]
 fn what_is_not_exactly_of_the_form_is_refused() {
     use OwnError::{Expires, Purpose, Shape, Signature, Spelling, TooLong, Version};
-    let not_a_name = |error| DomainError::NotAName(error);
+    let address = OwnError::Domain(DomainError::NotAName(HostError::Address));
+    let test_domain = OwnError::Domain(DomainError::Test);
+    let single_label = OwnError::Host(HostError::SingleLabel);
+    let digits = format!(" {}", "1".repeat(VALUE_BYTES_MAX));
     for (from, to, expect) in [
         ("v1 ", "v2 ", Version),
         ("v1 ", "V1 ", Version),
@@ -225,26 +208,10 @@ fn what_is_not_exactly_of_the_form_is_refused() {
         (" example.org", " bücher.example", Spelling),
         ("social.", "Social.", Spelling),
         ("social.", "ſocial.", Spelling),
-        (
-            " example.org",
-            " 192.0.2.1",
-            OwnError::Domain(not_a_name(HostError::Address)),
-        ),
-        (
-            " example.org",
-            " test.sigsum.org",
-            OwnError::Domain(DomainError::Test),
-        ),
-        (
-            "social.example.org",
-            "localhost",
-            OwnError::Host(HostError::SingleLabel),
-        ),
-        (
-            " 1767225600",
-            &format!(" {}", "1".repeat(VALUE_BYTES_MAX)),
-            TooLong,
-        ),
+        (" example.org", " 192.0.2.1", address),
+        (" example.org", " test.sigsum.org", test_domain),
+        ("social.example.org", "localhost", single_label),
+        (" 1767225600", &digits, TooLong),
     ] {
         let value = VALUE.replacen(from, to, 1);
         assert_ne!(value, VALUE, "{from:?}");
@@ -279,17 +246,13 @@ fn where_one_field_ends_and_the_next_begins_is_signed() {
 
 #[test]
 fn a_signature_of_sigsums_form_is_none_of_this_and_the_other_way_round() {
-    let sigsum =
-        crate::SigsumToken::sign(host("example.org"), crate::tests::log_key(), &secret_key());
+    let log_key = crate::tests::log_key();
+    let sigsum = crate::SigsumToken::sign(host("example.org"), log_key, &secret_key());
     let mut token = known_token();
     let digits = token.signature;
     token.signature = sigsum.signature;
     let of = token.claim.host.clone();
-    let wanted = Wanted {
-        purpose: Purpose::OptOut,
-        host: &of,
-        now: an_hour_before(),
-    };
+    let wanted = opt_out(&of);
     assert!(token.verify(&keys(), wanted).is_err());
     let sigsum = crate::SigsumToken {
         signature: digits,

@@ -1,7 +1,6 @@
 //! The attacker tries to get out (invariants I1, I4, I9): each attempt that
 //! `fixtures/adversary/expected.toml` lists is compared with its result.
 
-use std::collections::BTreeSet;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -193,9 +192,8 @@ async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow
 /// ready.
 pub(crate) async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Result<()> {
     let ready = |world: &World| Ok(world.path(GATEWAY_SOCKET).exists());
-    world
-        .until("the gateway's gate is open", SOON, ready)
-        .await?;
+    let what = "the gateway's gate is open";
+    world.until(what, SOON, ready).await?;
     let deadline = Instant::now() + tests::patient(SOON);
     loop {
         let trouble = match launcher.status().await {
@@ -228,10 +226,8 @@ async fn hostile_checker_stays_in_its_container() -> anyhow::Result<()> {
     };
     fit(&world, &starter.launcher).await?;
 
-    let (until_deadline, stays) = (
-        starter.attack(HOST, "stays").1,
-        starter.attack(HOST, "stays"),
-    );
+    let until_deadline = starter.attack(HOST, "stays").1;
+    let stays = starter.attack(HOST, "stays");
     let neighbour = starter.attack(HOST, "neighbours");
     let order = format!(
         "roams port={} bridge={} other={} lab={} abstract={} else={OTHER_HOST} id={} root={}",
@@ -255,12 +251,8 @@ async fn hostile_checker_stays_in_its_container() -> anyhow::Result<()> {
     .map(|(host, mode)| starter.attack(host, mode).1);
 
     let roams = roams.await??;
-    assert!(
-        roams.stdout.ends_with("over\n"),
-        "{:?}: {}",
-        roams.end,
-        roams.stdout
-    );
+    let is_over = roams.stdout.ends_with("over\n");
+    assert!(is_over, "{:?}: {}", roams.end, roams.stdout);
     let mut attempts = roams.attempts;
     let mut outcomes = Vec::new();
     for other in others {
@@ -273,27 +265,18 @@ async fn hostile_checker_stays_in_its_container() -> anyhow::Result<()> {
     for (id, task) in [stays, neighbour] {
         let was_there = starter.launcher.kill(&id).await?;
         let ended = task.await??;
-        assert_eq!(
-            (was_there, ended.end.killed),
-            (true, Some(Killed::Asked)),
-            "{id}: {:?}, after {:?}",
-            ended.end,
-            ended.stdout
-        );
+        let why = format!("{id}: {:?}, after {:?}", ended.end, ended.stdout);
+        let killed = (was_there, ended.end.killed);
+        assert_eq!(killed, (true, Some(Killed::Asked)), "{why}");
         attempts.extend(ended.attempts);
     }
-    note(
-        &mut attempts,
-        "time: on, when it is asked to end",
-        "killed",
-        "",
-    );
+    let item = "time: on, when it is asked to end";
+    note(&mut attempts, item, "killed", "");
     note_deadline(&mut attempts, &until_deadline.await??);
 
-    let killed = if memory.end.out_of_memory {
-        "killed"
-    } else {
-        "not killed"
+    let killed = match memory.end.out_of_memory {
+        true => "killed",
+        false => "not killed",
     };
     let detail = format!("exit code {}", memory.end.exit_code);
     note(&mut attempts, "share: memory", killed, &detail);
@@ -314,36 +297,30 @@ async fn hostile_checker_stays_in_its_container() -> anyhow::Result<()> {
         }
     }
     let differences = compare(&engine, &attempts)?;
-    assert!(
-        differences.is_empty(),
-        "{} of {} attempts:\n{}",
-        differences.len(),
-        attempts.len(),
-        differences.join("\n")
-    );
+    let (count, text) = (differences.len(), differences.join("\n"));
+    assert_eq!(count, 0, "of {} attempts:\n{text}", attempts.len());
 
     // The same results, as seen by gateway, host and targets.
     assert_eq!(roams.account.connections, 2, "{:?}", roams.account);
     assert_eq!(roams.account.budget_hit, None);
+    let spent = connections.account.budget_hit;
     assert_eq!(
-        connections.account.budget_hit,
+        spent,
         Some(Budget::Connections),
         "{:?}",
         connections.account
     );
     assert_eq!(up.account.budget_hit, Some(Budget::Bytes));
+    let sunk = sunk.load(Ordering::Relaxed);
     assert!(
-        sunk.load(Ordering::Relaxed) <= limits::EGRESS_BYTES_UP_MAX,
-        "{sunk:?} bytes reached the host"
+        sunk <= limits::EGRESS_BYTES_UP_MAX,
+        "{sunk} bytes reached the host"
     );
     assert_eq!(down.account.budget_hit, Some(Budget::Bytes));
     assert!(down.account.bytes_down <= limits::EGRESS_BYTES_DOWN_MAX);
     let asked = lab::request_log::asked(&world.path("lab/requests.ndjson"))?;
-    assert_eq!(
-        asked.into_keys().collect::<BTreeSet<_>>(),
-        BTreeSet::from([HOST.to_owned()]),
-        "another host was reached"
-    );
+    let reached: Vec<_> = asked.into_keys().collect();
+    assert_eq!(reached, [HOST], "another host was reached");
     targets.nobody_came()?;
     // Removal continues for a moment after the last frame.
     let label = format!("org.fedicensus={}", world.setting("instance"));

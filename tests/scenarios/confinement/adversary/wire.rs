@@ -47,9 +47,8 @@ impl Siege {
             // Processes start at once.
             Engine::Process => (10_000, 20_000),
         };
-        let (thrice, once) = rows
-            .into_iter()
-            .partition(|row| row.verdict.1 == "faulting");
+        let is_thrice = |row: &Row| row.verdict.1 == "faulting";
+        let (thrice, once) = rows.into_iter().partition(is_thrice);
         [
             Self {
                 rows: once,
@@ -136,11 +135,8 @@ pub(super) async fn peace(checker: String, divisor: u32) -> anyhow::Result<World
     let address = world.lab().address();
     let names = world.path("lab/names");
     let mut lines = std::fs::read_to_string(&names)?;
-    lines.push_str(&format!(
-        "*.standin.test {} {}\n",
-        address.ip(),
-        address.port()
-    ));
+    let (ip, port) = (address.ip(), address.port());
+    lines.push_str(&format!("*.standin.test {ip} {port}\n"));
     std::fs::write(&names, lines)?;
     for role in [Role::Gateway, Role::Launcher, Role::Run] {
         world.begin(role).await?;
@@ -225,16 +221,9 @@ impl Outcome {
 
     /// Asserts that every verdict of this attacker's host is the expected one.
     fn add(&mut self, row: &Row, stored: &Stored) {
-        let found: BTreeSet<(String, String)> = stored
-            .history
-            .iter()
-            .map(|entry| {
-                (
-                    entry.verdict.clone(),
-                    entry.reason.clone().unwrap_or_default(),
-                )
-            })
-            .collect();
+        let entries = stored.history.iter().cloned();
+        let verdicts = entries.map(|entry| (entry.verdict, entry.reason.unwrap_or_default()));
+        let found: BTreeSet<(String, String)> = verdicts.collect();
         let expected = BTreeSet::from([row.verdict.clone()]);
         let shown = |set: &BTreeSet<(String, String)>| {
             let texts = set
@@ -247,8 +236,9 @@ impl Outcome {
             false => format!("**{}**", shown(&found)),
         };
         let count = stored.history.len().to_string();
+        let expected_text = shown(&expected);
         self.table
-            .row(&[&row.tried, &shown(&expected), &happened, &count]);
+            .row(&[&row.tried, &expected_text, &happened, &count]);
         if found != expected {
             self.differences
                 .push(format!("{}: {}", row.label, shown(&found)));
@@ -265,36 +255,29 @@ async fn besiege(world: &World, siege: &Siege, outcome: &mut Outcome) -> anyhow:
     let (before, calm) = (usage(world)?, checks(world)?);
     let lived = alive_counts(world)?;
     let hosts: Vec<String> = rows.iter().map(|row| host(&row.label)).collect();
-    let add: Vec<&str> = std::iter::once("add")
-        .chain(hosts.iter().map(String::as_str))
-        .collect();
+    let names = hosts.iter().map(String::as_str);
+    let add: Vec<&str> = std::iter::once("add").chain(names).collect();
     assert!(world.command(&add)?.status.success());
     let (began, mut last) = (tokio::time::Instant::now(), String::new());
     let mut waiting = rows.clone();
-    let ended = world
-        .until_each(
-            Duration::from_millis(500),
-            "every attacker has its verdict, and all others lived meanwhile",
-            SOON,
-            |world| {
-                let mut still = Vec::new();
-                for row in &waiting {
-                    if world.verdict(&host(&row.label))?.is_none() {
-                        still.push(row.clone());
-                    }
-                }
-                waiting = still;
-                if let Some(row) = waiting.last() {
-                    last.clone_from(&row.label);
-                }
-                let now = alive_counts(world)?;
-                let all_lived = now
-                    .iter()
-                    .all(|(name, count)| lived.get(name) < Some(count));
-                Ok(waiting.is_empty() && all_lived)
-            },
-        )
-        .await;
+    let every = Duration::from_millis(500);
+    let what = "every attacker has its verdict, and all others lived meanwhile";
+    let all_judged = |world: &World| {
+        let mut still = Vec::new();
+        for row in &waiting {
+            if world.verdict(&host(&row.label))?.is_none() {
+                still.push(row.clone());
+            }
+        }
+        waiting = still;
+        if let Some(row) = waiting.last() {
+            last.clone_from(&row.label);
+        }
+        let mut now = alive_counts(world)?.into_iter();
+        let all_lived = now.all(|(name, count)| lived.get(&name) < Some(&count));
+        Ok(waiting.is_empty() && all_lived)
+    };
+    let ended = world.until_each(every, what, SOON, all_judged).await;
     let without: Vec<_> = waiting.iter().map(|row| row.label.as_str()).collect();
     ended.with_context(|| format!("without a verdict: {without:?}"))?;
 
@@ -313,10 +296,8 @@ async fn besiege(world: &World, siege: &Siege, outcome: &mut Outcome) -> anyhow:
     ));
     let mut cpu_seconds = 0.0;
     for (role, used) in &after {
-        assert!(
-            used.memory_bytes_max <= MEMORY_BYTES_MAX,
-            "{role:?}: {used:?}"
-        );
+        let fits = used.memory_bytes_max <= MEMORY_BYTES_MAX;
+        assert!(fits, "{role:?}: {used:?}");
         let used = used.since(before.get(role).copied().unwrap_or_default());
         cpu_seconds += used.cpu_seconds;
         outcome.table.note(&format!(
@@ -328,10 +309,8 @@ async fn besiege(world: &World, siege: &Siege, outcome: &mut Outcome) -> anyhow:
     nobody_else_was_touched(world, siege)?;
     anyhow::ensure!(checks > 0, "no check has ended");
     let a_check = cpu_seconds / checks as f64;
-    assert!(
-        a_check <= patient(CPU_A_CHECK_MAX).as_secs_f64(),
-        "{a_check:.2} s of CPU a check"
-    );
+    let max = patient(CPU_A_CHECK_MAX).as_secs_f64();
+    assert!(a_check <= max, "{a_check:.2} s of CPU a check");
     Ok(())
 }
 
@@ -356,11 +335,9 @@ fn alive_counts(world: &World) -> anyhow::Result<BTreeMap<String, u32>> {
 fn nobody_else_was_touched(world: &World, siege: &Siege) -> anyhow::Result<()> {
     for name in crowd() {
         let stored = world.host(&name)?.context("known")?;
-        assert!(
-            stored.history.iter().all(|entry| entry.verdict == "alive"),
-            "{name}: {:?}",
-            stored.history
-        );
+        let mut verdicts = stored.history.iter();
+        let all_alive = verdicts.all(|entry| entry.verdict == "alive");
+        assert!(all_alive, "{name}: {:?}", stored.history);
         assert_eq!(stored.record.state.name().as_str(), "alive", "{name}");
     }
     let mut names = BTreeSet::new();
@@ -368,19 +345,12 @@ fn nobody_else_was_touched(world: &World, siege: &Siege) -> anyhow::Result<()> {
     world.reader()?.each(|record, _| {
         names.insert(record.host.to_string());
         if let (Some(due), Some(checked)) = (record.due, record.last_checked) {
-            assert!(
-                due <= checked.plus(longest),
-                "{} rests too long",
-                record.host
-            );
+            let latest = checked.plus(longest);
+            assert!(due <= latest, "{} rests too long", record.host);
         }
         let software = record.instance.software.as_deref().unwrap_or_default();
-        assert!(
-            software
-                .bytes()
-                .all(|byte| byte == b' ' || byte.is_ascii_graphic()),
-            "{software:?}"
-        );
+        let is_text = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
+        assert!(software.bytes().all(is_text), "{software:?}");
     })?;
     let mut expected: BTreeSet<String> = crowd().into_iter().collect();
     expected.extend(siege.rows.iter().map(|row| host(&row.label)));
@@ -388,27 +358,17 @@ fn nobody_else_was_touched(world: &World, siege: &Siege) -> anyhow::Result<()> {
     assert_eq!(names, expected, "other rows than were named");
     for name in siege.candidates {
         let stored = world.host(name)?.context("a candidate")?;
-        assert!(
-            stored.record.last_alive.is_none(),
-            "{name}: somebody spoke for it"
-        );
+        let last_alive = stored.record.last_alive;
+        assert_eq!(last_alive, None, "{name}: somebody spoke for it");
     }
     let asked = lab::request_log::asked(&world.path("lab/requests.ndjson"))?;
-    assert!(
-        asked.keys().all(|name| crowd().contains(name)),
-        "another host was reached: {asked:?}"
-    );
-    let alive: BTreeSet<String> = siege
-        .rows
-        .iter()
-        .filter(|row| row.verdict.0 == "alive")
-        .map(|row| host(&row.label))
-        .chain(crowd())
-        .collect();
+    let all_ours = asked.keys().all(|name| crowd().contains(name));
+    assert!(all_ours, "another host was reached: {asked:?}");
+    let alive = siege.rows.iter().filter(|row| row.verdict.0 == "alive");
+    let alive = alive.map(|row| host(&row.label)).chain(crowd());
+    let alive: BTreeSet<String> = alive.collect();
     let listed = world.nodes()?;
-    assert!(
-        listed.iter().all(|name| alive.contains(name)),
-        "listed without having lived: {listed:?}"
-    );
+    let all_alive = listed.iter().all(|name| alive.contains(name));
+    assert!(all_alive, "listed without having lived: {listed:?}");
     Ok(())
 }

@@ -37,20 +37,16 @@ const LINE_MACHINE: [&str; 2] = ["100.66.0.1", "fd00:ffff::1"];
 pub(super) fn privileged(programs: &[&str]) -> bool {
     let missing = if rustix::process::geteuid().is_root() {
         programs.iter().copied().find(|program| {
-            let version = Command::new(program)
-                .arg("-V")
-                .stdout(Stdio::null())
-                .status();
+            let mut version = Command::new(program);
+            let version = version.arg("-V").stdout(Stdio::null()).status();
             !version.is_ok_and(|status| status.success())
         })
     } else {
         Some("root, for network namespaces")
     };
     if let Some(missing) = missing {
-        tests::skip(
-            Need::Privileges,
-            &format!("the firewall can't be tried out; missing: {missing}"),
-        );
+        let why = format!("the firewall can't be tried out; missing: {missing}");
+        tests::skip(Need::Privileges, &why);
     }
     missing.is_none()
 }
@@ -182,12 +178,8 @@ impl Network {
     ) -> anyhow::Result<()> {
         let [v4, v6] = addresses;
         let [guest_v4, guest_v6] = guests;
-        let space = self.space(guest).to_owned();
         self.ip(machine, &format!("link add {bridge} type bridge"))?;
-        self.ip(
-            machine,
-            &format!("link add {guest} type veth peer name eth0 netns {space}"),
-        )?;
+        self.link(machine, guest, guest)?;
         self.ip(machine, &format!("link set {guest} master {bridge}"))?;
         self.ip(machine, &format!("address add {v4}/16 dev {bridge}"))?;
         self.ip(machine, &format!("address add {v6}/64 dev {bridge} nodad"))?;
@@ -200,6 +192,12 @@ impl Network {
         self.ip(guest, &format!("route add default via {v6}"))
     }
 
+    /// A link from `machine`, where it is `device`, to `guest`, where it is `eth0`.
+    fn link(&self, machine: &str, device: &str, guest: &str) -> anyhow::Result<()> {
+        let peer = format!("peer name eth0 netns {}", self.space(guest));
+        self.ip(machine, &format!("link add {device} type veth {peer}"))
+    }
+
     /// A link from `machine`, which gets the address `public`, to a `world` that has all
     /// `addresses`.
     pub(super) fn world<'a>(
@@ -209,11 +207,7 @@ impl Network {
         world: &str,
         addresses: impl Iterator<Item = &'a str>,
     ) -> anyhow::Result<()> {
-        let space = self.space(world).to_owned();
-        self.ip(
-            machine,
-            &format!("link add line type veth peer name eth0 netns {space}"),
-        )?;
+        self.link(machine, "line", world)?;
         for (name, device, [v4, v6]) in
             [(machine, "line", LINE_MACHINE), (world, "eth0", LINE_WORLD)]
         {
@@ -260,10 +254,8 @@ impl Network {
 
     /// Runs a program in a namespace, and returns what it prints.
     pub(super) fn run(&self, space: &str, command: &[&str]) -> anyhow::Result<String> {
-        run(
-            &[&["ip", "netns", "exec", self.space(space)], command].concat(),
-            None,
-        )
+        let within = ["ip", "netns", "exec", self.space(space)];
+        run(&[&within, command].concat(), None)
     }
 
     /// Starts a listener and waits until it listens.
@@ -278,9 +270,8 @@ impl Network {
                 }
             })
         })?;
-        listens
-            .recv()
-            .with_context(|| format!("{listener:?} in {space}"))
+        let listens = listens.recv();
+        listens.with_context(|| format!("{listener:?} in {space}"))
     }
 
     /// Which of the probes are answered. All are sent at once.
@@ -410,11 +401,8 @@ fn run(command: &[&str], input: Option<&str>) -> anyhow::Result<String> {
     }
     let output = child.wait_with_output()?;
     if !output.status.success() {
-        bail!(
-            "{}: {}",
-            command.join(" "),
-            String::from_utf8_lossy(&output.stderr).trim()
-        );
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{}: {}", command.join(" "), said.trim());
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }

@@ -4,7 +4,6 @@
 //
 // PROFILE is an empty folder; screenshots go to PICTURES. AXE is the file of axe-core, or nothing.
 // WHAT is `pages`, or `answers` for those alone. ASKED are host names to look up.
-import { readFileSync } from "node:fs";
 import { open } from "./chromium.mjs";
 import { drip } from "./drip.mjs";
 
@@ -16,20 +15,7 @@ const page = await open(chromium, profile, site.address);
 const { requests, look, until, go, back, screen, scheme, forceColours, runScripts, cached } = page;
 const picture = (name) => page.picture(`${pictures}/${name}.png`);
 
-/** What axe has to say against a page with all that opens on it open, by page. */
-const accessibility = {};
-
-async function examine(name) {
-  if (axe === "") return;
-  await look(readFileSync(axe, "utf8"));
-  await look(`for (const closed of document.querySelectorAll("details:not([open])")) closed.open = true`);
-  // Best practices are rules of axe's own beside those of WCAG.
-  const found = await look(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations, passes }) => ({
-    violations: violations.map(({ id, help, nodes }) => ({ id, help, at: nodes.map(({ html, failureSummary }) => [html, failureSummary]) })),
-    rulesPassed: passes.length,
-  }))`);
-  accessibility[name] = found;
-}
+const examine = (name) => page.axe(name, axe);
 
 const rows = `[...document.querySelectorAll("#list-rows tr")].map((row) => [...row.cells].map((cell) => cell.textContent))`;
 
@@ -205,7 +191,7 @@ async function narrow() {
 
 try {
   await screen(1280, 900);
-  const result = { why: await why(), troubles: page.troubles, accessibility };
+  const result = { why: await why(), troubles: page.troubles, examined: page.examined };
   if (what === "pages") Object.assign(result, { list: await list(), notify: await notify(), narrow: await narrow(), widths: await widths() });
   process.stdout.write(`${JSON.stringify(result, null, 1)}\n`);
 } finally {

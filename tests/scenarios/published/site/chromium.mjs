@@ -1,6 +1,6 @@
 // Chromium, driven over two pipes, so that no port is opened and no library is needed.
 import { spawn } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 
 // Of one wait. A slow machine takes seconds to start the browser.
 const PATIENCE_MS = 60000;
@@ -72,12 +72,13 @@ function start(program, profile) {
  * Opens one page over the site at `address`.
  *
  * `troubles` is what went wrong on any page: messages on the console, exceptions, requests that left the address. `requests` are all that were made, and
- * `wire.bytes` what came for them, headers included.
+ * `wire.bytes` what came for them, headers included. `examined` is what `axe` and `examine` found, by the name of the look.
  */
 export async function open(program, profile, address) {
   const { send, listeners, close } = start(program, profile);
   const troubles = [];
   const requests = [];
+  const examined = {};
   const wire = { bytes: 0 };
   const { targetId } = await send("Target.createTarget", { url: "about:blank" });
   const { sessionId } = await send("Target.attachToTarget", { targetId, flatten: true });
@@ -158,10 +159,39 @@ export async function open(program, profile, address) {
     return look("new Promise((done) => { addEventListener('popstate', () => done(true), { once: true }); history.back(); })");
   }
 
-  async function picture(path) {
-    const { data } = await tell("Page.captureScreenshot", { format: "png" });
+  /** A picture of the screen, or of the whole page. */
+  async function picture(path, isWhole = false) {
+    const whole = async () => ({ captureBeyondViewport: true, clip: { ...(await tell("Page.getLayoutMetrics")).cssContentSize, scale: 1 } });
+    const { data } = await tell("Page.captureScreenshot", { format: "png", ...(isWhole ? await whole() : {}) });
     writeFileSync(path, Buffer.from(data, "base64"));
   }
 
-  return { troubles, requests, wire, look, until, navigate, go, back, cookies, screen, scheme, forceColours, runScripts, cached, picture, close };
+  /** Examines the page, with all that opens on it open, by axe-core in `file`. Without the file it does nothing. */
+  async function axe(name, file) {
+    if (file === "") return;
+    await look(readFileSync(file, "utf8"));
+    await look(`for (const closed of document.querySelectorAll("details:not([open])")) closed.open = true`);
+    // Best practices are rules of axe's own beside those of WCAG.
+    examined[name] = await look(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations, passes }) => ({
+      violations: violations.map(({ id, help, nodes }) => ({ id, help, at: nodes.map(({ html, failureSummary }) => [html, failureSummary]) })),
+      rulesPassed: passes.length,
+    }))`);
+  }
+
+  /** Examines and pictures the page as it is, at the widths of desks and phones, in light and in dark. It is in light on a desk afterwards. */
+  async function examine(name, pictures, file) {
+    for (const width of [360, 1280]) {
+      for (const colours of ["dark", "light"]) {
+        await screen(width, 800);
+        await scheme(colours);
+        const at = `${name}-${width}-${colours}`;
+        await axe(at, file);
+        await picture(`${pictures}/${at}.png`, true);
+        // A scrollbar takes a part of a desk's screen.
+        examined[at] = { ...examined[at], overflow: await look(`document.documentElement.scrollWidth - Math.min(${width}, document.documentElement.clientWidth)`) };
+      }
+    }
+  }
+
+  return { troubles, requests, examined, wire, look, until, navigate, go, back, cookies, screen, scheme, forceColours, runScripts, cached, picture, axe, examine, close };
 }

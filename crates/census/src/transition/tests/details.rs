@@ -13,11 +13,8 @@ fn who_never_lived_for_a_year_is_forgotten_once_dead() {
             last_alive,
             ..never_lived()
         };
-        let change = run(&read(state, &record), verdict);
-        assert_eq!(
-            change.forget, expect,
-            "{state} {first_seen_days} {verdict:?}"
-        );
+        let forget = run(&read(state, &record), verdict).forget;
+        assert_eq!(forget, expect, "{state} {first_seen_days} {verdict:?}");
     };
     check("Dead x2", 366, None, &dead(), true);
     check("Dead x2", 365, None, &dead(), false);
@@ -99,11 +96,8 @@ fn parked_or_opted_out_host_changes_its_check_time_only() {
             ..record.clone()
         };
         for verdict in [alive(), dead(), Verdict::Gone, refused(Some(9)), moved("b")] {
-            assert_eq!(
-                run(&record, &verdict).record,
-                unchanged,
-                "{from} {verdict:?}"
-            );
+            let record = run(&record, &verdict).record;
+            assert_eq!(record, unchanged, "{from} {verdict:?}");
         }
     }
 }
@@ -120,11 +114,8 @@ fn hidden_follows_what_the_instance_asks_for() {
             private,
             ..Instance::default()
         });
-        assert_eq!(
-            run(&record, &verdict).record.hidden,
-            expect,
-            "{hidden} {private:?}"
-        );
+        let found = run(&record, &verdict).record.hidden;
+        assert_eq!(found, expect, "{hidden} {private:?}");
     };
     for hidden in [false, true] {
         check(lived(), hidden, Private::Yes, true);
@@ -144,22 +135,13 @@ fn a_name_is_learned_from_where_a_failure_pointed() {
             status: None,
             to: Some(to.to_owned()),
         };
-        for from in [
-            "Alive",
-            "Dying(alive 2)",
-            "Dying(alive 6)",
-            "Dead",
-            "Moving(alive 1 c)",
-        ] {
-            let change = run(&read(from, &lived()), &verdict);
-            assert_eq!(change.candidate, expect.map(host), "{from} {reason:?} {to}");
+        let candidate = |from| run(&read(from, &lived()), &verdict).candidate;
+        let checked = "Alive, Dying(alive 2), Dying(alive 6), Dead, Moving(alive 1 c)";
+        for from in checked.split(", ") {
+            assert_eq!(candidate(from), expect.map(host), "{from} {reason:?} {to}");
         }
         for from in ["OptedOut(robots)", "OptedOut(owner)", "Parked"] {
-            assert_eq!(
-                run(&read(from, &lived()), &verdict).candidate,
-                None,
-                "{from}"
-            );
+            assert_eq!(candidate(from), None, "{from}");
         }
     };
     check(DeadReason::TemporaryRedirect, "b.example", Some("b"));
@@ -174,53 +156,41 @@ fn a_name_is_learned_from_where_a_failure_pointed() {
 fn an_entry_says_what_was_the_matter() {
     let check = |verdict: &Verdict, word: &str, reason: Option<&str>| {
         let entry = run(&lived(), verdict).entry;
-        assert_eq!(
-            (entry.verdict.as_str(), entry.reason.as_deref()),
-            (word, reason)
-        );
+        assert_eq!(entry.verdict, word);
+        assert_eq!(entry.reason.as_deref(), reason);
         assert_eq!(entry.at, NOW);
     };
-    let failed = |reason, status, to: Option<&str>| Verdict::Dead {
-        reason,
-        status,
-        to: to.map(str::to_owned),
+    let check_dead = |reason, status, to: Option<&str>, expect| {
+        let to = to.map(str::to_owned);
+        check(&Verdict::Dead { reason, status, to }, "dead", Some(expect));
     };
     check(&alive(), "alive", None);
     check(&moved("b"), "moved", Some("moved to b.example"));
     check(&Verdict::OptedOut, "opted_out", None);
     check(&Verdict::Gone, "gone", Some("status 410"));
     check(&refused(None), "refused", Some("status 403"));
-    check(
-        &refused(Some(60)),
-        "refused",
-        Some("status 403, retry after 60 s"),
-    );
+    let later = "status 403, retry after 60 s";
+    check(&refused(Some(60)), "refused", Some(later));
     check(&dead(), "dead", Some("tls"));
-    check(
-        &failed(DeadReason::Status, Some(500), None),
-        "dead",
-        Some("status 500"),
+    check_dead(DeadReason::Status, Some(500), None, "status 500");
+    let robots = "robots_unavailable (status 503)";
+    check_dead(DeadReason::RobotsUnavailable, Some(503), None, robots);
+    let elsewhere = "temporary_redirect to b.example";
+    check_dead(
+        DeadReason::TemporaryRedirect,
+        None,
+        Some("b.example"),
+        elsewhere,
     );
-    check(
-        &failed(DeadReason::RobotsUnavailable, Some(503), None),
-        "dead",
-        Some("robots_unavailable (status 503)"),
-    );
-    check(
-        &failed(DeadReason::TemporaryRedirect, None, Some("b.example")),
-        "dead",
-        Some("temporary_redirect to b.example"),
-    );
-    check(
-        &failed(DeadReason::BadRedirect, None, Some("\u{1b}[2J\\x\n")),
-        "dead",
-        Some("bad_redirect to \\x1b[2J\\\\x\\x0a"),
-    );
-    check(
-        &failed(DeadReason::BadRedirect, None, Some("already\\x0aescaped…")),
-        "dead",
-        Some("bad_redirect to already\\x0aescaped…"),
-    );
+    for (to, expect) in [
+        ("\u{1b}[2J\\x\n", "bad_redirect to \\x1b[2J\\\\x\\x0a"),
+        (
+            "already\\x0aescaped…",
+            "bad_redirect to already\\x0aescaped…",
+        ),
+    ] {
+        check_dead(DeadReason::BadRedirect, None, Some(to), expect);
+    }
 }
 
 proptest! {
@@ -245,11 +215,8 @@ fn a_first_verdict_of_any_kind_is_followed_by_20_to_49_hours() {
         ..never_lived()
     };
     for verdict in [alive(), refused(None), dead()] {
-        let next = run(&first, &verdict).record;
-        assert_eq!(
-            next.due,
-            Some(NOW.plus(REAL.second_check(JITTER))),
-            "{verdict:?}"
-        );
+        let due = run(&first, &verdict).record.due;
+        let expect = NOW.plus(REAL.second_check(JITTER));
+        assert_eq!(due, Some(expect), "{verdict:?}");
     }
 }

@@ -25,7 +25,7 @@ fn a_former_list_that_is_damaged_starts_anew_and_says_why() {
     let not_text = whole.clone() + "\u{0}\n";
     // Another valid name: only the digest detects it.
     let flipped = whole.replace("b.example", "b.exbmple");
-    for former in [&reversed, &cut, &long, &not_text, &flipped] {
+    let outcome_of = |former: &str| {
         let written = write_changes(
             &world.tree(),
             &about(),
@@ -34,25 +34,16 @@ fn a_former_list_that_is_damaged_starts_anew_and_says_why() {
             world.rows().into_iter().map(Ok::<_, DumpError>),
             |host| Ok(world.standing(host)),
             |host| Ok(world.has_left(host)),
-        )
-        .unwrap();
-        let outcome = written.outcome;
+        );
+        written.unwrap().outcome
+    };
+    for former in [&reversed, &cut, &long, &not_text, &flipped] {
+        let outcome = outcome_of(former);
         assert_eq!((outcome.since, outcome.counts), (None, Counts::default()));
         assert!(outcome.starts_anew.is_some(), "{former}");
         assert_eq!(outcome.hosts, 3);
     }
-    let outcome_of_whole = write_changes(
-        &world.tree(),
-        &about(),
-        at(MIDNIGHT + 3 * DAY),
-        Some(rows_of(&whole)),
-        world.rows().into_iter().map(Ok::<_, DumpError>),
-        |host| Ok(world.standing(host)),
-        |host| Ok(world.has_left(host)),
-    )
-    .unwrap()
-    .outcome;
-    assert_eq!(outcome_of_whole.since, Some(at(MIDNIGHT + 2 * DAY)));
+    assert_eq!(outcome_of(&whole).since, Some(at(MIDNIGHT + 2 * DAY)));
 }
 
 fn rows_of(text: &str) -> Rows {
@@ -120,20 +111,12 @@ fn a_file_that_was_cut_or_mixed_up_is_not_read() {
 fn a_file_of_another_day_or_longer_than_any_goes() {
     let (mut world, _) = three_days();
     let folder = world.folder();
-    std::fs::copy(
-        folder.join("2026-11-23.ndjson"),
-        folder.join("2026-11-21.ndjson"),
-    )
-    .unwrap();
-    std::fs::write(
-        folder.join("2026-11-20.ndjson"),
-        vec![b'\n'; DAY_FILE_BYTES_MAX + 1],
-    )
-    .unwrap();
+    let [long, other, known] = [20, 21, 23].map(|day| folder.join(format!("2026-11-{day}.ndjson")));
+    std::fs::copy(known, &other).unwrap();
+    std::fs::write(&long, vec![b'\n'; DAY_FILE_BYTES_MAX + 1]).unwrap();
     std::fs::create_dir(folder.join("not-a-day.ndjson")).unwrap();
     let outcome = world.publish(MIDNIGHT + 3 * DAY);
     assert_eq!(outcome.damaged.len(), 2, "{:?}", outcome.damaged);
     assert!(outcome.since.is_some());
-    assert!(!folder.join("2026-11-21.ndjson").exists());
-    assert!(!folder.join("2026-11-20.ndjson").exists());
+    assert!(!other.exists() && !long.exists());
 }

@@ -1,5 +1,12 @@
 use super::*;
 
+/// Brings a mirror up to date, and checks that it holds what a new one would.
+#[track_caller]
+fn catches_up(mirror: &mut Mirror, world: &World) {
+    follow(mirror, &world.files()).unwrap();
+    assert_eq!(held(mirror), held(&world.mirror()));
+}
+
 fn row(world: &World, host: &str) -> Row {
     match &world.hosts[host] {
         Known::Listed(instance) => Row::from(instance.clone()),
@@ -132,17 +139,13 @@ fn who_was_taken_off_within_the_days_that_are_kept_returns_and_all_others_appear
             world.list("b.example", "2");
             world.publish(MIDNIGHT + (1 + days_away) * DAY);
             let a = row(&world, "a.example");
-            let expect = if returns {
-                Change::Returned(a)
-            } else {
-                Change::Appeared(a)
+            let expect = match returns {
+                true => Change::Returned(a),
+                false => Change::Appeared(a),
             };
             let b = Change::Appeared(row(&world, "b.example"));
-            assert_eq!(
-                world.last_changes(),
-                [expect, b],
-                "{standing:?} {days_away}"
-            );
+            let changes = world.last_changes();
+            assert_eq!(changes, [expect, b], "{standing:?} {days_away}");
         }
     }
 }
@@ -161,34 +164,26 @@ fn host_that_leaves_is_in_no_file_of_the_next_dump() {
     world.assert_packed();
     assert_eq!(outcome.hashed_lines, 4);
     for mut mirror in mirrors {
-        follow(&mut mirror, &world.files()).unwrap();
-        assert_eq!(held(&mirror), held(&world.mirror()));
+        catches_up(&mut mirror, &world);
     }
 }
 
 /// A host appears, changes, dies and is the target of a move. Returns a mirror of each dump.
 fn story(world: &mut World) -> Vec<Mirror> {
+    let to = Some("leaves.example".to_owned());
+    let steps: [&dyn Fn(&mut World); 5] = [
+        &|world| world.list("a.example", "1"),
+        &|world| world.list("leaves.example", "1"),
+        &|world| world.list("leaves.example", "2"),
+        &|world| world.set("a.example", Standing::Moved { to: to.clone() }),
+        &|world| world.set("leaves.example", Standing::Died),
+    ];
     let mut mirrors = Vec::new();
-    world.list("a.example", "1");
-    world.publish(MIDNIGHT);
-    mirrors.push(world.mirror());
-    world.list("leaves.example", "1");
-    world.publish(MIDNIGHT + DAY);
-    mirrors.push(world.mirror());
-    world.list("leaves.example", "2");
-    world.publish(MIDNIGHT + 2 * DAY);
-    mirrors.push(world.mirror());
-    world.set(
-        "a.example",
-        Standing::Moved {
-            to: Some("leaves.example".to_owned()),
-        },
-    );
-    world.publish(MIDNIGHT + 3 * DAY);
-    mirrors.push(world.mirror());
-    world.set("leaves.example", Standing::Died);
-    world.publish(MIDNIGHT + 4 * DAY);
-    mirrors.push(world.mirror());
+    for (day, step) in (0..).zip(steps) {
+        step(world);
+        world.publish(MIDNIGHT + day * DAY);
+        mirrors.push(world.mirror());
+    }
     mirrors
 }
 
@@ -218,17 +213,14 @@ fn a_day_with_too_many_changes_says_so_and_the_next_one_goes_on() {
     assert!(!outcome.complete);
     assert_eq!(outcome.counts.total(), 20_001);
     let time = at(MIDNIGHT + HOUR);
-    assert_eq!(
-        follow(&mut old, &world.files()),
-        Err(Gap::Broken { time }),
-        "a mirror must not take it for a day without changes"
-    );
+    let why = "a mirror must not take it for a day without changes";
+    let followed = follow(&mut old, &world.files());
+    assert_eq!(followed, Err(Gap::Broken { time }), "{why}");
     assert!(world.files()["2026-11-22.ndjson"].len() < 2000);
     let mut new = world.mirror();
     world.set("h7.example", Standing::Died);
     assert!(world.publish(MIDNIGHT + DAY).complete);
-    follow(&mut new, &world.files()).unwrap();
-    assert_eq!(held(&new), held(&world.mirror()));
+    catches_up(&mut new, &world);
 }
 
 /// Invariant I9: memory is bounded even before it is known how much fits into the day.
@@ -281,8 +273,7 @@ fn more_dumps_a_day_than_anybody_makes_leave_a_gap_and_not_a_file_without_end() 
     for number in 1..=count + 1 {
         world.list(&format!("h{number}.example"), "1");
         world.publish(MIDNIGHT + 2 * number);
-        follow(&mut steady, &world.files()).unwrap();
-        assert_eq!(held(&steady), held(&world.mirror()));
+        catches_up(&mut steady, &world);
     }
     let sections = world.day("2026-11-22");
     assert_eq!(sections.len(), SECTIONS_A_DAY_MAX);
@@ -315,12 +306,9 @@ fn two_dumps_in_a_second_are_two_dumps() {
     follow(&mut mirror, &world.files()).unwrap();
     world.list("a.example", "1");
     let outcome = world.publish(MIDNIGHT);
-    assert_eq!(
-        (outcome.time, outcome.since),
-        (at(MIDNIGHT + 1), Some(at(MIDNIGHT)))
-    );
-    follow(&mut mirror, &world.files()).unwrap();
-    assert_eq!(held(&mirror), held(&world.mirror()));
+    assert_eq!(outcome.time, at(MIDNIGHT + 1));
+    assert_eq!(outcome.since, Some(at(MIDNIGHT)));
+    catches_up(&mut mirror, &world);
 }
 
 #[test]
@@ -335,26 +323,14 @@ fn a_clock_that_was_set_back_starts_anew_and_leaves_nothing_of_the_future() {
     let outcome = world.publish(MIDNIGHT + DAY);
     assert_eq!((outcome.since, outcome.time), (None, at(MIDNIGHT + DAY)));
     assert!(outcome.starts_anew.unwrap().contains("clock"));
-    let names: Vec<_> = world
-        .files()
-        .into_keys()
-        .filter(|name| !is_packed(name))
-        .collect();
-    assert_eq!(
-        names,
-        [
-            "2026-11-22.ndjson",
-            "2026-11-23.ndjson",
-            "feed.atom",
-            "weekly.atom"
-        ]
-    );
+    let names = world.files().into_keys().filter(|name| !is_packed(name));
+    let expect = "2026-11-22.ndjson 2026-11-23.ndjson feed.atom weekly.atom";
+    assert_eq!(names.collect::<Vec<_>>().join(" "), expect);
     assert_eq!(follow(&mut mirror, &world.files()), Err(Gap::NotFound));
     let mut mirror = world.mirror();
     world.list("c.example", "1");
     world.publish(MIDNIGHT + 2 * DAY);
-    follow(&mut mirror, &world.files()).unwrap();
-    assert_eq!(held(&mirror), held(&world.mirror()));
+    catches_up(&mut mirror, &world);
 }
 
 #[test]
@@ -363,11 +339,8 @@ fn a_clock_that_was_set_back_within_a_day_leaves_nothing_of_the_future_either() 
     world.publish(MIDNIGHT);
     world.publish(MIDNIGHT + 10 * HOUR);
     world.publish(MIDNIGHT + 5 * HOUR);
-    let times: Vec<_> = world
-        .day("2026-11-22")
-        .into_iter()
-        .map(|section| section.header.time)
-        .collect();
+    let sections = world.day("2026-11-22").into_iter();
+    let times: Vec<_> = sections.map(|section| section.header.time).collect();
     assert_eq!(times, [at(MIDNIGHT), at(MIDNIGHT + 5 * HOUR)]);
 }
 
@@ -377,18 +350,16 @@ fn the_files_that_are_told_are_those_that_lie_there() {
     story(&mut world);
     world.list("b.example", "1");
     let written = world.publish_changes(MIDNIGHT + 5 * DAY);
-    let told: BTreeMap<_, _> = written
-        .files
-        .iter()
-        .map(|file| (file.name.clone(), (file.bytes, file.sha256.clone())))
+    let told = written.files.into_iter();
+    let told: BTreeMap<_, _> = told
+        .map(|file| (file.name, (file.bytes, file.sha256)))
         .collect();
-    let there: BTreeMap<_, _> = world
-        .files()
-        .into_iter()
-        .filter(|(name, _)| !is_packed(name))
-        .map(|(name, bytes)| (name, (bytes.len() as u64, Sha256Hex::of(&bytes))))
-        .collect();
-    assert_eq!(told, there);
+    let mut there = world.files();
+    there.retain(|name, _| !is_packed(name));
+    let there = there.into_iter();
+    let size_and_digest = |bytes: Vec<u8>| (bytes.len() as u64, Sha256Hex::of(&bytes));
+    let there = there.map(|(name, bytes)| (name, size_and_digest(bytes)));
+    assert_eq!(told, there.collect());
     assert_eq!(told.len(), 8);
 }
 
@@ -418,10 +389,8 @@ fn the_digests_are_what_other_programs_make_of_the_published_rows() {
     world.list("b.example", "1");
     world.publish(MIDNIGHT);
     let header = world.day("2026-11-22").remove(0).header;
-    assert_eq!(
-        header.names_sha256,
-        Sha256Hex::of(b"a.example\nb.example\n")
-    );
+    let names = Sha256Hex::of(b"a.example\nb.example\n");
+    assert_eq!(header.names_sha256, names);
     let line = |host: &str| {
         format!(
             "{{\"host\":\"{host}\",\"software\":\"mastodon\",\"version\":\"1\",\"state\":\"alive\",\"first_seen\":\"2026-11-22T00:00:00Z\"}}\n"

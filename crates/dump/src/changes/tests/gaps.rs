@@ -8,12 +8,10 @@ use super::*;
 fn eventful() -> (World, Vec<Mirror>) {
     let mut world = World::new();
     let mut mirrors = Vec::new();
-    for (day, host) in ["a.example", "b.example", "leaves.example", "d.example"]
-        .iter()
-        .enumerate()
-    {
+    let hosts = ["a.example", "b.example", "leaves.example", "d.example"];
+    for (month, host) in (0..).zip(hosts) {
         world.list(host, "1");
-        world.publish(MIDNIGHT + 30 * DAY * i64::try_from(day).unwrap());
+        world.publish(MIDNIGHT + 30 * DAY * month);
         mirrors.push(world.mirror());
     }
     world.list("a.example", "2");
@@ -61,10 +59,8 @@ fn a_section_that_led_to_a_dump_that_was_never_published_gives_way_to_the_next_o
     assert!(!world.files().contains_key("2027-02-21.ndjson"));
     let truths = [truth(&world.rows())];
     // All except the first mirror, whose day has expired.
-    assert_eq!(
-        assert_gap_or_truth(&mirrors, &world.files(), &truths, ""),
-        mirrors.len() - 1
-    );
+    let saw = assert_gap_or_truth(&mirrors, &world.files(), &truths, "");
+    assert_eq!(saw, mirrors.len() - 1);
 }
 
 /// `rows_sha256` is the same for both lists.
@@ -94,19 +90,13 @@ fn rows_that_no_section_leads_to_start_anew() {
     assert_eq!((outcome.since, outcome.counts), (None, Counts::default()));
     assert!(outcome.starts_anew.is_some());
     let time = at(NEXT);
+    let mirrors = mirrors.iter_mut();
     let seen: Vec<_> = mirrors
-        .iter_mut()
         .map(|mirror| follow(mirror, &world.files()).unwrap_err())
         .collect();
-    let broken = Gap::Broken { time };
+    let broken = || Gap::Broken { time };
     // The first mirror's day has expired, and no section starts from the last mirror's list. The
     // others notice the gap before they cross it.
-    let expect = [
-        Gap::NotFound,
-        broken.clone(),
-        broken.clone(),
-        broken,
-        Gap::NotFound,
-    ];
+    let expect = [Gap::NotFound, broken(), broken(), broken(), Gap::NotFound];
     assert_eq!(seen, expect);
 }

@@ -36,11 +36,8 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 fn public_names(keys: &Keys) -> Vec<String> {
-    let mut names: Vec<_> = keys
-        .public_files()
-        .into_iter()
-        .map(|file| file.name)
-        .collect();
+    let files = keys.public_files().into_iter();
+    let mut names: Vec<_> = files.map(|file| file.name).collect();
     names.sort();
     names
 }
@@ -55,11 +52,9 @@ fn a_key_is_made_once_for_its_owner_alone_and_found_from_then_on() {
     let (found, origin) = Keys::open(folder.path(), &seed(2)).unwrap();
     assert_eq!((origin, id(&found)), (Origin::Found, id(&made)));
     assert_eq!(public_names(&found), ["fedicensus.pub"]);
-    assert_eq!(
-        names(folder.path()),
-        ["signing.key", "signing.lock"],
-        "nothing is left of the making"
-    );
+    // Nothing is left of the making.
+    let left = names(folder.path());
+    assert_eq!(left, ["signing.key", "signing.lock"]);
 }
 
 #[test]
@@ -83,9 +78,8 @@ fn of_many_who_make_a_key_at_once_one_does_and_all_have_it() {
             (id(&keys), origin)
         };
         let found: Vec<_> = thread::scope(|scope| {
-            let racers: Vec<_> = (0..RACERS)
-                .map(|number| scope.spawn(move || race(number)))
-                .collect();
+            let racers = (0..RACERS).map(|number| scope.spawn(move || race(number)));
+            let racers: Vec<_> = racers.collect();
             racers.into_iter().map(|it| it.join().unwrap()).collect()
         });
         let stands = id(&Keys::find(folder.path()).unwrap());
@@ -165,13 +159,8 @@ fn minisign_leads_a_reader_from_any_former_key_to_the_newest() {
     let public = tempfile::tempdir().unwrap();
     Keys::open(folder.path(), &seed(0)).unwrap();
     for number in 1..=3 {
-        Keys::rotate(
-            folder.path(),
-            &seed(number),
-            Handover::Signed,
-            at(i64::from(number)),
-        )
-        .unwrap();
+        let now = at(i64::from(number));
+        Keys::rotate(folder.path(), &seed(number), Handover::Signed, now).unwrap();
     }
     let (keys, origin) = Keys::open(folder.path(), &seed(9)).unwrap();
     assert_eq!(origin, Origin::Found);
@@ -213,12 +202,8 @@ fn a_key_whose_making_was_cut_off_between_its_two_files_is_passed_over() {
     let (old, _) = Keys::open(folder.path(), &seed(0)).unwrap();
     Keys::rotate(folder.path(), &seed(1), Handover::Signed, at(1)).unwrap();
     // The new history with the old key.
-    write(
-        folder.path(),
-        SECRET_KEY_FILE,
-        old.key().to_file().as_bytes(),
-    )
-    .unwrap();
+    let secret = old.key().to_file();
+    write(folder.path(), SECRET_KEY_FILE, secret.as_bytes()).unwrap();
     let (keys, _) = Keys::open(folder.path(), &seed(9)).unwrap();
     assert_eq!(id(&keys), id(&old));
     assert_eq!(public_names(&keys), ["fedicensus.pub"]);

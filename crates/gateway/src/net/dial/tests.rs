@@ -2,7 +2,9 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener};
 
 use super::*;
 use crate::net::family::SystemRoutes;
+use crate::net::pace::Charged;
 use crate::settings::Paces;
+use crate::wire::control::Deferral;
 
 #[derive(Debug)]
 struct NoRoutes;
@@ -14,16 +16,20 @@ impl Routes for NoRoutes {
 }
 
 struct Machine {
-    pace: Mutex<Pace>,
+    paces: PaceLedger,
     settings: Settings,
     dials_total: AtomicU64,
 }
 
 impl Machine {
     fn new(paces: Paces) -> Self {
+        let settings = Settings {
+            paces,
+            ..Settings::default()
+        };
         Self {
-            pace: Mutex::new(Pace::new(paces, 1)),
-            settings: Settings::default(),
+            paces: PaceLedger::new(&settings),
+            settings,
             dials_total: AtomicU64::new(0),
         }
     }
@@ -39,7 +45,7 @@ impl Machine {
         targets: &[SocketAddr],
     ) -> Dialled {
         let dialler = Dialler {
-            pace: &self.pace,
+            paces: &self.paces,
             routes,
             settings: &self.settings,
             dials_total: &self.dials_total,
@@ -249,8 +255,8 @@ async fn an_attempt_that_had_no_dial_slot_is_made_up_for() {
         for index in 0..=20 {
             let one = [SocketAddr::from(([127, 1, index, 1], 1))];
             machine
-                .pace
-                .lock()
+                .paces
+                .own()
                 .unwrap()
                 .charge_dial(&one, &mut Charged::default(), now);
         }

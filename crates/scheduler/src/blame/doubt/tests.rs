@@ -51,6 +51,7 @@ fn alive(
             address: address(family, 1),
             fresh,
         },
+        None,
         at(began + 1),
     )
 }
@@ -105,6 +106,7 @@ fn who_fails_again_after_others_have_lived_counts_and_who_lives_is_forgotten() {
             address: address(V4, 1),
             fresh: true,
         },
+        None,
         at(171),
     );
     for what in ["dead", "well"] {
@@ -199,7 +201,7 @@ fn live_at(
         address: address(V4, number),
         fresh,
     };
-    doubts.alive(&labelled("witness"), witness, at(began + 1))
+    doubts.alive(&labelled("witness"), witness, None, at(began + 1))
 }
 
 fn led_to(number: u8, dns: fn(Option<IpAddr>) -> Dns) -> Doubt {
@@ -379,7 +381,11 @@ fn a_canary_is_asked_once_a_minute_and_only_in_doubt() {
 }
 
 fn wish(family: Option<Family>, fresh: bool) -> Wish {
-    Wish { family, fresh }
+    Wish {
+        family,
+        fresh,
+        ..Wish::default()
+    }
 }
 
 #[test]
@@ -433,10 +439,10 @@ fn a_canary_is_asked_although_somebody_lives_where_he_is_no_witness() {
 #[test]
 fn whoever_failed_before_is_looked_up_anew() {
     let mut doubts = Doubts::new(at(0), RandomState::new());
-    assert_eq!(doubts.wish_for(&labelled("dead")), wish(None, false));
+    assert!(!doubts.is_suspect(&labelled("dead")));
     fail(&mut doubts, "dead", led_to(3, Dns::Remembered), 10);
     assert_eq!(alive(&mut doubts, V4, true, 11), [("dead", AskAgain)]);
-    assert_eq!(doubts.wish_for(&labelled("dead")), wish(None, true));
+    assert!(doubts.is_suspect(&labelled("dead")));
 }
 
 #[test]
@@ -487,7 +493,7 @@ proptest! {
                 Ok((from, to)) => { doubts.fail(labelled(&format!("h{n}")), n, name(), at(from), at(to)); }
                 Err(second) => {
                     let witness = Witness { began: at(second), lived: at(second + 1), address: address(V4, 1), fresh: true };
-                    counted += doubts.alive(&labelled("w"), witness, at(now)).iter().filter(|(_, outcome)| *outcome == Counts).count();
+                    counted += doubts.alive(&labelled("w"), witness, None, at(now)).iter().filter(|(_, outcome)| *outcome == Counts).count();
                 }
             }
         }

@@ -15,6 +15,7 @@ enum Step {
     End(u8, u8),
     Write(u8, bool),
     Parts(bool),
+    Way(Way, bool),
     OptOut(u8),
     ClockSet(i64),
 }
@@ -27,6 +28,7 @@ fn steps() -> impl Strategy<Value = Step> {
         6 => (any::<u8>(), any::<u8>()).prop_map(|(which, how)| Step::End(which, how)),
         6 => (any::<u8>(), prop::bool::weighted(0.95)).prop_map(|(which, works)| Step::Write(which, works)),
         2 => any::<bool>().prop_map(Step::Parts),
+        1 => (prop::sample::select(&Way::ALL), any::<bool>()).prop_map(|(way, works)| Step::Way(way, works)),
         1 => any::<u8>().prop_map(Step::OptOut),
         1 => (-200_000_000..200_000_000_i64).prop_map(Step::ClockSet),
     ]
@@ -83,7 +85,7 @@ impl Shell {
                     self.asks_parts = true;
                 }
                 Command::Publish { .. } => {}
-                Command::Report(_) => {}
+                Command::RememberWay { .. } | Command::Report(_) => {}
             }
         }
         let snapshot = self.scheduler.snapshot();
@@ -150,6 +152,10 @@ impl Shell {
                 let status = work.then_some(()).ok_or_else(|| "broken".to_owned());
                 self.on(Event::PartStatus(status))
             }
+            Step::Way(way, works) => {
+                let status = works.then_some(()).ok_or_else(|| "broken".to_owned());
+                self.on(Event::WayStatus { way, status })
+            }
             Step::OptOut(which) => match self.nth(which) {
                 Some(check) => {
                     let host = self.running.get(&check).cloned().unwrap();
@@ -203,6 +209,7 @@ impl Shell {
             5 => fault(FaultScope::HostSuspected)(self.now),
             6 => fault(FaultScope::Transient)(self.now),
             _ if how > 200 => CheckOutcome::Offline,
+            _ if how > 100 => fault(FaultScope::Way)(self.now),
             _ => fault(FaultScope::Global)(self.now),
         };
         self.on(Event::CheckEnded { check, outcome })
@@ -224,9 +231,12 @@ proptest! {
     /// Whatever happens in whatever order: no host is lost or written twice, no slot is granted
     /// twice, nothing is requested twice, and in the end no host is in flight.
     #[test]
-    fn the_books_balance(steps in prop::collection::vec(steps(), 1..300)) {
+    fn the_books_balance(steps in prop::collection::vec(steps(), 1..300), two in any::<bool>()) {
+        let mut settings = settings(Vec::new());
+        settings.has_second_way = two;
+        let steps = steps.into_iter().filter(|step| two || !matches!(step, Step::Way(..)));
         let mut shell = Shell {
-            scheduler: Scheduler::new(settings(Vec::new()), START),
+            scheduler: Scheduler::new(settings, START),
             now: START,
             counting: false,
             wanted: None,
@@ -249,6 +259,9 @@ proptest! {
             }
             while !shell.writing.is_empty() {
                 shell.step(Step::Write(0, true))?;
+            }
+            for way in Way::ALL.into_iter().filter(|_| two) {
+                shell.step(Step::Way(way, true))?;
             }
             shell.step(Step::Parts(true))?;
             shell.step(Step::Pass(1000))?;

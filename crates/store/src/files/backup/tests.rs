@@ -23,6 +23,34 @@ fn knows(path: &Path, name: &str) -> bool {
     reader.record(&labelled(name)).unwrap().is_some()
 }
 
+/// A backup of the database in this folder, as bytes.
+fn backed_up(dir: &TempDir) -> Vec<u8> {
+    let mut backup = Vec::new();
+    backup_into(&path(dir), &mut backup).unwrap();
+    backup
+}
+
+fn put_back(dir: &TempDir, backup: &[u8]) -> Result<Restored, CopyError> {
+    restore(&path(dir), &mut &*backup)
+}
+
+/// A new folder, a database in it, and a name in that.
+async fn begun(name: &str) -> (TempDir, Store) {
+    let dir = TempDir::new().unwrap();
+    let store = open(&path(&dir)).unwrap();
+    add(&store, name).await;
+    (dir, store)
+}
+
+/// A copy of the database and its log, as a power cut leaves them.
+fn cut_off(dir: &TempDir) -> TempDir {
+    let cut = TempDir::new().unwrap();
+    for end in ["", "-wal"] {
+        fs::copy(with(&path(dir), end), with(&path(&cut), end)).unwrap();
+    }
+    cut
+}
+
 fn half_made(dir: &TempDir) -> Vec<String> {
     let mut names = copy::names(&path(dir));
     names.retain(|name| name.starts_with('.'));
@@ -31,54 +59,43 @@ fn half_made(dir: &TempDir) -> Vec<String> {
 
 #[tokio::test]
 async fn a_backup_of_a_database_in_use_is_whole_and_can_be_put_back() {
-    let dir = TempDir::new().unwrap();
-    let store = open(&path(&dir)).unwrap();
-    add(&store, "before").await;
+    let (dir, store) = begun("before").await;
     let kept = dir.path().join("monday.db");
     let copied = backup(&path(&dir), &kept).unwrap();
-    let mut streamed = Vec::new();
-    backup_into(&path(&dir), &mut streamed).unwrap();
+    let streamed = backed_up(&dir);
     assert_eq!(copied.bytes, fs::metadata(&kept).unwrap().len());
     assert_eq!(fs::read(&kept).unwrap(), streamed);
     assert_eq!(half_made(&dir), Vec::<String>::new());
     add(&store, "after").await;
     // Refused while another process writes.
-    let refused = restore(&path(&dir), &mut streamed.as_slice()).unwrap_err();
+    let refused = put_back(&dir, &streamed).unwrap_err();
     assert!(
         matches!(&refused, CopyError::Open(open) if matches!(**open, OpenError::InUse { .. })),
         "{refused:?}"
     );
     store.close();
 
-    let restored = restore(&path(&dir), &mut streamed.as_slice()).unwrap();
+    let restored = put_back(&dir, &streamed).unwrap();
     assert_eq!(restored.copied, copied);
     assert!(knows(&path(&dir), "before") && !knows(&path(&dir), "after"));
     assert!(knows(&aside(&path(&dir), 1), "after"));
     // The restored file is an ordinary database that takes writes.
     let store = open(&path(&dir)).unwrap();
     add(&store, "later").await;
-    assert_eq!(
-        store.reader().unwrap().damage().unwrap(),
-        Vec::<String>::new()
-    );
+    let damage = store.reader().unwrap().damage().unwrap();
+    assert_eq!(damage, Vec::<String>::new());
 }
 
 /// State after a power cut: the last verdicts are in the log only, and SQLite would apply it to any
 /// file that replaces the database.
 #[tokio::test]
 async fn the_log_of_the_database_that_is_replaced_goes_with_it() {
-    let dir = TempDir::new().unwrap();
-    let store = open(&path(&dir)).unwrap();
-    add(&store, "before").await;
-    let mut backup = Vec::new();
-    backup_into(&path(&dir), &mut backup).unwrap();
+    let (dir, store) = begun("before").await;
+    let backup = backed_up(&dir);
     add(&store, "after").await;
-    let cut = TempDir::new().unwrap();
-    for end in ["", "-wal"] {
-        fs::copy(with(&path(&dir), end), with(&path(&cut), end)).unwrap();
-    }
+    let cut = cut_off(&dir);
     store.close();
-    restore(&path(&cut), &mut backup.as_slice()).unwrap();
+    put_back(&cut, &backup).unwrap();
     assert!(knows(&path(&cut), "before") && !knows(&path(&cut), "after"));
     let reader = open_read_only(&path(&cut)).unwrap();
     assert_eq!(reader.damage().unwrap(), Vec::<String>::new());
@@ -89,13 +106,8 @@ async fn the_log_of_the_database_that_is_replaced_goes_with_it() {
 /// acknowledged.
 #[tokio::test]
 async fn a_restore_that_is_cut_off_loses_nothing() {
-    let dir = TempDir::new().unwrap();
-    let store = open(&path(&dir)).unwrap();
-    add(&store, "after").await;
-    let cut = TempDir::new().unwrap();
-    for end in ["", "-wal"] {
-        fs::copy(with(&path(&dir), end), with(&path(&cut), end)).unwrap();
-    }
+    let (dir, store) = begun("after").await;
+    let cut = cut_off(&dir);
     store.close();
     fold_log_in(&path(&cut), &Tuning::default());
     assert!(put_aside(&path(&cut), &aside(&path(&cut), 1)).unwrap());
@@ -104,13 +116,10 @@ async fn a_restore_that_is_cut_off_loses_nothing() {
 
 #[tokio::test]
 async fn a_backup_is_put_where_there_is_no_database() {
-    let dir = TempDir::new().unwrap();
-    let store = open(&path(&dir)).unwrap();
-    add(&store, "before").await;
-    let mut backup = Vec::new();
-    backup_into(&path(&dir), &mut backup).unwrap();
+    let (dir, _store) = begun("before").await;
+    let backup = backed_up(&dir);
     let new = TempDir::new().unwrap();
-    let restored = restore(&path(&new), &mut backup.as_slice()).unwrap();
+    let restored = put_back(&new, &backup).unwrap();
     assert_eq!(restored.replaced, None);
     assert!(knows(&path(&new), "before"));
     assert!(!aside(&path(&new), 1).exists());
@@ -121,12 +130,11 @@ async fn a_backup_is_put_where_there_is_no_database() {
 async fn each_database_that_is_replaced_is_kept_until_there_are_too_many() {
     let dir = TempDir::new().unwrap();
     let store = open(&path(&dir)).unwrap();
-    let mut backup = Vec::new();
-    backup_into(&path(&dir), &mut backup).unwrap();
+    let backup = backed_up(&dir);
     add(&store, "first").await;
     store.close();
     for number in 1..=REPLACED_MAX {
-        let restored = restore(&path(&dir), &mut backup.as_slice()).unwrap();
+        let restored = put_back(&dir, &backup).unwrap();
         assert_eq!(restored.replaced, Some(aside(&path(&dir), number)));
         assert!(knows(&aside(&path(&dir), 1), "first"));
         assert!(!knows(&path(&dir), "first"));
@@ -134,24 +142,21 @@ async fn each_database_that_is_replaced_is_kept_until_there_are_too_many() {
     let store = open(&path(&dir)).unwrap();
     add(&store, "last").await;
     store.close();
-    let refused = restore(&path(&dir), &mut backup.as_slice()).unwrap_err();
-    assert!(
-        matches!(refused, CopyError::KeptTooMany { .. }),
-        "{refused:?}"
-    );
+    let refuse = || {
+        let refused = put_back(&dir, &backup).unwrap_err();
+        let too_many = matches!(refused, CopyError::KeptTooMany { .. });
+        assert!(too_many, "{refused:?}");
+    };
+    refuse();
     assert!(knows(&path(&dir), "last"));
     assert!(knows(&aside(&path(&dir), 1), "first"));
     assert_eq!(half_made(&dir), Vec::<String>::new());
     // One free name is enough, and a leftover log makes a name unusable.
     fs::remove_file(aside(&path(&dir), 2)).unwrap();
     fs::write(with(&aside(&path(&dir), 2), "-wal"), "a log's rest").unwrap();
-    let refused = restore(&path(&dir), &mut backup.as_slice()).unwrap_err();
-    assert!(
-        matches!(refused, CopyError::KeptTooMany { .. }),
-        "{refused:?}"
-    );
+    refuse();
     fs::remove_file(with(&aside(&path(&dir), 2), "-wal")).unwrap();
-    restore(&path(&dir), &mut backup.as_slice()).unwrap();
+    put_back(&dir, &backup).unwrap();
     assert!(knows(&aside(&path(&dir), 2), "last"));
 }
 
@@ -166,25 +171,20 @@ fn nothing_is_written_over() {
     assert_eq!(fs::read_to_string(&letter).unwrap(), "Dear aunt");
     let nowhere = dir.path().join("nowhere").join("backup");
     let refused = backup(&path(&dir), &nowhere).unwrap_err();
-    assert!(
-        matches!(refused, CopyError::Unwritable { .. }),
-        "{refused:?}"
-    );
+    let unwritable = matches!(refused, CopyError::Unwritable { .. });
+    assert!(unwritable, "{refused:?}");
     let missing = backup(&dir.path().join("missing.db"), &nowhere).unwrap_err();
     assert!(matches!(missing, CopyError::Open(_)), "{missing:?}");
 }
 
 #[tokio::test]
 async fn what_is_damaged_cut_off_newer_or_no_census_is_not_put_back() {
-    let dir = TempDir::new().unwrap();
-    let store = open(&path(&dir)).unwrap();
-    add(&store, "before").await;
-    let mut good = Vec::new();
-    backup_into(&path(&dir), &mut good).unwrap();
+    let (dir, store) = begun("before").await;
+    let good = backed_up(&dir);
     store.close();
     let before = fs::read(path(&dir)).unwrap();
     let refuse = |bytes: &[u8]| {
-        let refused = restore(&path(&dir), &mut &*bytes).unwrap_err();
+        let refused = put_back(&dir, bytes).unwrap_err();
         assert_eq!(fs::read(path(&dir)).unwrap(), before);
         assert_eq!(half_made(&dir), Vec::<String>::new());
         assert!(!aside(&path(&dir), 1).exists());
@@ -192,10 +192,8 @@ async fn what_is_damaged_cut_off_newer_or_no_census_is_not_put_back() {
     };
     for left in [good.len() - 1, good.len() - 4096, 8192, 4096] {
         let refused = refuse(&good[..left]);
-        assert!(
-            matches!(refused, CopyError::Damaged(_)),
-            "{left}: {refused:?}"
-        );
+        let damaged = matches!(refused, CopyError::Damaged(_));
+        assert!(damaged, "{left}: {refused:?}");
     }
     let mut spoilt = good.clone();
     let len = spoilt.len();
@@ -212,10 +210,8 @@ async fn what_is_damaged_cut_off_newer_or_no_census_is_not_put_back() {
     connection.pragma_update(None, "user_version", 99).unwrap();
     drop(connection);
     let refused = refuse(&fs::read(&newer).unwrap());
-    assert!(
-        matches!(refused, CopyError::Newer { found: 99, .. }),
-        "{refused:?}"
-    );
+    let newer = matches!(refused, CopyError::Newer { found: 99, .. });
+    assert!(newer, "{refused:?}");
 }
 
 #[test]
@@ -235,9 +231,8 @@ fn what_a_crash_left_of_a_copy_is_cleared_and_one_in_the_making_is_not() {
     assert!(other.exists());
     assert_eq!(half_made(&dir).len(), 2);
     // A full disk leaves what SQLite could not undo.
-    let copy = half_made(&dir)
-        .into_iter()
-        .find(|name| name.ends_with(".new"));
+    let mut names = half_made(&dir).into_iter();
+    let copy = names.find(|name| name.ends_with(".new"));
     let journal = dir.path().join(format!("{}-journal", copy.unwrap()));
     fs::write(&journal, "SQLite").unwrap();
     drop(making);

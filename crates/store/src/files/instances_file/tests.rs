@@ -106,12 +106,8 @@ fn a_host_that_comes_twice_is_an_error() {
     let mut file = InstancesFile::begin(&path).unwrap();
     file.push(row("a.example", &kit::instance())).unwrap();
     file.push(row("a.example", &kit::instance())).unwrap_err();
-    assert_eq!(
-        InstancesFile::begin(&dir.path().join("missing"))
-            .unwrap_err()
-            .kind(),
-        io::ErrorKind::PermissionDenied
-    );
+    let missing = InstancesFile::begin(&dir.path().join("missing")).unwrap_err();
+    assert_eq!(missing.kind(), io::ErrorKind::PermissionDenied);
 }
 
 proptest! {

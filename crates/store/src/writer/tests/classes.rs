@@ -7,12 +7,8 @@ use proptest::prelude::*;
 use super::*;
 
 fn states() -> impl Strategy<Value = State> {
-    let befores = vec![
-        Before::Discovered,
-        Before::Alive,
-        Before::Dead,
-        Before::Moved,
-    ];
+    use Before::{Alive, Dead, Discovered, Moved};
+    let befores = vec![Discovered, Alive, Dead, Moved];
     let target = labelled("target");
     let moving = (prop::sample::select(befores.clone()), 1_u32..9);
     prop_oneof![
@@ -73,35 +69,20 @@ proptest! {
 /// due before any responding host.
 async fn crowded(living: usize, crowd: usize) -> Census {
     let census = Census::new();
+    let put = async |name: String, state, due| {
+        let record = Record::discovered(labelled(&name), NOW, due);
+        census.put(Record { state, ..record }).await;
+    };
     for n in 0..living {
-        let record = Record::discovered(labelled(&format!("living{n}")), NOW, NOW);
-        census
-            .put(Record {
-                state: State::Alive,
-                ..record
-            })
-            .await;
+        put(format!("living{n}"), State::Alive, NOW).await;
     }
     let long_due = NOW.minus(HOUR);
     for n in 0..crowd {
-        let record = |kind| Record::discovered(labelled(&format!("{kind}{n}")), NOW, long_due);
-        census.put(record("new")).await;
-        census
-            .put(Record {
-                state: State::Dead,
-                ..record("dead")
-            })
-            .await;
-        census.put(record("retry")).await;
-        census
-            .writer
-            .release(
-                &labelled(&format!("retry{n}")),
-                long_due,
-                Some("put off".to_owned()),
-            )
-            .await
-            .unwrap();
+        put(format!("new{n}"), State::Discovered, long_due).await;
+        put(format!("dead{n}"), State::Dead, long_due).await;
+        let retry = format!("retry{n}");
+        put(retry.clone(), State::Discovered, long_due).await;
+        census.release(&retry, long_due, Some("put off")).await;
     }
     census
 }
@@ -109,7 +90,7 @@ async fn crowded(living: usize, crowd: usize) -> Census {
 #[tokio::test]
 async fn each_class_yields_at_most_what_is_wanted() {
     let census = crowded(3, 30).await;
-    let reader = census.store.reader().unwrap();
+    let reader = census.reader();
     let due = |most| reader.due_by_class(NOW, most).unwrap();
     assert_eq!((due(9).living, due(9).dead, due(99).new), (3, 9, 30));
     let wanted = PerClass {
@@ -126,39 +107,29 @@ async fn each_class_yields_at_most_what_is_wanted() {
         assert!(name.starts_with(taken.class.as_str()), "{name}: {taken:?}");
         *counts.of_mut(taken.class) += 1;
     }
-    assert_eq!(
-        counts,
-        PerClass {
-            living: 3,
-            ..wanted
-        }
-    );
+    let expect = PerClass {
+        living: 3,
+        ..wanted
+    };
+    assert_eq!(counts, expect);
     assert_eq!((due(99).living, due(99).new), (0, 26));
 }
 
 #[tokio::test]
 async fn a_host_changes_its_class_with_its_row() {
     let census = Census::with(&["a"]).await;
-    let class = |expect| {
-        let rows = [
-            (Class::Living, 0),
-            (Class::New, 1),
-            (Class::Retry, 2),
-            (Class::Dead, 3),
-        ];
-        let number = rows.iter().find(|(class, _)| *class == expect).unwrap().1;
-        let found = census.writer.call(move |c| {
+    let class = async |expect| {
+        let rows = [Class::Living, Class::New, Class::Retry, Class::Dead];
+        let number = rows.iter().position(|class| *class == expect).unwrap();
+        let read = |c: &Connection| {
             Ok(c.query_row("SELECT class FROM hosts", [], |row| row.get::<_, i64>(0))?)
-        });
-        async move { assert_eq!(found.await.unwrap(), number, "{expect:?}") }
+        };
+        let found = census.writer.call(read).await.unwrap();
+        assert_eq!(usize::try_from(found), Ok(number), "{expect:?}");
     };
     class(Class::New).await;
     census.take("a").await;
-    census
-        .writer
-        .release(&labelled("a"), NOW, Some("put off".to_owned()))
-        .await
-        .unwrap();
+    census.release("a", NOW, Some("put off")).await;
     class(Class::Retry).await;
     census.check("a", &alive()).await;
     class(Class::Living).await;

@@ -36,9 +36,8 @@ async fn whatever_a_verdict_changes_is_in_the_row_afterwards() {
         let now = NOW.plus(HOUR * 30 * number);
         let taken = census.take("a").await;
         census.writer.count_fault(&labelled("a")).await.unwrap();
-        census
-            .sql("UPDATE hosts SET last_note = 'put off', interruptions = 1")
-            .await;
+        let noted = "UPDATE hosts SET last_note = 'put off', interruptions = 1";
+        census.sql(noted).await;
         let change = transition(&taken.record, &verdict, now, JITTER, REAL);
         let expected = change.record.clone();
         census.writer.commit(change).await.unwrap();

@@ -60,18 +60,10 @@ async fn a_name_that_is_still_refused_stays_parked() {
     assert_eq!(back, 1);
     assert_eq!(census.stored("a").record.state.name().as_str(), "parked");
     // The operator adds a name that is admitted.
-    let added = census
-        .writer
-        .add_now(vec![labelled("a")], NOW)
-        .await
-        .unwrap();
+    let added = census.add_now(&["a"]).await;
     assert_eq!(added, [(labelled("a"), AddedAs::New)]);
     assert_eq!(census.take_due(9).await, ["a.example"]);
-    let added = census
-        .writer
-        .add_now(vec![labelled("a")], NOW)
-        .await
-        .unwrap();
+    let added = census.add_now(&["a"]).await;
     assert_eq!(added, [(labelled("a"), AddedAs::Known)]);
 }
 
@@ -84,12 +76,8 @@ async fn a_daemon_killed_in_the_middle_brings_the_others_back_at_its_next_start(
         .collect();
     let all = u64::from(UNPARKED_MAX * 2 + 2);
     census.writer.add(names).await.unwrap();
-    census
-        .sql(
-            "UPDATE hosts SET state = 'parked', due = NULL, \
-             hidden = id % 2",
-        )
-        .await;
+    let park_all = "UPDATE hosts SET state = 'parked', due = NULL, hidden = id % 2";
+    census.sql(park_all).await;
     let once =
         |c: &Connection| opt_out::unpark(c, ParkedCursor::default(), admits_all, NOW, 7, REAL);
     let (brought, _) = census.writer.call(once).await.unwrap();
@@ -107,12 +95,9 @@ async fn a_daemon_killed_in_the_middle_brings_the_others_back_at_its_next_start(
     assert_eq!(due(&census), before);
     assert_eq!(unpark(&census).await, all - brought);
     let after = due(&census);
-    assert!(
-        before
-            .iter()
-            .zip(&after)
-            .all(|(before, after)| { after.is_some() && (before.is_none() || before == after) })
-    );
+    for (before, after) in before.iter().zip(&after) {
+        assert!(after.is_some() && (before.is_none() || before == after));
+    }
     assert_eq!(unpark(&census).await, 0);
 }
 
@@ -121,23 +106,20 @@ async fn parking_never_loses_an_opt_out_by_word_of_mouth() {
     let census = Census::with(&["a", "b"]).await;
     let by = OptedOutBy::Owner;
     for name in ["a", "b"] {
-        census
-            .writer
-            .opt_out(&labelled(name), by, NOW)
-            .await
-            .unwrap();
+        census.opt_out(name, by).await;
     }
     let a = labelled("a");
     let parked = census.writer.park(&a, NOW);
     assert_eq!(parked.await.unwrap(), Park::OptedOut { by });
+    let rename = async |from, to| {
+        let sql = "UPDATE hosts SET name = ?2 || '.example' WHERE name = ?1 || '.example'";
+        let run = move |c: &Connection| Ok(c.execute(sql, [from, to])?);
+        census.writer.call(run).await.unwrap();
+    };
     // Refused by this version's rules, and valid by the next one's.
-    census
-        .sql("UPDATE hosts SET name = 'B.example' WHERE name = 'b.example'")
-        .await;
+    rename("b", "B").await;
     census.writer.recover(NOW, 7, REAL).await.unwrap();
-    census
-        .sql("UPDATE hosts SET name = 'b.example' WHERE name = 'B.example'")
-        .await;
+    rename("B", "b").await;
     assert_eq!(unpark(&census).await, 0);
     assert_eq!(census.stored("b").record.state, State::OptedOut { by });
 }

@@ -25,36 +25,29 @@ async fn hosts_in_flight_are_due_within_the_hour_after_a_start() {
     assert_eq!(census.stored("b").interruptions, 0);
 }
 
+/// A candidate that is due in the far future.
+fn ahead<N: std::fmt::Display>(n: N) -> Candidate {
+    Candidate {
+        due: Timestamp(i64::MAX),
+        ..candidate(&format!("n{n}"))
+    }
+}
+
 #[tokio::test]
 async fn due_times_beyond_the_longest_interval_come_back_spread_out() {
     let census = Census::new();
-    let far = Timestamp(i64::MAX);
-    let names: Vec<_> = (0..100)
-        .map(|n| Candidate {
-            due: far,
-            ..candidate(&format!("n{n}"))
-        })
-        .collect();
+    let names = (0..100).map(ahead).collect();
     census.writer.add(names).await.unwrap();
     let longest = NOW.plus(REAL.longest());
-    census
-        .writer
-        .add(vec![Candidate {
-            due: longest,
-            ..candidate("fine")
-        }])
-        .await
-        .unwrap();
+    census.add_due("fine", longest).await;
     assert_eq!(census.writer.clamp(NOW, REAL).await.unwrap(), 100);
     assert_eq!(census.writer.clamp(NOW, REAL).await.unwrap(), 0);
     assert_eq!(census.stored("fine").record.due, Some(longest));
     let mut dues: Vec<_> = (0..100)
         .map(|n| census.stored(&format!("n{n}")).record.due.unwrap())
         .collect();
-    assert!(
-        dues.iter()
-            .all(|due| *due >= NOW && *due <= NOW.plus(HOUR * 29))
-    );
+    let in_a_day = NOW..=NOW.plus(HOUR * 29);
+    assert!(dues.iter().all(|due| in_a_day.contains(due)));
     dues.dedup();
     assert!(dues.len() > 50, "{}", dues.len());
 }
@@ -63,13 +56,7 @@ async fn due_times_beyond_the_longest_interval_come_back_spread_out() {
 #[tokio::test]
 async fn due_times_come_back_by_portions_until_none_is_left() {
     let census = Census::new();
-    let far = Timestamp(i64::MAX);
-    let names: Vec<_> = (0..recovery::CLAMPED_MAX * 2 + 2)
-        .map(|n| Candidate {
-            due: far,
-            ..candidate(&format!("n{n}"))
-        })
-        .collect();
+    let names = (0..recovery::CLAMPED_MAX * 2 + 2).map(ahead).collect();
     census.writer.add(names).await.unwrap();
     let portion = move |c: &Connection| recovery::clamp(c, NOW, REAL);
     let once = census.writer.call(portion).await.unwrap();
@@ -123,37 +110,30 @@ async fn a_start_by_a_clock_that_is_a_year_behind_takes_nobodys_past_away() {
     census.writer.clamp(year_ago, REAL).await.unwrap();
     let after = census.stored("a").record;
     assert!(after.due < Some(year_ago.plus(HOUR * 29)), "asked again");
-    assert_eq!(
-        Record {
-            due: before.due,
-            ..after
-        },
-        before
-    );
+    let after = Record {
+        due: before.due,
+        ..after
+    };
+    assert_eq!(after, before);
 }
 
 #[tokio::test]
 async fn rows_whose_name_is_no_longer_valid_are_parked_and_never_stop_the_census() {
     let census = Census::with(&["a", "b", "c", "d"]).await;
-    census
-        .check("c", &Verdict::Moved { to: labelled("d") })
-        .await;
-    census
-        .sql(
-            "UPDATE hosts SET name = 'not a name' WHERE name = 'a.example';
-                UPDATE hosts SET target = 'nor this', due = 0 WHERE name = 'c.example'",
-        )
-        .await;
+    let moved = Verdict::Moved { to: labelled("d") };
+    census.check("c", &moved).await;
+    let spoil = "UPDATE hosts SET name = 'not a name' WHERE name = 'a.example';
+        UPDATE hosts SET target = 'nor this', due = 0 WHERE name = 'c.example'";
+    census.sql(spoil).await;
     // At the head of the queue, without a restart.
     assert_eq!(census.take_due(9).await, ["b.example", "d.example"]);
     let parked = || {
-        let counts = census.store.reader().unwrap().counts().unwrap();
+        let counts = census.reader().counts().unwrap();
         counts.by_state.last().copied()
     };
     assert_eq!(parked(), Some((census::state::StateName::Parked, 2)));
-    census
-        .sql("UPDATE hosts SET name = 'x.example.' WHERE name = 'b.example'")
-        .await;
+    let dot = "UPDATE hosts SET name = 'x.example.' WHERE name = 'b.example'";
+    census.sql(dot).await;
     census.writer.recover(NOW, 7, REAL).await.unwrap();
     assert_eq!(parked(), Some((census::state::StateName::Parked, 3)));
 }

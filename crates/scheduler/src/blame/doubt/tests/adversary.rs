@@ -242,7 +242,10 @@ impl Play<'_> {
             address: place(who),
             fresh: true,
         };
-        for (n, outcome) in self.doubts.alive(&name_of(who, began), witness, at(second)) {
+        for (n, outcome) in self
+            .doubts
+            .alive(&name_of(who, began), witness, None, at(second))
+        {
             match outcome {
                 AskAgain => self.ask(n, second + 10 + i64::try_from(n % 10).unwrap()),
                 Counts if n == usize::MAX => {}
@@ -333,7 +336,7 @@ proptest! {
             if second % every == 0 {
                 let who = if hostile { Who::Hostile { alive: true } } else { Who::Honest(50) };
                 let witness = Witness { began: at(second), lived: at(second + 1), address: place(who), fresh: true };
-                for (n, outcome) in doubts.alive(&name_of(who, 0), witness, at(second + 1)) {
+                for (n, outcome) in doubts.alive(&name_of(who, 0), witness, None, at(second + 1)) {
                     match outcome {
                         Counts => { counted.insert(n); }
                         AskAgain => next[n] = second + 12,
