@@ -149,7 +149,10 @@ fn warn_lab_mode(settings: &Settings) {
 /// Handles one control connection, and logs it if it ends badly.
 async fn converse(shared: Arc<Shared>, stream: UnixStream, accepts: Accepts) {
     if accepts == Accepts::Turns {
-        let grant = |request| ready(shared.paces.answer(request, GRANT_TIME_MAX));
+        // Divided like the paces that it adds to.
+        let delay = GRANT_TIME_MAX.checked_div(shared.settings.pace_divisor);
+        let delay = delay.unwrap_or(GRANT_TIME_MAX);
+        let grant = |request| ready(shared.paces.answer(request, delay));
         // The second gateway reports what went wrong.
         let answered = local_socket::answer_one(stream, GRANT_TIME_MAX, grant);
         return drop(answered.await);
