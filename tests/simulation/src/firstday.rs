@@ -117,6 +117,7 @@ async fn open(plan: FirstDay, seed: u64, below: &Path) -> anyhow::Result<Shell<D
         stage,
         truth: Truth::new(world, World::still(), seed, START)?,
         network: Network::default(),
+        has_second_way: false,
         machine: Machine::new(PROCESSORS, plan.engine.cost(), START),
         paces: Paces::default(),
     };

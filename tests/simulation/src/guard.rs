@@ -7,11 +7,13 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use census::group::PLACES_MAX;
-use census::state::{OptedOutBy, State};
+use census::state::{OptedOutBy, State, Verdict};
 use census::time::{Calendar, Jitter, Timestamp};
 use protocol::Host;
 use store::{Stored, Taken};
 use thiserror::Error;
+
+use crate::world::truth::{Being, Now};
 
 /// Most listed hosts of one registered domain without a decision: the daemon's default threshold.
 pub const GROUP_THRESHOLD: u32 = 10;
@@ -19,6 +21,9 @@ pub const GROUP_THRESHOLD: u32 = 10;
 /// No evidence frees a host sooner: sources that were listed at the start have to name it for a
 /// week.
 const NO_EVIDENCE_BEFORE: Duration = Duration::from_secs(7 * 24 * 3600);
+
+/// Longer than any check takes, with the wait until its result counts.
+const CHECKED_WITHIN: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Rule {
@@ -38,6 +43,9 @@ pub enum Rule {
     ListedThoughHeld,
     #[error("was lost")]
     Lost,
+    /// Invariant I5: our own failures never count.
+    #[error("responds, and a failure was counted against it")]
+    Wronged,
     #[error("were picked, which is more than there was room for")]
     PickedTooMany,
     #[error("containers were started, which is more than the engine can")]
@@ -59,7 +67,8 @@ pub(crate) struct Guard {
     start: Timestamp,
     now: Timestamp,
     step: u64,
-    in_flight: HashSet<Host>,
+    /// Hosts in flight, with the times since when.
+    in_flight: HashMap<Host, Timestamp>,
     words: HashSet<Host>,
     /// When each host's robots.txt last forbade checks.
     refused: HashMap<Host, Timestamp>,
@@ -72,7 +81,7 @@ impl Guard {
             start,
             now: start,
             step: 0,
-            in_flight: HashSet::new(),
+            in_flight: HashMap::new(),
             words: HashSet::new(),
             refused: HashMap::new(),
             known: 0,
@@ -99,7 +108,7 @@ impl Guard {
     pub(crate) fn taken(&mut self, taken: &Taken) -> Result<(), Broken> {
         let host = &taken.record.host;
         let name = || host.to_string();
-        let is_new = self.in_flight.insert(host.clone());
+        let is_new = self.in_flight.insert(host.clone(), self.now).is_none();
         self.hold(is_new, Rule::TwoInFlight, name)?;
         self.hold(!self.words.contains(host), Rule::AskedDespiteWord, name)?;
         let moved_on = taken.record.due.is_some_and(|due| due > self.now);
@@ -138,6 +147,29 @@ impl Guard {
         } else if is_refusal {
             self.refused.insert(host.clone(), self.now);
         }
+    }
+
+    /// Checks a committed verdict about a host that is like `being` now.
+    pub(crate) fn judged(
+        &self,
+        host: &Host,
+        verdict: &Verdict,
+        being: Option<Being>,
+    ) -> Result<(), Broken> {
+        let is_up = being.is_some_and(|being| {
+            being.now == Now::Up && self.now.since(being.since) > CHECKED_WITHIN
+        });
+        let is_wronged = is_up && verdict.is_failing();
+        self.hold(!is_wronged, Rule::Wronged, || host.to_string())
+    }
+
+    /// Checks that no check has lasted too long: it was lost.
+    pub(crate) fn none_stuck(&self) -> Result<(), Broken> {
+        let is_stuck = |at: &Timestamp| self.now.since(*at) > CHECKED_WITHIN;
+        let stuck = self.in_flight.iter().find(|(_, at)| is_stuck(at));
+        self.hold(stuck.is_none(), Rule::Lost, || {
+            stuck.map_or_else(String::new, |(host, _)| host.to_string())
+        })
     }
 
     /// Checks a listed host, which last responded at these times by its row and by our own records.

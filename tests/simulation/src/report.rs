@@ -81,6 +81,10 @@ impl Report {
         self.counts.lived as f64 / self.seconds() / need.min(self.plan.capacity)
     }
 
+    pub fn checks_a_verdict(&self) -> f64 {
+        self.counts.checks as f64 / self.counts.settled.max(1) as f64
+    }
+
     fn seconds(&self) -> f64 {
         f64::from(self.plan.days) * 86_400.0
     }
@@ -146,6 +150,7 @@ impl Report {
 | of them, of hosts dead and known to be dead | {} ({}) |
 | of them, of invented names | {} ({}) |
 | failures asked again at once, within the hour | {}, {} |
+| checks for each verdict | {:.3} |
 | canaries asked for | {} |
 | checks put off, broken off or without network | {}, {} |
 | outages of our network, silences reported | {}, {} |
@@ -165,6 +170,7 @@ impl Report {
             of_checks(counts.invented),
             counts.asked_again,
             counts.unconfirmed,
+            self.checks_a_verdict(),
             counts.canaries,
             counts.put_off,
             counts.ours,

@@ -77,6 +77,7 @@ pub(crate) struct Parts {
     pub(crate) stage: Stage,
     pub(crate) truth: Truth,
     pub(crate) network: Network,
+    pub(crate) has_second_way: bool,
     pub(crate) machine: Machine,
     pub(crate) paces: Paces,
 }
@@ -89,6 +90,7 @@ impl Parts {
         Settings {
             containers,
             opens_max,
+            has_second_way: self.has_second_way,
             starts_per_second: STARTS_PER_SECOND,
             canaries: seeds.take(CANARIES).cloned().collect(),
             peers_every: services.peers_every,

@@ -57,6 +57,7 @@ impl Stage {
         let nowhere = folder.path().join("no-socket");
         let services = Services {
             gateway: GatewayClient::new(nowhere.clone()),
+            second_gateway: None,
             launcher: LauncherClient::socket(&nowhere),
             gate: NameGate::open(writer.clone(), names, files).await?,
             writer,

@@ -1,10 +1,13 @@
 //! Worlds: their hosts, and as numbers what happens to the hosts and to our network over the years.
 
 pub(crate) mod known;
-pub(crate) mod network;
+pub mod network;
 pub(crate) mod truth;
 
 use std::time::Duration;
+
+use network::Shows::{self, Partly, Silent, Told};
+use protocol::egress::Way::{self, First, Second};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -24,6 +27,7 @@ pub struct World {
     pub junk_a_year: f64,
     pub farm: Option<Farm>,
     pub outages: Option<Outages>,
+    pub has_second_way: bool,
     /// The engine's capacity as a fraction of what the world needs at its start, unless the command
     /// line sets it. Without it twice that, and at least one check a second: a check that waits for
     /// the engine must not look like one that the schedule forgot.
@@ -68,6 +72,8 @@ pub struct Outages {
     /// Time from one to the next, on average.
     pub every: Duration,
     pub lasts: Duration,
+    /// How they show, each equally often, and by which way out; `None` is both.
+    pub kinds: &'static [(Shows, Option<Way>)],
 }
 
 /// A turnover of about 30 % a year, with a tenth of the hosts flapping.
@@ -94,10 +100,11 @@ const DEFAULT: World = World {
     junk_a_year: 0.25,
     farm: None,
     outages: None,
+    has_second_way: false,
     capacity: None,
 };
 
-pub const WORLDS: [World; 6] = [
+pub const WORLDS: [World; 7] = [
     DEFAULT,
     World {
         name: "all-living",
@@ -135,7 +142,28 @@ pub const WORLDS: [World; 6] = [
         outages: Some(Outages {
             every: HOUR.saturating_mul(5 * 24),
             lasts: HOUR.saturating_mul(9),
+            kinds: &[(Told, None), (Silent, None)],
         }),
+        ..DEFAULT
+    },
+    World {
+        name: "ways",
+        about: "the default world, and two ways out, one or both of which fail every three days",
+        outages: Some(Outages {
+            every: HOUR.saturating_mul(3 * 24),
+            lasts: HOUR.saturating_mul(9),
+            kinds: &[
+                (Told, None),
+                (Told, Some(First)),
+                (Told, Some(Second)),
+                (Silent, None),
+                (Silent, Some(First)),
+                (Silent, Some(Second)),
+                (Partly, Some(First)),
+                (Partly, Some(Second)),
+            ],
+        }),
+        has_second_way: true,
         ..DEFAULT
     },
 ];

@@ -116,6 +116,7 @@ async fn open(plan: Plan) -> anyhow::Result<Shell<Year>> {
     let parts = Parts {
         stage: Stage::open(&plan.below, seed, start).await?,
         network: Network::new(world.outages, seed, start, plan.end()),
+        has_second_way: world.has_second_way,
         truth: Truth::new(hosts, world, seed, start)?,
         machine: Machine::new(1, Duration::from_secs_f64(1.0 / plan.capacity), start),
         paces: Paces {
@@ -249,6 +250,8 @@ impl Story for Year {
         }
         let is_refusal = *verdict == Verdict::OptedOut;
         year.guard.settled(host, &change.record.state, is_refusal);
+        let being = truth.hosts.id(host.as_str()).and_then(|id| truth.being(id));
+        year.guard.judged(host, verdict, being)?;
         let by_robots = State::OptedOut {
             by: OptedOutBy::Robots,
         };

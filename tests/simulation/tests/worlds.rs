@@ -90,6 +90,27 @@ fn an_outage_of_ours_finds_nobody_dead() {
     assert!(report.wrong().worst < 1e-9, "{:?}", report.wrong());
 }
 
+/// Half of all blocks vanish at times: that alone wrongs hosts of a census with one way out.
+#[test]
+fn two_ways_that_fail_at_random_wrong_no_host() {
+    let mut plan = Plan::new(hurried("ways"), 300, 30, SEED);
+    let report = simulate(&plan);
+    println!("{}", report.table());
+    assert!(report.outages >= 6);
+    plan.world.has_second_way = false;
+    check_broken(&plan, Rule::Wronged);
+}
+
+#[test]
+fn second_opinions_cost_less_than_a_tenth() {
+    let mut plan = Plan::new(hurried("default"), 300, 30, SEED);
+    let one = simulate(&plan).checks_a_verdict();
+    plan.world.has_second_way = true;
+    let two = simulate(&plan).checks_a_verdict();
+    println!("{two:.3} checks for each verdict, with one way {one:.3}");
+    assert!(two <= 1.1 * one);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_table_and_another_one_another() {
     let table = |seed| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use census::time::Timestamp;
 use protocol::Host;
-use protocol::egress::Deferral;
+use protocol::egress::{Deferral, Way};
 use protocol::order::AskPeers;
 use scheduler::event::CheckNumber;
 
@@ -16,6 +16,7 @@ pub(crate) struct Check {
     pub(super) host: Host,
     /// The host in the world; `None` for an invented name.
     pub(super) id: Option<u32>,
+    pub(super) way: Way,
     pub(super) peers: AskPeers,
     pub(super) began: Timestamp,
     pub(super) address: Option<IpAddr>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use census::class::PerClass;
 use gateway::pace::Late;
 use orchestrator::daemon::read_demand;
-use protocol::egress::Deferral;
+use protocol::egress::{Deferral, Way};
 use scheduler::Event;
 use scheduler::command::{CanaryTurn, Command, Notice};
 use scheduler::event::{SlotHolder, Taken, Trigger};
@@ -52,12 +52,23 @@ impl<S: Story> Shell<S> {
             Command::CommitVerdict { record, verdict } => self.commits.push((record, verdict)),
             Command::Release(release) => self.releases.push(release),
             Command::AskParts => {
-                let status = match self.parts.network.fails_at(self.now) {
+                let status = |way| match self.parts.network.fails_at(way, self.now) {
                     Some(Shows::Told) => Err("the gateway has no network".to_owned()),
-                    Some(Shows::Silent) | None => Ok(()),
+                    Some(Shows::Silent | Shows::Partly) | None => Ok(()),
                 };
-                self.events.push_back(Event::PartStatus(status));
+                if self.parts.has_second_way {
+                    let each = Way::ALL.map(|way| Event::WayStatus {
+                        way,
+                        status: status(way),
+                    });
+                    self.events.extend(each);
+                    self.events.push_back(Event::PartStatus(Ok(())));
+                } else {
+                    let status = status(Way::First);
+                    self.events.push_back(Event::PartStatus(status));
+                }
             }
+            Command::RememberWay { .. } => {}
             Command::Publish { .. } => self.publish().await?,
             Command::Report(notice) => {
                 self.blackouts += u64::from(matches!(notice, Notice::BlackoutBegan(_)));

@@ -49,6 +49,7 @@ impl<S: Story> Shell<S> {
         }
         let check = Check {
             id,
+            way: start.wish.way,
             peers: self.parts.stage.services.asks_peers(&start),
             began: now,
             address: None,
@@ -90,18 +91,20 @@ impl<S: Story> Shell<S> {
 
     /// DNS has answered: the host is dialled, if it has an address.
     fn looked_up(&mut self, number: CheckNumber) -> anyhow::Result<()> {
-        let Some(id) = self.checks.get(&number).map(|check| check.id) else {
+        let Some(&Check { id, way, .. }) = self.checks.get(&number) else {
             return Ok(());
         };
-        let outcome = match self.parts.network.fails_at(self.now) {
+        let known = self.parts.truth.known(id);
+        let address = known.and_then(|known| known.addresses.first());
+        let outcome = match self.parts.network.fails_at(way, self.now) {
             Some(Shows::Told) => {
                 self.ended(number, CheckOutcome::Offline);
                 return Ok(());
             }
-            Some(Shows::Silent) => Outcome::SilentTcp,
-            None => self.parts.truth.now(id).outcome(),
+            Some(shows) if shows.hides(address.copied()) => Outcome::SilentTcp,
+            Some(_) | None => self.parts.truth.now(id).outcome(),
         };
-        let (Some(id), Some(known)) = (id, self.parts.truth.known(id)) else {
+        let (Some(id), Some(known)) = (id, known) else {
             self.close(number, Outcome::NoSuchName);
             self.end(number);
             return Ok(());
@@ -190,7 +193,11 @@ impl<S: Story> Shell<S> {
         let truth = &self.parts.truth;
         let now = match check.closed {
             Some(outcome) => Now::Down(outcome),
-            None => match self.parts.network.fails_between(check.began, self.now) {
+            None => match self
+                .parts
+                .network
+                .fails_between(check.way, check.began, self.now)
+            {
                 Some(Shows::Told) => {
                     let fault = CheckFault {
                         scope: FaultScope::Transient,
@@ -200,8 +207,8 @@ impl<S: Story> Shell<S> {
                     self.ended(number, CheckOutcome::Fault(fault));
                     return;
                 }
-                Some(Shows::Silent) => Now::Down(Outcome::SlowSilent),
-                None => truth.now(check.id),
+                Some(shows) if shows.hides(check.address) => Now::Down(Outcome::SlowSilent),
+                Some(_) | None => truth.now(check.id),
             },
         };
         let (verdict, doubt) = truth.found(now, check.address);

@@ -100,6 +100,7 @@ impl Shell<Year> {
                 reader.record(&known.host)?.is_some() || reader.is_forgotten(&known.host)?;
             year.guard.is_there(&known.host, is_there)?;
         }
+        year.guard.none_stuck()?;
         let rows = stage.reader.counts()?.hosts;
         let forgotten = year.measure.counts.forgotten;
         let by_book = year.measure.known();
