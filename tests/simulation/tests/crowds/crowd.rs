@@ -288,6 +288,7 @@ impl Crowd {
             | Command::GrantSlot(SlotHolder::Reading(_))
             | Command::TurnAway(SlotHolder::Reading(_))
             | Command::Abort { .. }
+            | Command::RememberWay { .. }
             | Command::Report(_) => {}
         }
     }
@@ -532,6 +533,7 @@ pub(crate) fn settings(containers: Bounds, opens_max: u32, starts_per_second: u3
         opens_max,
         starts_per_second,
         canaries: Vec::new(),
+        has_second_way: false,
         peers_every: 3,
         calendar: Calendar::REAL,
         published: Some(LastList {

@@ -231,6 +231,7 @@ impl Machine {
             | Command::GrantSlot(SlotHolder::Reading(_))
             | Command::TurnAway(SlotHolder::Reading(_))
             | Command::Abort { .. }
+            | Command::RememberWay { .. }
             | Command::Report(_) => {}
         }
     }
