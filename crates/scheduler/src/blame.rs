@@ -6,3 +6,4 @@ pub(crate) mod canaries;
 pub mod doubt;
 pub mod faults;
 pub(crate) mod outage;
+pub(crate) mod ways;

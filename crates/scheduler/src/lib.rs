@@ -15,7 +15,8 @@ pub mod demand;
 pub mod publication;
 pub mod slots;
 
+pub use blame::ways::WayState;
 pub use command::Command;
 pub use event::Event;
 pub use publication::LastList;
-pub use scheduler::{Limit, Scheduler, Settings, Snapshot, WayState};
+pub use scheduler::{Limit, Scheduler, Settings, Snapshot};

@@ -22,6 +22,7 @@ use crate::blame::blackout::{NoSuccess, Scope};
 use crate::blame::canaries::Canaries;
 use crate::blame::faults::{Faulters, Lately};
 use crate::blame::outage::Outage;
+use crate::blame::ways::{WayState, Ways};
 use crate::command::{Command, Notice, Release, Released, Wait};
 use crate::demand::deferral::EarlyAsks;
 use crate::demand::in_progress::{InProgress, Stage};
@@ -31,8 +32,6 @@ use crate::slots::concurrency::Bounds;
 use crate::slots::{Patience, Slots, Throttle};
 
 use start_due::Demand;
-pub use ways::WayState;
-use ways::Ways;
 
 /// Longest time between taking a host in the store and its report: a transaction waits for the disk
 /// and for earlier transactions.
@@ -86,7 +85,7 @@ pub struct Scheduler {
     opted_out: Vec<(Host, Timestamp)>,
     /// Hosts whose row the store could not write. They are released when it works again.
     unwritten: Vec<Host>,
-    ways: Ways,
+    ways: Ways<Failure>,
     faulters: Faulters,
     outage: Outage,
     /// When the parts answered last whether they work.
@@ -312,7 +311,7 @@ impl Scheduler {
     fn tick(&mut self, now: Timestamp) {
         self.opted_out
             .retain(|(_, at)| now.since(*at) < TAKE_MAX && *at <= now);
-        for way in self.ways.all() {
+        for &way in self.ways.all() {
             for failure in self.ways.side(way).doubts.expire(now) {
                 self.drop_unconfirmed(failure, way, now);
             }
@@ -331,7 +330,7 @@ impl Scheduler {
         }
         self.look_at_parts(now);
         if !self.outage.is_on() {
-            for way in self.ways.all() {
+            for &way in self.ways.all() {
                 for wish in self.ways.side(way).doubts.wants_canaries(now) {
                     self.ask_canary(Wish { way, ..wish }, self.canaries.count(), now);
                 }

@@ -35,7 +35,7 @@ struct Arguments {
     /// Containers a second that the engine can start; without it what the world says
     #[arg(long)]
     capacity: Option<f64>,
-    /// Which world: default, all-living, overload, farm, farms, outage, ways, or a file with its hosts
+    /// Which world: default, all-living, overload, farm, farms, outage, ways, or a file with hosts
     #[arg(long, default_value = "default")]
     world: String,
     /// Folder below which the database is made; without it the one for temporary files

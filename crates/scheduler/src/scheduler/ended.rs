@@ -8,11 +8,11 @@ use census::time::Timestamp;
 use protocol::egress::{Deferral, Family, Way};
 use protocol::{DeadReason, Host};
 
-use super::ways::MET_TROUBLE_FOR;
 use super::{Check, Failure, Scheduler};
 use crate::blame::blackout::Scope;
 use crate::blame::doubt::{Dns, Doubt, Ruling, Witness};
 use crate::blame::faults::{Attribution, CheckFault, FAULTS_UNTIL_DEAD, FaultScope};
+use crate::blame::ways::MET_TROUBLE_FOR;
 use crate::command::{Command, Notice, Released, Wait};
 use crate::demand::deferral::is_pace;
 use crate::event::{CheckNumber, CheckOutcome, SlotHolder};
@@ -296,7 +296,8 @@ impl Scheduler {
         let is_fault = |failure: &Failure| matches!(failure, Failure::Fault { .. });
         let ways = self.ways.all();
         let faults: Vec<_> = ways
-            .flat_map(|way| self.ways.side(way).doubts.give_up(is_fault))
+            .iter()
+            .flat_map(|way| self.ways.side(*way).doubts.give_up(is_fault))
             .collect();
         for failure in faults {
             let wait = Attribution::Us.due(failure.record().due);
