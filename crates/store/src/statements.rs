@@ -101,6 +101,8 @@ statements! {
     known::forgotten::REMEMBER => ["SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)"],
     known::forgotten::DELETE => [
         "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH freed USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH one_way USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH namings USING PRIMARY KEY (host_id=?)",
         "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH peers_lists USING INTEGER PRIMARY KEY (rowid=?)",
@@ -126,6 +128,7 @@ statements! {
         "SEARCH hosters USING PRIMARY KEY (domain=?)",
         "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)",
         "SEARCH hosts USING INDEX hosts_group (group_id=?)",
+        "SEARCH freed USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH namings USING PRIMARY KEY (host_id=?)",
     ],
     groups::DROP_HOSTERS => [],
@@ -160,7 +163,11 @@ statements! {
     ] because "a person asks, and one group alone",
     groups::evidence::PLACES => ["SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)", "SCAN (subquery-1)"]
         because "counts no further than the given limit",
-    groups::evidence::FREE => ["SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)", "SEARCH namings USING PRIMARY KEY (host_id=?)"],
+    groups::evidence::FREE => [
+        "SEARCH hosts USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH freed USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH namings USING PRIMARY KEY (host_id=?)",
+    ],
     groups::PUT_THRESHOLD => ["SEARCH grouping USING INTEGER PRIMARY KEY (rowid=?)"],
     groups::COMPARE => [
         "SCAN groups",
@@ -169,6 +176,7 @@ statements! {
         "SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH hosts USING COVERING INDEX hosts_group (group_id=? AND held_back=?)",
         "SEARCH hosts USING INDEX hosts_group (group_id=?)",
+        "SEARCH freed USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH namings USING PRIMARY KEY (host_id=?)",
     ] because "at a start, and groups alone",
     groups::OF_HOST => ["SEARCH groups USING INTEGER PRIMARY KEY (rowid=?)"],
@@ -197,14 +205,26 @@ statements! {
     groups::COUNT_DENIED => ["SCAN groups"] because "a person asks, and metrics now and then; groups alone",
     groups::decide::DECIDE => ["SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)"],
     groups::decide::RECORD => ["SEARCH group_decisions USING INTEGER PRIMARY KEY (rowid>?)"],
+    groups::decide::FREE => [
+        "SEARCH hosts USING INDEX hosts_group (group_id=? AND held_back=?)",
+        "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)",
+    ],
+    groups::decide::FORGET_FREED => [
+        "SEARCH freed USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH hosts USING COVERING INDEX hosts_group (group_id=?)",
+        "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)",
+    ],
     groups::decide::WELCOME => [
         "SEARCH hosts USING COVERING INDEX hosts_group (group_id=?)",
         "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)",
+        "SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)",
+        "SEARCH freed USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH namings USING PRIMARY KEY (host_id=?)",
     ],
     groups::decide::HOLD_BACK => [
         "SEARCH hosts USING INDEX hosts_group (group_id=?)",
         "SEARCH groups USING INDEX sqlite_autoindex_groups_1 (domain=?)",
+        "SEARCH freed USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH namings USING PRIMARY KEY (host_id=?)",
     ],
     groups::DROP_EMPTY => [
@@ -236,6 +256,8 @@ statements! {
         "SCAN 50-ROW VALUES CLAUSE",
         "SEARCH forgotten USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH groups USING COVERING INDEX sqlite_autoindex_groups_1 (domain=?)",
+        "SEARCH freed USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH one_way USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH namings USING PRIMARY KEY (host_id=?)",
         "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH peers_lists USING INTEGER PRIMARY KEY (rowid=?)",
@@ -277,6 +299,8 @@ statements! {
     proof::ASK_AGAIN => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     row::FIND => ["SEARCH hosts USING INDEX sqlite_autoindex_hosts_1 (name=?)"],
     row::INSERT => [
+        "SEARCH freed USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH one_way USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH namings USING PRIMARY KEY (host_id=?)",
         "SEARCH walks USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH peers_lists USING INTEGER PRIMARY KEY (rowid=?)",

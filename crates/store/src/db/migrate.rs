@@ -19,6 +19,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("../../../../migrations/0010_versions.sql")),
     M::up(include_str!("../../../../migrations/0011_proofs.sql")),
     M::up(include_str!("../../../../migrations/0012_one_way.sql")),
+    M::up(include_str!("../../../../migrations/0013_freed.sql")),
 ];
 
 #[cfg(test)]

@@ -20,8 +20,7 @@ pub(crate) const PUT: &str = "INSERT INTO one_way (host_id, way, times, since) S
 pub(crate) const CLEAR: &str =
     "DELETE FROM one_way WHERE host_id = (SELECT id FROM hosts WHERE name = ?1) AND way <> ?2";
 
-pub(crate) const FIND: &str =
-    "SELECT way, one_way.since FROM one_way JOIN hosts ON id = host_id WHERE name = ?1 AND times >= ?2";
+pub(crate) const FIND: &str = "SELECT way, one_way.since FROM one_way JOIN hosts ON id = host_id WHERE name = ?1 AND times >= ?2";
 
 pub(crate) const COUNT: &str = "SELECT count(*) FROM one_way WHERE way = ?1 AND times >= ?2";
 

@@ -117,7 +117,7 @@ mod tests {
         let network = |shape| Network::new(shape, 1, Timestamp(0), until);
         let way = Way::Second;
         assert_eq!(network(None).fails_between(way, Timestamp(0), until), None);
-        let kinds = &[(Shows::Told, None), (Shows::Silent, Some(way))];
+        let kinds = &[(Shows::Told, None), (Shows::Silent, Some(Way::Second))];
         let network = network(Some(Outages {
             every,
             lasts,

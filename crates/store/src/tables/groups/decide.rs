@@ -13,15 +13,24 @@ pub(crate) const DECIDE: &str = "UPDATE groups SET decision = ?2, a_day = ?3, re
 
 pub(crate) const RECORD: &str = "INSERT INTO group_decisions (at, domain, decision, a_day, reason, who) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
-/// Held-back hosts are accepted. Hosts that are checked daily come due within a day, but not before
-/// a day after their last check (invariant I8). The row's id replaces a random number.
-pub(crate) const WELCOME: &str = "UPDATE hosts SET held_back = 0, \
+/// Remembers the hosts that a decision frees.
+pub(crate) const FREE: &str = "INSERT INTO freed (host_id, had_responded) SELECT id, last_alive IS NOT NULL FROM hosts \
+     WHERE held_back = 1 AND group_id = (SELECT id FROM groups WHERE domain = ?1) ON CONFLICT (host_id) DO NOTHING";
+
+/// Held-back hosts are accepted, or stay as they are if the group goes on being held. Hosts that
+/// are checked daily come due within a day, but not before a day after their last check (invariant
+/// I8). The row's id replaces a random number.
+pub(crate) const WELCOME: &str = "UPDATE hosts SET \
+     held_back = held_back AND ?4 AND (SELECT is_over FROM groups WHERE domain = ?1), \
      due = CASE WHEN in_flight = 0 AND state IN ('discovered', 'alive', 'dying', 'moving') \
            THEN min(due, max(coalesce(last_checked, 0) + ?3, ?2 + (id * 7919 % 1000) * ?3 / 1000)) ELSE due END \
      WHERE group_id = (SELECT id FROM groups WHERE domain = ?1)";
 
 pub(crate) const HOLD_BACK: &str = "UPDATE hosts SET held_back = 1 \
-     WHERE last_alive IS NULL AND group_id = (SELECT id FROM groups WHERE domain = ?1 AND is_over = 1)";
+     WHERE (last_alive IS NULL OR EXISTS (SELECT 1 FROM freed WHERE host_id = hosts.id AND had_responded = 1)) \
+     AND group_id = (SELECT id FROM groups WHERE domain = ?1 AND is_over = 1)";
+
+pub(crate) const FORGET_FREED: &str = "DELETE FROM freed WHERE host_id IN (SELECT id FROM hosts WHERE group_id = (SELECT id FROM groups WHERE domain = ?1))";
 
 pub(crate) const BY_ID: &str = "SELECT domain, NOT EXISTS (SELECT 1 FROM group_decisions AS newer \
      WHERE newer.domain = group_decisions.domain AND newer.id > ?1) FROM group_decisions WHERE id = ?1";
@@ -55,15 +64,24 @@ pub(super) fn decide(
         decided.reason,
         decided.who
     ])?;
-    if decided.decision != Decision::Deny {
+    let is_denied = decided.decision == Decision::Deny;
+    let is_taken_back = decided.decision == Decision::None;
+    if !is_denied && !is_taken_back {
+        connection.prepare_cached(FREE)?.execute([domain])?;
+    }
+    if !is_denied {
         let day = decided.at.plus(calendar.day(Jitter(0))).since(decided.at);
         let day = i64::try_from(day.as_millis()).unwrap_or(i64::MAX);
-        connection
-            .prepare_cached(WELCOME)?
-            .execute(params![domain, decided.at.0, day])?;
+        connection.prepare_cached(WELCOME)?.execute(params![
+            domain,
+            decided.at.0,
+            day,
+            is_taken_back
+        ])?;
     }
-    if decided.decision == Decision::None {
+    if is_taken_back {
         connection.prepare_cached(HOLD_BACK)?.execute([domain])?;
+        connection.prepare_cached(FORGET_FREED)?.execute([domain])?;
     }
     let hosts = find(connection, BY_DOMAIN, domain)?.map_or(0, |found| found.group.hosts);
     drop_empty(connection, domain)?;

@@ -1,3 +1,5 @@
+mod taken_back;
+
 use kit::{NOW, host};
 use std::time::Duration;
 
