@@ -60,7 +60,7 @@ pub struct Watch {
     began: Instant,
     lasted: Option<Duration>,
     before: BTreeMap<String, Stored>,
-    /// Number of `alive` verdicts of each host at the fault's end.
+    /// Number of `alive` verdicts of each host at the fault's end; until then, at its beginning.
     lived_by_its_end: BTreeMap<String, u32>,
 }
 
@@ -71,9 +71,10 @@ impl Watch {
         fault: &str,
         names: impl IntoIterator<Item = String>,
     ) -> anyhow::Result<Self> {
-        let mut before = BTreeMap::new();
+        let (mut before, mut lived) = (BTreeMap::new(), BTreeMap::new());
         for name in names {
             let stored = world.host(&name)?.with_context(|| name.clone())?;
+            lived.insert(name.clone(), stored.record.alive_count);
             before.insert(name, stored);
         }
         if before.is_empty() {
@@ -84,7 +85,7 @@ impl Watch {
             began: Instant::now(),
             lasted: None,
             before,
-            lived_by_its_end: BTreeMap::new(),
+            lived_by_its_end: lived,
         })
     }
 
@@ -109,12 +110,12 @@ impl Watch {
         Ok(())
     }
 
-    /// Waits until every host was found alive since the end of the fault, and writes the row.
+    /// Waits until every host was found alive since the end of the fault, and writes the row. A
+    /// fault that is not over must let every host be found alive while it lasts.
     ///
     /// # Errors
     /// A host was wronged, a verdict was lost, or work did not continue in time.
     pub async fn recovers(self, world: &World, within: Duration) -> anyhow::Result<()> {
-        let lasted = self.lasted.context("the fault was never over")?;
         let waited = world
             .until("everybody has lived again", within, |world| {
                 self.all_lived_since(world)
@@ -123,7 +124,7 @@ impl Watch {
         let (wronged, lost) = (self.wronged(world)?, self.lost(world)?);
         let settled = Row {
             fault: self.fault,
-            lasted,
+            lasted: self.lasted.unwrap_or_else(|| self.began.elapsed()),
             states_changed_wrongly: wronged.len(),
             verdicts_lost: lost.len(),
             recovered: waited.is_ok(),

@@ -55,6 +55,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(300);
 pub enum Role {
     /// The only connection to the network.
     Gateway,
+    SecondGateway,
     Launcher,
     Run,
     /// The service for owners' submissions and opt-outs over HTTP.
@@ -69,6 +70,7 @@ impl Role {
     fn command(self) -> &'static str {
         match self {
             Self::Gateway => "gateway",
+            Self::SecondGateway => "second-gateway",
             Self::Launcher => "launcher",
             Self::Run => "run",
             Self::Intake => "intake",
@@ -161,6 +163,23 @@ impl World {
             .with_context(|| format!("cannot start {role:?}"))?;
         self.processes.insert(role, child);
         Ok(())
+    }
+
+    /// Starts one of two gateways, with its own names file, and waits until it has read its
+    /// settings.
+    pub async fn begin_way(&mut self, role: Role, names_file: &Path) -> anyhow::Result<()> {
+        let socket = |role: Role| format!("run/{}/gateway.sock", role.command());
+        let second = self
+            .path(&socket(Role::SecondGateway))
+            .display()
+            .to_string();
+        self.set("second_gateway", &second);
+        self.set("lab.names_file", &names_file.display().to_string());
+        self.begin(role).await?;
+        self.until("the gateway listens", PATIENCE, |world| {
+            Ok(world.path(&socket(role)).exists())
+        })
+        .await
     }
 
     fn part(&self, role: Role) -> anyhow::Result<Command> {
@@ -407,7 +426,8 @@ impl World {
 
     fn logs(&self) -> String {
         let mut text = String::new();
-        for role in [Role::Gateway, Role::Launcher, Role::Run] {
+        let roles = [Role::Gateway, Role::SecondGateway];
+        for role in roles.into_iter().chain([Role::Launcher, Role::Run]) {
             let log = self.log(role);
             let last = |lines: Vec<&str>| {
                 let from = lines.len().saturating_sub(LOG_LINES_SHOWN);

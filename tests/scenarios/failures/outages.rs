@@ -8,6 +8,7 @@ mod hostile;
 mod names;
 mod network;
 mod tls;
+mod ways;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,7 +54,8 @@ async fn a_living_crowd() -> anyhow::Result<World> {
 async fn until_all_live(world: &World) -> anyhow::Result<()> {
     world
         .until("the whole crowd lives", SOON, |world| {
-            Ok(states(world)?.get("alive") >= Some(&u64::from(CROWD)))
+            let seeds = world.setting("seeds").split(',').count();
+            Ok(states(world)?.get("alive") >= Some(&u64::try_from(seeds)?))
         })
         .await
 }

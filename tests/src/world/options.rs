@@ -11,8 +11,10 @@ pub const LAUNCHER_SOCKET: &str = "run/launcher/launcher.sock";
 pub const EGRESS: &str = "run/egress";
 
 /// The folders that deployments mount as volumes.
-pub const RUN_FOLDERS: [&str; 13] = [
+pub const RUN_FOLDERS: [&str; 15] = [
     "run/gateway",
+    "run/second-gateway",
+    "run/ledger",
     "run/launcher",
     "run/texts",
     "run/intake",

@@ -34,13 +34,14 @@ pub(crate) const SAMPLE_OVER_CONTAINERS: [&str; 4] = [
 
 /// Scenarios for which containers make no difference, or which need a shorter week than an engine
 /// has time for: the full tier leaves them out over containers.
-pub(crate) const PROCESSES_SUFFICE: [&str; 20] = [
+pub(crate) const PROCESSES_SUFFICE: [&str; 21] = [
     "published::files::",
     "confinement::firewall::",
     "failures::outages::hostile::",
     "failures::outages::names::",
     "failures::outages::network::",
     "failures::outages::tls::",
+    "failures::outages::ways::",
     "failures::own_outages::clock::",
     "failures::own_outages::disk::",
     "failures::own_outages::engine::",

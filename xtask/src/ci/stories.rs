@@ -26,6 +26,7 @@ pub(super) fn over_processes(context: &Context<'_>) -> anyhow::Result<Outcome> {
     require_privileges(&mut test)?;
     if context.is_full() {
         skip(&mut test, &READERS);
+        test.env("FEDICENSUS_WAYS_HOSTS", "300");
     } else {
         test.env("FEDICENSUS_CRASH_KILLS", KILLS_OVER_PROCESSES);
         skip(&mut test, &FULL_PROGRAMS);

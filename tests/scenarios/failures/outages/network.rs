@@ -6,7 +6,7 @@ use tests::{Namespace, Need, Role, World};
 use super::{CROWD, Trouble, crowd, options, until_all_live};
 
 /// The namespace; without permission to make one the test is skipped: see [`tests::skip`].
-fn namespace() -> Option<Namespace> {
+pub(super) fn namespace() -> Option<Namespace> {
     match Namespace::new() {
         Ok(namespace) => Some(namespace),
         Err(error) => {

@@ -28,6 +28,7 @@ async fn dies_and_comes_back(role: Role, socket: &str, says: &str) -> anyhow::Re
 fn name(role: Role) -> &'static str {
     match role {
         Role::Gateway => "gateway",
+        Role::SecondGateway => "second gateway",
         Role::Launcher => "launcher",
         Role::Run => "orchestrator",
         Role::Intake => "intake",
