@@ -40,7 +40,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "checks_max",
         "",
-        "Most containers at once, 1 to 64; empty: one for each 64 MiB of the machine's memory above 768 MiB, at least 4 and at most 32. The census finds out how many of them the machine sustains: at least two, so that one slow host does not stop all others. At most four times as many hosts are checked or wait for a container (run, gateway, launcher).",
+        "Most containers at once, 1 to 64; empty: one for each 64 MiB of the machine's memory above 768 MiB, at least 4 and at most 32. The census finds out how many of them the machine sustains: at least two, so that one slow host does not stop all others (run, gateway, launcher).",
     ),
     setting(
         "data_dir",
@@ -50,7 +50,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "public_dir",
         "/public",
-        "Directory of the published files: its link `current` leads to the folder that a web server serves, and is replaced with all files at once.",
+        "Directory of the published files: its link `current` leads to the folder that a web server serves.",
     ),
     setting(
         "public_address",
@@ -200,7 +200,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "push_delivery",
         "",
-        "How delivery differs from autopush's, and limits, comma-separated. `batch`: a stored message is removed when all of its batch of ten are acknowledged, as in autopush, and not when it is itself (`ack-each`, the default). `one-at-a-time`: while a client has unacknowledged messages, all others are stored first; one that is never acknowledged then blocks the client until it connects again. `store-first`: every message with a TTL is stored before it is sent, so that a killed process loses none. The last two exclude each other. Limits as `name=number`: `hello`, seconds until a client has said hello (5); `ping`, seconds between two pings (300, which is the most); `pong`, seconds for the answer (4); `waiting`, messages that may wait for a client before it says hello, or it is reset (1000, which is the most) (push only).",
+        "How delivery differs from autopush's, and limits, comma-separated. `batch`: a stored message is removed when all of its batch of ten are acknowledged, as in autopush, and not when it is itself (`ack-each`, the default). `one-at-a-time`: while a client has unacknowledged messages, all others are stored first. `store-first`: every message with a TTL is stored before it is sent, so that a killed process loses none. The last two exclude each other. Limits as `name=number`: `hello`, seconds until a client has said hello (5); `ping`, seconds between two pings (300, the most); `pong`, seconds for the answer (4); `waiting`, messages that wait for a client before it is reset (1000, the most) (push only).",
     ),
     setting(
         "push_services",
@@ -266,7 +266,7 @@ pub const LAB_SETTINGS: &[Setting] = &[
     setting(
         "lab.test_domain",
         "false",
-        "Whether tokens of `test.sigsum.org` and the domains below it are accepted, although its secret key is public and anyone can make them (run, intake).",
+        "Whether tokens of `test.sigsum.org` and the domains below it are accepted, although anyone can make them (run, intake).",
     ),
 ];
 
