@@ -95,7 +95,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "hosters",
         "",
-        "File of registered domains, one a line, whose owners give names to many others and which are no public suffixes: neither twenty a day nor `group_threshold` limits them; empty: the built-in list, `orchestrator/src/admit/hosters.txt`.",
+        "File of registered domains, one a line, whose owners give names to many others: neither twenty a day nor `group_threshold` limits them; empty: the built-in list, `orchestrator/src/admit/hosters.txt`.",
     ),
     setting(
         "source_limit",
@@ -110,7 +110,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "group_threshold",
         "10",
-        "Hosts below one registered domain, 1 to 1000000, above which hosts that have not responded yet are held back (docs/admission.md). Few owners run more instances than that, and owners who give names away are in the public suffix list or in `hosters`.",
+        "Hosts below one registered domain, 1 to 1000000, above which hosts that have not responded yet are held back (docs/admission.md). Few owners run more instances than that.",
     ),
     setting(
         "walks_per_hour",
@@ -125,7 +125,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "optional_sockets",
         "",
-        "Which optional sockets to open, comma-separated. `texts`: the gateway looks up TXT records of owners' domains for the intake. `intake`: the daemon takes submissions and opt-outs from the intake. `metrics`: the daemon serves Prometheus (docs/metrics.md). Empty: none (run, gateway).",
+        "Which optional sockets to open, comma-separated: `texts`, at which the gateway looks up TXT records for the intake, `intake`, at which the daemon takes its requests, and `metrics` for Prometheus (docs/metrics.md) (run, gateway).",
     ),
     setting(
         "second_gateway",
@@ -155,7 +155,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "instance",
         "fedicensus",
-        "Label value of this census's containers, which distinguishes them from another census's on the same engine: letters, digits, `-`, `_`, `.`.",
+        "Label value of this census's containers, another one for each census on an engine: letters, digits, `-`, `_`, `.`.",
     ),
     setting(
         "resolvers",
@@ -175,7 +175,7 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "intake_log_key",
         "",
-        "Public key, 64 hex digits, that Sigsum's tools use as the log's key when they make tokens for this census; empty: their tokens are refused (intake only).",
+        "Public key, 64 hex digits, with which Sigsum's tools make tokens for this census; empty: their tokens are refused (intake only).",
     ),
     setting(
         "console_socket",
@@ -296,8 +296,7 @@ pub fn markdown() -> String {
         page.push_str(&line(setting.key, setting));
     }
     page.push_str(
-        "\n## The lab\n\nThese are keys of the table `[lab]` in the settings file, and have neither a flag nor an environment variable. Only the lab mounts a file with that table \
-         (`lab/fedicensus.toml`). A census of the real Fediverse has none of them.\n\n",
+        "\n## The lab\n\nThese are keys of the table `[lab]` in the settings file only, which only the lab mounts (`lab/fedicensus.toml`). A census of the real Fediverse has none of them.\n\n",
     );
     for setting in LAB_SETTINGS {
         page.push_str(&line(setting.key.trim_start_matches(LAB_PREFIX), setting));
