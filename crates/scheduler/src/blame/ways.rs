@@ -218,9 +218,9 @@ impl<T> Ways<T> {
 
     /// What does not work, if all gateways have trouble.
     pub(crate) fn trouble_of_all(&self) -> Option<String> {
-        let mut whats = self.sides().map(|(_, side)| side.trouble.as_ref());
-        let first = whats.next().flatten()?;
-        let all = whats.all(|trouble| trouble.is_some());
+        let mut troubles = self.sides().map(|(_, side)| side.trouble.as_ref());
+        let first = troubles.next().flatten()?;
+        let all = troubles.all(|trouble| trouble.is_some());
         all.then(|| first.what.clone())
     }
 }

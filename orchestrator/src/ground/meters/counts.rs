@@ -261,12 +261,13 @@ impl Meters {
 
     /// All counters, for the text format.
     pub(crate) fn families(&self) -> Vec<MetricFamily> {
-        let all: [&dyn Collector; 19] = [
+        let all: [&dyn Collector; 20] = [
             &self.verdicts,
             &self.faults,
             &self.deferrals,
             &self.offline,
             &self.unconfirmed,
+            &self.ways,
             &self.last_alive,
             &self.checks,
             &self.phases,
