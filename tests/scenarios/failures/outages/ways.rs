@@ -23,7 +23,7 @@ const FAILURES: [&str; 5] = [
     "has no DNS: sed 's/ .*/ servfail/' sound > new; mv new names",
     // The certificates are of an authority that checkers don't know.
     "has its TLS intercepted: cp ../lab/ca.pem new; mv new ca.pem",
-    "loses half of all blocks: nft add rule inet fault in ip daddr 127.0.0.0/20 reject",
+    "loses half of all blocks: nft add rule inet fault in ip daddr 127.0.0.0/20 tcp dport 8443 reject",
     "loses every packet: nft add rule inet fault in tcp dport 8443 drop",
 ];
 
