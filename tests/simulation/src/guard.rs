@@ -25,6 +25,9 @@ const NO_EVIDENCE_BEFORE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Longer than any check takes, with the wait until its result counts.
 const CHECKED_WITHIN: Duration = Duration::from_secs(3600);
 
+/// A check may wait for hours while the engine can't do the work; none waits for a day.
+const LOST_AFTER: Duration = Duration::from_secs(24 * 3600);
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum Rule {
     #[error("is in flight already")]
@@ -165,7 +168,7 @@ impl Guard {
 
     /// Checks that no check has lasted too long: it was lost.
     pub(crate) fn none_stuck(&self) -> Result<(), Broken> {
-        let is_stuck = |at: &Timestamp| self.now.since(*at) > CHECKED_WITHIN;
+        let is_stuck = |at: &Timestamp| self.now.since(*at) > LOST_AFTER;
         let stuck = self.in_flight.iter().find(|(_, at)| is_stuck(at));
         self.hold(stuck.is_none(), Rule::Lost, || {
             stuck.map_or_else(String::new, |(host, _)| host.to_string())
