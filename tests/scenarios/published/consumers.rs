@@ -9,7 +9,7 @@ use census::state::StateName;
 use lab::crowd::Crowd;
 use serde_json::Value;
 use store::Stored;
-use tests::{Options, PATIENCE, Web, World};
+use tests::{Options, PATIENCE, Role, Web, World};
 
 /// Generated instances, in addition to the named ones.
 const CROWD: u32 = 12;
@@ -57,7 +57,7 @@ async fn the_examples_need_nothing_but_the_published_files() -> anyhow::Result<(
     let seeds: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut options = Options::new(&seeds);
     options.crowd = CROWD;
-    let world = World::start(options).await?;
+    let mut world = World::start(options).await?;
     world
         .until("all respond", PATIENCE, |world| {
             for name in &names {
@@ -71,6 +71,8 @@ async fn the_examples_need_nothing_but_the_published_files() -> anyhow::Result<(
         })
         .await?;
     ensure!(world.command(&["dump", "--force"])?.status.success());
+    // Others still begin to respond, and the next list would have them.
+    world.stop(Role::Run).await?;
     let listed = world.nodes()?;
     let folder = tempfile::tempdir()?;
     let web = Web::start(folder.path(), &world.path("public")).await?;
