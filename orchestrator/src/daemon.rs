@@ -92,6 +92,9 @@ impl Daemon {
                 "checks that the last run did not finish are due again"
             );
         }
+        if services.second_gateway.is_none() {
+            services.writer.forget_ways().await?;
+        }
         take::admit_seeds(&config.seeds, &services, now).await?;
         let reader = store.reader()?;
         let (published, first) = (reader.last_dump()?, reader.first_dump(1)?);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use protocol::order::delivery::{Message, MessageBody};
 use protocol::{DeliveryOrder, Event, ListPath, limits};
 
-use crate::server::{Certificate, Outcome, Reply, World, answer, kept, redirect};
+use crate::server::{Certificate, Outcome, Reply, World, answer, kept_alive, redirect};
 
 /// An order with a message for each path. Each body is the message's number.
 fn order(paths: &[&str]) -> DeliveryOrder {
@@ -27,7 +27,7 @@ fn posted(outcome: &Outcome, expect: &str) {
 
 /// A push service that accepts messages at `/a`.
 fn accepting() -> World {
-    World::empty().with("POST /a", kept("201 Created", &[], ""))
+    World::empty().with("POST /a", kept_alive("201 Created", &[], ""))
 }
 
 fn answered_bytes(outcome: &Outcome) -> u64 {
@@ -67,9 +67,9 @@ fn told(outcome: &Outcome) -> Vec<String> {
 #[tokio::test]
 async fn messages_are_posted_in_their_order_over_one_connection_and_nothing_else_is() {
     let world = World::empty()
-        .with("POST /a?token=1", kept("201 Created", &[], ""))
-        .with("POST /b", kept("410 Gone", &[], r#"{"errno":106}"#))
-        .with("POST /c", kept("204 No Content", &[], ""));
+        .with("POST /a?token=1", kept_alive("201 Created", &[], ""))
+        .with("POST /b", kept_alive("410 Gone", &[], r#"{"errno":106}"#))
+        .with("POST /c", kept_alive("204 No Content", &[], ""));
     let paths = ["/a?token=1", "/b", "/a?token=1", "/c"];
     let outcome = world.deliver(&order(&paths)).await;
     assert_eq!(told(&outcome), ["201", "410", "201", "204"]);
@@ -98,15 +98,15 @@ async fn a_push_service_that_asks_for_a_pause_is_left_alone() {
         (many, &[], "429"),
         (busy, &["retry-after: 99999999999"], "503 after 86400"),
     ] {
-        let world = accepting().with("POST /b", kept(status, head, ""));
+        let world = accepting().with("POST /b", kept_alive(status, head, ""));
         let outcome = world.deliver(&order(&["/a", "/b", "/a", "/a"])).await;
         assert_eq!(told(&outcome), ["201", expect, "NotSent", "NotSent"]);
         assert_eq!(outcome.requests.len(), 2, "{:?}", outcome.requests);
     }
     // An error alone says nothing about the next message.
     let world = World::empty()
-        .with("POST /a", kept("500 Internal Server Error", &[], ""))
-        .with("POST /b", kept(busy, &[], ""));
+        .with("POST /a", kept_alive("500 Internal Server Error", &[], ""))
+        .with("POST /b", kept_alive(busy, &[], ""));
     let outcome = world.deliver(&order(&["/a", "/b", "/a"])).await;
     assert_eq!(told(&outcome), ["500", "503", "500"]);
 }
@@ -158,7 +158,7 @@ async fn an_answer_without_end_costs_its_connection_and_no_more() {
     let world = World::empty()
         .with("POST /a", Reply::Endless(head, zeros))
         .with("POST /b", Reply::RawThenSilence(coded))
-        .with("POST /c", kept("201 Created", &[], &"x".repeat(5000)));
+        .with("POST /c", kept_alive("201 Created", &[], &"x".repeat(5000)));
     let outcome = world.deliver(&order(&["/a", "/b", "/c", "/c"])).await;
     assert_eq!(told(&outcome), ["201"; 4]);
     // It is chance whether the last body arrives at once and its connection can be reused.

@@ -47,7 +47,7 @@ pub(crate) fn answer(status: &str, head: &[&str], body: &[u8]) -> Reply {
 }
 
 /// As [`answer`], over a connection that stays open for further requests.
-pub(crate) fn kept(status: &str, head: &[&str], body: &str) -> Reply {
+pub(crate) fn kept_alive(status: &str, head: &[&str], body: &str) -> Reply {
     Reply::Keep(response(status, head, body.as_bytes()))
 }
 

@@ -354,6 +354,7 @@ statements! {
         "SEARCH hosts USING COVERING INDEX sqlite_autoindex_hosts_1 (name=?)",
         "SEARCH one_way USING INTEGER PRIMARY KEY (rowid=?)",
     ],
+    one_way::FORGET => ["SCAN one_way"] because "once a start, without a second way out",
     one_way::COUNT => ["SCAN one_way"] because "metrics now and then; few hosts answer by one way only",
     sources::PUT => [],
     sources::ALL => ["SCAN sources"] because "as many rows as the operator has lists",

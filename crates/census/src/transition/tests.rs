@@ -33,10 +33,10 @@ fn lived() -> Record {
 
 /// As [`lived`], but it has failed or redirected for only six days.
 fn lately() -> Record {
-    lived_since(NOW.minus(days(6)))
+    alive_since(NOW.minus(days(6)))
 }
 
-fn lived_since(since: Timestamp) -> Record {
+fn alive_since(since: Timestamp) -> Record {
     Record { since, ..lived() }
 }
 
@@ -285,10 +285,10 @@ fn seventh_failure_within_a_week_stays_dying() {
         Dying(alive 99)        | Dying(alive 100) | kept | day
     ";
     check(&lately(), &dead(), table);
-    let on_the_day = lived_since(NOW.minus(days(7)));
+    let on_the_day = alive_since(NOW.minus(days(7)));
     let stays = "Dying(alive 6) | Dying(alive 7) | kept | day";
     check(&on_the_day, &dead(), stays);
-    let just_over = lived_since(Timestamp(NOW.minus(days(7)).0 - 1));
+    let just_over = alive_since(Timestamp(NOW.minus(days(7)).0 - 1));
     check(&just_over, &dead(), "Dying(alive 6) | Dead | now | 1 week");
 }
 

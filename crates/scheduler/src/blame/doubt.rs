@@ -241,7 +241,7 @@ impl<T> Doubts<T> {
     }
 
     /// Records that this way lacks the host's address families.
-    pub fn can_not_see(&mut self, host: &Host, now: Timestamp) {
+    pub fn note_blind(&mut self, host: &Host, now: Timestamp) {
         self.blind.add(host, now);
     }
 

@@ -209,7 +209,7 @@ impl Scheduler {
         if why == Deferral::NoFamily
             && other.is_some_and(|other| !other.doubts.is_blind(&record.host))
         {
-            side.doubts.can_not_see(&record.host, now);
+            side.doubts.note_blind(&record.host, now);
             let wait = Wait::spread(ASK_AGAIN_AFTER);
             self.release(record.host.clone(), wait, Released::Deferred(why));
             return;

@@ -24,7 +24,18 @@ pub(crate) const FIND: &str = "SELECT way, one_way.since FROM one_way JOIN hosts
 
 pub(crate) const COUNT: &str = "SELECT count(*) FROM one_way WHERE way = ?1 AND times >= ?2";
 
+pub(crate) const FORGET: &str = "DELETE FROM one_way";
+
 impl Writer {
+    /// Forgets by which way hosts respond: there is no second one any more.
+    pub async fn forget_ways(&self) -> Result<(), StoreError> {
+        self.call(|c| {
+            c.prepare_cached(FORGET)?.execute([])?;
+            Ok(())
+        })
+        .await
+    }
+
     /// Notes that a host has just responded by this way; `alone` if it had failed by the other one
     /// before.
     /// Fails on a database error; what was remembered before is kept.
@@ -82,7 +93,7 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_000);
 
     #[tokio::test]
-    async fn only_who_fails_by_one_way_twice_in_a_row_is_counted() {
+    async fn a_host_that_fails_by_one_way_is_counted_from_the_second_time() {
         let directory = tempfile::tempdir().unwrap();
         let store = crate::open(&directory.path().join("census.db")).unwrap();
         let (writer, reader) = (store.writer(), store.reader().unwrap());
@@ -103,5 +114,7 @@ mod tests {
         }
         assert_eq!(reader.only_by(Way::First).unwrap(), 1);
         assert_eq!(reader.only_by(Way::Second).unwrap(), 0);
+        writer.forget_ways().await.unwrap();
+        assert_eq!(only(), None, "there is one way again");
     }
 }

@@ -74,7 +74,7 @@ fn assert_listed(world: &World, count: u32, when: &str) -> anyhow::Result<()> {
 }
 
 /// Waits until every host was found alive since `begin`. Returns such checks a second.
-async fn outlive(
+async fn until_all_responded(
     world: &World,
     failure: &str,
     begin: impl FnOnce() -> anyhow::Result<()>,
@@ -98,7 +98,7 @@ async fn a_way_that_fails_in_any_manner_wrongs_no_host() -> anyhow::Result<()> {
     };
     let mut spaces = [first, second];
     let world = in_namespaces(&mut spaces).await?;
-    let sound = outlive(&world, "both ways work", || Ok(())).await?;
+    let sound = until_all_responded(&world, "both ways work", || Ok(())).await?;
     let tell = |failure: &str, rate: f64| {
         eprintln!("{failure}: {:.2} of {sound:.1} checks/s", rate / sound);
     };
@@ -108,16 +108,16 @@ async fn a_way_that_fails_in_any_manner_wrongs_no_host() -> anyhow::Result<()> {
             let failure = format!("the {way} way {fails}");
             let folder = world.path(way).display().to_string();
             let run = |script| space.run(&format!("cd {folder}; {script}"));
-            let rate = outlive(&world, &failure, || run(begin)).await?;
+            let rate = until_all_responded(&world, &failure, || run(begin)).await?;
             tell(&failure, rate);
             run(MEND)?;
         }
     }
     let failure = "the second gateway hangs";
     let hangs = || world.freeze(Role::SecondGateway);
-    tell(failure, outlive(&world, failure, hangs).await?);
+    tell(failure, until_all_responded(&world, failure, hangs).await?);
     world.thaw(Role::SecondGateway)?;
-    outlive(&world, "both ways work again", || Ok(())).await?;
+    until_all_responded(&world, "both ways work again", || Ok(())).await?;
     Ok(())
 }
 

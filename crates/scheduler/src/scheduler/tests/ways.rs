@@ -108,7 +108,7 @@ fn a_host_that_answers_by_one_way_is_up() {
 }
 
 #[test]
-fn nothing_counts_that_fails_by_a_way_by_which_nobody_answers() {
+fn failures_by_a_way_without_success_do_not_count() {
     let mut rig = two();
     rig.witnesses();
     let broken = Way::First;
@@ -175,7 +175,7 @@ fn a_gateway_with_trouble_is_not_asked_until_it_answers() {
 }
 
 #[test]
-fn a_host_that_one_way_can_not_see_is_judged_by_the_other() {
+fn a_host_of_a_family_that_one_way_lacks_is_judged_by_the_other() {
     let mut rig = two();
     let blind = Way::Second;
     let looks = |way, began| {
@@ -199,7 +199,7 @@ fn a_host_that_one_way_can_not_see_is_judged_by_the_other() {
 }
 
 #[test]
-fn when_nobody_answers_by_either_way_it_is_a_blackout() {
+fn no_success_by_either_way_is_a_blackout() {
     let mut rig = two();
     rig.witnesses();
     for number in 1..=60 {

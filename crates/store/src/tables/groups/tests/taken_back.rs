@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn taking_any_decision_back_lists_nobody_who_was_held_back() {
+async fn held_back_hosts_stay_so_when_a_decision_is_taken_back() {
     for decision in [
         Decision::None,
         Decision::Allow,
