@@ -177,9 +177,15 @@ impl World {
         self.set("lab.names_file", &names_file.display().to_string());
         self.begin(role).await?;
         self.until("the gateway listens", PATIENCE, |world| {
-            Ok(world.path(&socket(role)).exists())
+            Ok(world.listens(&socket(role)))
         })
         .await
+    }
+
+    /// Whether a part accepts connections at this socket. A socket exists before that.
+    #[must_use]
+    pub fn listens(&self, socket: &str) -> bool {
+        std::os::unix::net::UnixStream::connect(self.path(socket)).is_ok()
     }
 
     fn part(&self, role: Role) -> anyhow::Result<Command> {

@@ -191,7 +191,7 @@ async fn besieged(image: &Image, sink: SocketAddr, spring: SocketAddr) -> anyhow
 /// Waits until checks can start: the launcher may look at an engine before the engine is
 /// ready.
 pub(crate) async fn fit(world: &World, launcher: &LauncherClient) -> anyhow::Result<()> {
-    let ready = |world: &World| Ok(world.path(GATEWAY_SOCKET).exists());
+    let ready = |world: &World| Ok(world.listens(GATEWAY_SOCKET));
     let what = "the gateway's gate is open";
     world.until(what, SOON, ready).await?;
     let deadline = Instant::now() + tests::patient(SOON);
