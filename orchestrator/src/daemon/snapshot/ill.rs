@@ -48,10 +48,11 @@ pub fn troubles(live: &LiveState) -> Vec<Trouble> {
         troubles.push(trouble("OUTAGE", format!("{}: {what}", since(*began))));
     }
     for (way, what, began) in &live.ill_ways {
-        let text = format!(
-            "{}: {what}; checks take the other one, and no failure by it counts",
-            since(*began)
-        );
+        let instead = match live.ill_ways.len() {
+            1 => "checks take the other way, and no failure over this one counts; ",
+            _ => "",
+        };
+        let text = format!("{}: {instead}{what}", since(*began));
         troubles.push(trouble(&format!("{} WAY OUT", way.to_uppercase()), text));
     }
     if let Some(blackout) = &live.blackout {
@@ -110,14 +111,24 @@ mod tests {
             [
                 "HANGS the daemon's loop has not run for 121 s: restart it",
                 "OUTAGE since 1970-01-01T00:01:00Z: the gateway is gone",
-                "SECOND WAY OUT since 1970-01-01T00:01:00Z: it hangs; checks take the other one, and no \
-                 failure by it counts",
+                "SECOND WAY OUT since 1970-01-01T00:01:00Z: checks take the other way, and no failure \
+                 over this one counts; it hangs",
                 "NO CHECK SUCCEEDS since 1970-01-01T00:00:01Z: 5 checks in a row failed, none counts \
                  against its host; most often: tls ×5. Is the clock right?",
                 "DUMP the disk is full",
                 "CLOCK it is behind",
             ]
         );
+        let hangs = |way: &str| (way.to_owned(), "it hangs".to_owned(), 60_000);
+        let both = LiveState {
+            ill_ways: vec![hangs("first"), hangs("second")],
+            ..LiveState::default()
+        };
+        let said = troubles(&both)
+            .iter()
+            .map(ToString::to_string)
+            .collect::<String>();
+        assert!(!said.contains("the other way"), "{said}");
     }
 
     #[test]
