@@ -172,6 +172,11 @@ impl Blackout {
         self.all.told
     }
 
+    /// The first failure after the last success, whether or not that is a blackout.
+    pub fn since(&self) -> Option<Timestamp> {
+        self.all.since
+    }
+
     /// The current blackout, if there is one.
     pub fn describe(&self) -> Option<NoSuccess> {
         let rows = [

@@ -15,8 +15,10 @@ use protocol::egress::Way;
 use crate::blame::blackout::{Blackout, NoSuccess, Scope};
 use crate::blame::doubt::Doubts;
 
-/// While no check succeeds by one way, one check in this time shows whether it works again.
-const TRY_EVERY: Duration = Duration::from_secs(10);
+/// While no check succeeds by one way, one check after these times shows whether it works again:
+/// after a tenth of the time that it has been ill. Each is a visit more.
+const TRY_AFTER_MIN: Duration = Duration::from_secs(10);
+const TRY_AFTER_MAX: Duration = Duration::from_mins(5);
 
 /// Trouble that a check met lasts at least this long: a gateway that can't open may still report
 /// that it works, and each check that takes its way is late by seconds.
@@ -90,7 +92,9 @@ impl<T> Side<T> {
     }
 
     fn is_tried(&mut self, now: Timestamp) -> bool {
-        let is_tried = self.trouble.is_none() && now.since(self.tried) >= TRY_EVERY;
+        let ill = self.blackout.since().map_or(Duration::ZERO, |at| now.since(at));
+        let after = (ill / 10).clamp(TRY_AFTER_MIN, TRY_AFTER_MAX);
+        let is_tried = self.trouble.is_none() && now.since(self.tried) >= after;
         if is_tried {
             self.tried = now;
         }

@@ -112,8 +112,8 @@ fn failures_by_a_way_without_success_do_not_count() {
     let mut rig = two();
     rig.witnesses();
     let broken = Way::First;
-    let (mut by_broken, mut answered) = (0, 0);
-    for number in 1..=400 {
+    let mut by_broken = 0;
+    for number in 1..=2000 {
         rig.pass(SECOND);
         rig.on(Event::Tick);
         let lives = |way, began| {
@@ -125,14 +125,14 @@ fn failures_by_a_way_without_success_do_not_count() {
         };
         let (way, _) = rig.by(number % 60, lives);
         by_broken += u64::from(way == broken);
-        answered += u64::from(way != broken);
     }
     assert_eq!(rig.failing(), 0);
     assert!(rig.has(|notice| matches!(notice, Notice::WayIll { way, .. } if *way == broken)));
-    assert!(answered > 3 * by_broken, "{answered} and {by_broken}");
+    assert!(by_broken < 100, "{by_broken}");
     assert_eq!(rig.scheduler.snapshot().blackout, None, "one way works");
     let states = rig.scheduler.snapshot().ways;
     assert!(states[0].ill.is_some() && states[1].ill.is_none());
+    rig.pass(5 * 60 * SECOND);
     for number in 0..40 {
         rig.by(WITNESS + number, |_, began| alive(began));
     }
