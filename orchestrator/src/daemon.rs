@@ -66,6 +66,23 @@ const PROC: &str = "/proc";
 /// released in flight.
 const RELEASE_WITHIN: Duration = Duration::from_secs(10);
 
+fn settings(config: &Config, services: &Services, published: Option<LastList>) -> Settings {
+    Settings {
+        containers: config.checks,
+        opens_max: config.opens_max,
+        starts_per_second: config.starts_per_second,
+        canaries: config.canaries.clone(),
+        has_second_way: services.second_gateway.is_some(),
+        peers_every: services.peers_every,
+        calendar: config.calendar,
+        published,
+        publish_interval: services.calendar.dump_interval(services.random.jitter()),
+        count_again_after: COUNT_AGAIN_AFTER,
+        look_around_every: TICK,
+        name_key: RandomState::new(),
+    }
+}
+
 impl Daemon {
     /// Continues where the last run ended: hosts left in flight become due again, the seeds are
     /// admitted, and stale files are removed.
@@ -103,20 +120,8 @@ impl Daemon {
             services.clock.was_at(published.at);
             live.listed(published.at);
         }
-        let settings = Settings {
-            containers: config.checks,
-            opens_max: config.opens_max,
-            starts_per_second: config.starts_per_second,
-            canaries: config.canaries.clone(),
-            has_second_way: services.second_gateway.is_some(),
-            peers_every: services.peers_every,
-            calendar: config.calendar,
-            published: published.map(|dump| LastList { first, at: dump.at }),
-            publish_interval: services.calendar.dump_interval(services.random.jitter()),
-            count_again_after: COUNT_AGAIN_AFTER,
-            look_around_every: TICK,
-            name_key: RandomState::new(),
-        };
+        let published = published.map(|dump| LastList { first, at: dump.at });
+        let settings = settings(&config, &services, published);
         let mut ticker = tokio::time::interval(TICK);
         ticker.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut daemon = Self {

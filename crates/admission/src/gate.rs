@@ -187,13 +187,8 @@ impl Terms {
             room,
         };
         let shared = |suffix: &str| {
-            let limit = limits.shared_suffix;
-            of(
-                Table::SharedSuffix,
-                suffix.as_bytes(),
-                limit,
-                Room::SharedSuffix,
-            )
+            let (table, room) = (Table::SharedSuffix, Room::SharedSuffix);
+            of(table, suffix.as_bytes(), limits.shared_suffix, room)
         };
         let total = of(Table::Total, TOTAL, limits.total, Room::Total);
         let by_rule = |rule: &Rule<'_>| of(rule.table, rule.item, rule.limit, Room::Rule);
@@ -202,14 +197,15 @@ impl Terms {
             Subject::Source(source) | Subject::Operators(source) => {
                 let is_bounded = matches!(subject, Subject::Source(_));
                 claims.extend(self.rule_for(candidate.name)?.as_ref().map(by_rule));
+                let limit = if is_bounded {
+                    limits.source
+                } else {
+                    Limit::MAX
+                };
                 claims.push(Claim {
                     table: Table::Source,
                     id: source.0,
-                    limit: if is_bounded {
-                        limits.source
-                    } else {
-                        Limit::MAX
-                    },
+                    limit,
                     room: Room::Source,
                 });
                 claims.extend(candidate.shared_suffix.map(shared));
@@ -222,23 +218,15 @@ impl Terms {
             } => {
                 let rule = self.policy.rule(key, domain).map_err(Refusal::NoRule)?;
                 if rule.limit == Limit::ZERO {
-                    return Err(Refusal::Banned {
-                        name: rule.name.into_owned(),
-                    });
+                    let name = rule.name.into_owned();
+                    return Err(Refusal::Banned { name });
                 }
                 claims.push(by_rule(&rule));
-                match rule.table {
-                    Table::Public => {
-                        claims.extend(shared_suffix.map(shared));
-                        claims.push(total);
-                    }
-                    // The operator lists these by name, so a flood of other names must not reduce
-                    // their room.
-                    Table::Key
-                    | Table::Domain
-                    | Table::Source
-                    | Table::SharedSuffix
-                    | Table::Total => {}
+                // The operator lists all others by name, so a flood of other names must not reduce
+                // their room.
+                if rule.table == Table::Public {
+                    claims.extend(shared_suffix.map(shared));
+                    claims.push(total);
                 }
             }
         }

@@ -92,7 +92,10 @@ impl<T> Side<T> {
     }
 
     fn is_tried(&mut self, now: Timestamp) -> bool {
-        let ill = self.blackout.since().map_or(Duration::ZERO, |at| now.since(at));
+        let ill = self
+            .blackout
+            .since()
+            .map_or(Duration::ZERO, |at| now.since(at));
         let after = (ill / 10).clamp(TRY_AFTER_MIN, TRY_AFTER_MAX);
         let is_tried = self.trouble.is_none() && now.since(self.tried) >= after;
         if is_tried {
