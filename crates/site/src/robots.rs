@@ -63,7 +63,7 @@ const PEERS: &str = "/api/v1/instance/peers";
 pub const EXAMPLES: &[Example] = &[
     Example {
         title: "Stay away, Fedicensus",
-        says: "Off the list within a quarter of an hour of the next check, which is at most a day and a half away. From then on only robots.txt is requested, weekly.",
+        says: "Off the list within a quarter of an hour of the next check, which is at most two days away. From then on only robots.txt is requested, weekly.",
         text: "User-agent: Fedicensus\nDisallow: /\n",
         refuses: &[WELL_KNOWN, DOCUMENT, PEERS, "/"],
         allows: &[],

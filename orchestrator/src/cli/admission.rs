@@ -56,7 +56,7 @@ pub(super) enum Admission {
         #[command(flatten)]
         output: Output,
     },
-    /// Make the daemon read the rules and both lists again, all or nothing, as SIGHUP does
+    /// Make the daemon read the rules and all lists again, all or nothing, as SIGHUP does
     Reload,
 }
 

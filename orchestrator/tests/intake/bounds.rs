@@ -121,7 +121,7 @@ async fn connections_over_the_limit_are_served_when_others_end() {
 }
 
 #[tokio::test] // S17
-async fn intake_socket_takes_four_requests_only() {
+async fn intake_socket_takes_no_other_requests() {
     let stage = Stage::start().await;
     for line in [
         r#"{"dump":{"force":true}}"#,

@@ -118,7 +118,7 @@ fn without_script(facts: &Facts) -> Markup {
 fn opt_out(facts: &Facts) -> Markup {
     html! {
         h2 id="opt-out" { "How to opt out" }
-        p { "Any of these is enough. Within a quarter of an hour after we have noticed, no file names the host, unless something is broken here. The next check is at most a day and a half away." }
+        p { "Any of these is enough. Within a quarter of an hour after we have noticed, no file names the host, unless something is broken here. The next check is at most two days away." }
         dl {
             dt { "robots.txt" }
             dd { "Noticed at the next check. From then on only robots.txt is requested, weekly, to see whether it still asks us to stay away. Examples are below." }

@@ -40,7 +40,7 @@ metrics! {
     HOSTS_ONE_WAY: Gauge "fedicensus_hosts_one_way" ["way"] "Hosts that respond by this one of two ways out and fail by the other.";
     HOSTS_DUE: Gauge "fedicensus_hosts_due" [] "Hosts that are due and not in flight.";
     OVERDUE: Gauge "fedicensus_overdue_seconds" [] "Time since the host that has waited longest became due.";
-    HOSTS_HELD_BACK: Gauge "fedicensus_hosts_held_back" [] "Hosts of held groups that are neither checked nor listed.";
+    HOSTS_HELD_BACK: Gauge "fedicensus_hosts_held_back" [] "Hosts of held groups that wait; they share a few checks a day and are not listed.";
     GROUPS_HELD: Gauge "fedicensus_groups_held" [] "Groups over the threshold without a decision.";
     GROUPS_DENIED: Gauge "fedicensus_groups_denied" [] "Groups that the operator denies.";
     SOURCES: Gauge "fedicensus_sources" [] "Public lists that were ever read.";
