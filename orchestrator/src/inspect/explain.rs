@@ -136,7 +136,7 @@ pub fn look_up(
         only_way: reader.only_way(host)?.map(|(way, since)| {
             let since = rfc3339(since);
             format!(
-                "it answers only by our {} way out, since {since}",
+                "it responds over one of our two networks only (the {} way out), since {since}",
                 way.as_str()
             )
         }),
@@ -178,7 +178,7 @@ impl Explanation {
             sentences.push(format!("The last check was at {at}: {found}"));
         }
         sentences.extend(self.only_way.as_ref().map(|only| {
-            format!("From where we look, {only}: something between its network and ours lets only some of the Internet through.")
+            format!("From where we look, {only}: something between its network and our other one keeps us out.")
         }));
         if let Some(at) = &self.next_check {
             sentences.push(format!("The next one is due at {at}."));

@@ -171,7 +171,7 @@ async fn host_leaves_after_a_week_only_if_it_answers_by_neither_way() -> anyhow:
     assert_listed(&world, CROWD - 1, "after a month")?;
     for ((way, _), host) in WAYS.into_iter().zip([&by_first, &by_second]) {
         let said = String::from_utf8(world.command(&["explain", host])?.stdout)?;
-        let only = format!("answers only by our {way} way out");
+        let only = format!("only (the {way} way out)");
         assert!(said.contains(&only), "{said}");
     }
     Ok(())
