@@ -39,7 +39,7 @@ pub enum HostError {
     MoreThanAHost,
     #[error("it has only one label")]
     SingleLabel,
-    #[error("it is not a valid internationalised domain name")]
+    #[error("it has an empty or too long label, or a character that no host name has, such as a blank")]
     Idna,
 }
 

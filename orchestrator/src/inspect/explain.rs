@@ -50,7 +50,7 @@ pub struct Explanation {
     pub detail: Option<String>,
     pub software: Option<String>,
     pub version: Option<String>,
-    /// NodeInfo's `openRegistrations`. `None` if NodeInfo has no such field.
+    /// NodeInfo's `openRegistrations`. `None` if it is no boolean.
     pub open_registrations: Option<bool>,
     /// The fork that its version or its repository names.
     pub variant: Option<String>,

@@ -187,6 +187,7 @@ fn read(text: &str, base: &Record) -> Record {
 }
 
 /// Checks a table with one line per cell: `from | to | since | due`.
+#[track_caller]
 fn check(base: &Record, verdict: &Verdict, table: &str) -> Vec<StateName> {
     let mut seen = Vec::new();
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -221,6 +222,7 @@ fn check(base: &Record, verdict: &Verdict, table: &str) -> Vec<StateName> {
 }
 
 /// As [`check`], and no state may be missing.
+#[track_caller]
 fn check_all(base: &Record, verdict: &Verdict, table: &str) {
     let seen = check(base, verdict, table);
     for name in StateName::ALL {
