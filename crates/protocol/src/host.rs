@@ -39,7 +39,9 @@ pub enum HostError {
     MoreThanAHost,
     #[error("it has only one label")]
     SingleLabel,
-    #[error("it has an empty or too long label, or a character that no host name has, such as a blank")]
+    #[error(
+        "it has an empty or too long label, or a character that no host name has, such as a blank"
+    )]
     Idna,
 }
 
