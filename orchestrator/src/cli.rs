@@ -26,6 +26,7 @@ use protocol::Host;
 use protocol::egress::Way;
 
 use self::token::TokenCommand;
+use crate::admit::gate::GateError;
 use crate::admit::policy::OwnListError;
 use crate::config::{Config, ConfigError, SETTINGS, Values, flag_name, heed_environment};
 use crate::discover::walks;
@@ -121,7 +122,7 @@ enum Command {
     },
     /// Say why hosts are listed or not
     Explain {
-        /// The hosts; `-` reads names from standard input, one a line
+        /// The hosts; `-` stands for names from standard input, one a line
         #[arg(required = true)]
         hosts: Vec<String>,
         #[command(flatten)]
@@ -402,8 +403,10 @@ fn dispatch(command: Command, values: &Values, config: &Config) -> u8 {
         other => runtime().and_then(|runtime| runtime.block_on(obey(other, config))),
     };
     outcome.unwrap_or_else(|error| {
-        // A list that a setting names is part of the settings.
-        let is_usage = error.is::<ConfigError>() || error.is::<OwnListError>();
+        // A file that a setting names is part of the settings.
+        let is_usage = error.is::<ConfigError>()
+            || error.is::<OwnListError>()
+            || matches!(error.downcast_ref(), Some(GateError::Terms(_)));
         complain(&told_once(&error), if is_usage { USAGE } else { FAILED })
     })
 }
@@ -582,19 +585,15 @@ mod tests {
 
     #[test]
     fn a_setting_is_a_flag_before_and_after_the_command() {
-        for arguments in [
-            ["fedicensus", "--checks-max", "7", "run"],
-            ["fedicensus", "run", "--checks-max", "7"],
+        for line in [
+            "fedicensus --checks-max 7 run",
+            "fedicensus run --checks-max 7",
+            "fedicensus token key file --checks-max 7",
         ] {
-            let matches = command().try_get_matches_from(arguments).unwrap();
+            let matches = command().try_get_matches_from(line.split(' ')).unwrap();
             let cli = Cli::from_arg_matches(&matches).unwrap();
             let (_, config) = settle_settings(&cli, &matches).unwrap();
-            assert_eq!(config.checks.most, 7, "{arguments:?}");
+            assert_eq!(config.checks.most, 7, "{line}");
         }
-        let arguments = ["fedicensus", "token", "key", "file", "--checks-max", "7"];
-        let matches = command().try_get_matches_from(arguments).unwrap();
-        let cli = Cli::from_arg_matches(&matches).unwrap();
-        let (_, config) = settle_settings(&cli, &matches).unwrap();
-        assert_eq!(config.checks.most, 7, "{arguments:?}");
     }
 }
