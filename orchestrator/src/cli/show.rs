@@ -187,16 +187,20 @@ async fn names_of_source(config: &Config, url: &str) -> anyhow::Result<Vec<Strin
     }
 }
 
+/// The hosts; `-` is replaced by the lines of standard input.
 fn names(hosts: Vec<String>) -> anyhow::Result<Vec<String>> {
-    if hosts.iter().any(|host| host == "-") {
-        let lines: Result<Vec<_>, _> = std::io::stdin().lines().collect();
-        return Ok(lines?
-            .into_iter()
-            .map(|line| line.trim().to_owned())
-            .filter(|line| !line.is_empty())
-            .collect());
+    let mut names = Vec::new();
+    for host in hosts {
+        if host != "-" {
+            names.push(host);
+            continue;
+        }
+        for line in std::io::stdin().lines() {
+            let line = line?.trim().to_owned();
+            names.extend((!line.is_empty()).then_some(line));
+        }
     }
-    Ok(hosts)
+    Ok(names)
 }
 
 pub(super) async fn health(config: &Config, part: Part) -> anyhow::Result<u8> {
