@@ -15,7 +15,7 @@ use protocol::{DeadReason, Instance, Private};
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use scheduler::demand::shares::{Room, Shares};
-use store::{Store, Taken};
+use store::{Reader, Store, Taken};
 
 const AT_ONCE: u32 = 64;
 
@@ -85,6 +85,8 @@ impl Sum {
 }
 
 pub(crate) struct Census {
+    /// Opened once, as in the daemon: a connection takes longer to open than a host to pick.
+    reader: Reader,
     store: Store,
     rows: u64,
     now: Timestamp,
@@ -97,8 +99,10 @@ impl Census {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let mut store = store::open(path)?;
         store.wait_for_names();
+        let reader = store.reader()?;
         Ok(Self {
-            rows: store.reader()?.counts()?.hosts,
+            rows: reader.counts()?.hosts,
+            reader,
             store,
             now: NOW,
             shares: Shares::default(),
@@ -142,10 +146,9 @@ impl Census {
     }
 
     pub(crate) fn load(&self) -> Result<Cost> {
-        let reader = self.store.reader()?;
         let meter = Meter::begin();
         for _ in 0..LOADS {
-            read_load(&reader, self.now, Calendar::REAL)?;
+            read_load(&self.reader, self.now, Calendar::REAL)?;
         }
         Ok(meter.end(LOADS))
     }
@@ -153,7 +156,7 @@ impl Census {
     async fn pick(&mut self, free: u32) -> Result<Vec<Taken>> {
         let jitters = (0..free).map(|_| Jitter(self.chance.random())).collect();
         // As in the daemon: due hosts are counted, and the room is divided among their classes.
-        let waiting = self.store.reader()?.due_by_class(self.now, free)?;
+        let waiting = self.reader.due_by_class(self.now, free)?;
         let wanted = self.shares.divide(Room::empty(free), waiting);
         let writer = self.store.writer();
         let taking = writer.take_due(self.now, wanted, jitters, Calendar::REAL);
@@ -191,10 +194,9 @@ impl Census {
     }
 
     fn wait_for(&mut self, checks: u32) -> Result<()> {
-        let reader = self.store.reader()?;
         for doubling in 0..DOUBLINGS {
             let until = self.now.plus(STEP * 2_u32.pow(doubling));
-            if reader.due_between(Timestamp(i64::MIN), until, checks)? == checks {
+            if self.reader.due_between(Timestamp(i64::MIN), until, checks)? == checks {
                 self.now = until;
                 return Ok(());
             }
