@@ -196,7 +196,8 @@ impl Census {
     fn wait_for(&mut self, checks: u32) -> Result<()> {
         for doubling in 0..DOUBLINGS {
             let until = self.now.plus(STEP * 2_u32.pow(doubling));
-            if self.reader.due_between(Timestamp(i64::MIN), until, checks)? == checks {
+            let long_ago = Timestamp(i64::MIN);
+            if self.reader.due_between(long_ago, until, checks)? == checks {
                 self.now = until;
                 return Ok(());
             }
