@@ -69,10 +69,10 @@ fn the_operator_is_held_to_his_own_bans_and_told_why() {
 fn rules_that_are_wrong_are_no_start_and_all_of_it_is_told() {
     let data = Data::new("public default 20\ndomain x\nkey y 1\n", "*.bad.net\n");
     for command in [&["run"][..], &["add", "good.net"]] {
-        data.check(command, 1, &["/rules:2: ", "/rules:3: ", "/deny:1: "]);
+        data.check(command, 2, &["/rules:2: ", "/rules:3: ", "/deny:1: "]);
     }
     std::fs::remove_file(data.file("rules")).unwrap();
-    data.check(&["run"], 1, &["admission rules", "/rules: can't be read"]);
+    data.check(&["run"], 2, &["admission rules", "/rules: can't be read"]);
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn daemon_and_intake_warn_at_start_while_the_test_domain_is_taken() {
     std::fs::create_dir_all(run_dir.join("intake-http/http.sock")).unwrap();
     let run_dir = run_dir.display().to_string();
     let warning = ["WARN", "test.sigsum.org"];
-    data.check(&[&["run"], &on[..]].concat(), 1, &warning);
+    data.check(&[&["run"], &on[..]].concat(), 2, &warning);
     let intake = ["intake", "--run-dir", &run_dir];
     data.check(&[&intake[..], &on].concat(), 1, &warning);
     for off in [&["run"][..], &intake] {

@@ -117,7 +117,7 @@ async fn what_cannot_work_is_said_in_one_line() -> anyhow::Result<()> {
         i32,
         &'case str,
     );
-    let cases: [Case<'_>; 7] = [
+    let cases: [Case<'_>; 6] = [
         (
             &[("lab.reserved_suffixes", "false"), ("contact", "")],
             &["run"],
@@ -129,12 +129,6 @@ async fn what_cannot_work_is_said_in_one_line() -> anyhow::Result<()> {
             &["run"],
             2,
             "must be a whole number from 1 to 64",
-        ),
-        (
-            &[("admission_rules", "/nonexistent")],
-            &["run"],
-            2,
-            "/nonexistent",
         ),
         (
             &[("data_dir", "/nonexistent")],
