@@ -60,7 +60,7 @@ pub(crate) fn look(root: &Path, port: &str) -> anyhow::Result<()> {
     }
     let troubles = part(&found, &["troubles"])?;
     ensure!(is_empty(troubles), "the browser complains of: {troubles}");
-    let examined = part(&found, &["accessibility"])?
+    let examined = part(&found, &["examined"])?
         .as_object()
         .context("nothing was examined")?;
     for (page, said) in examined {
