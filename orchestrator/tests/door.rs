@@ -59,7 +59,9 @@ fn the_operator_is_held_to_his_own_bans_and_told_why() {
     ];
     data.check(&names, 0, &told);
     data.check(&["add", "x.bad.net"], 1, &["0 taken"]);
-    data.check(&["explain", "good.net"], 0, &["no verdict yet", "waiting"]);
+    // Standard input is empty.
+    let waits = ["no verdict yet", "waiting"];
+    data.check(&["explain", "good.net", "-"], 0, &waits);
     let denied =
         "the operator of this census denies `bad.net` and all names below it: a made-up farm";
     data.check(&["explain", "x.bad.net"], 0, &["not listed", denied]);
